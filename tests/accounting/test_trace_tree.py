@@ -13,7 +13,7 @@ from made_traces import Told
 
 from rlm_loop.accounting import TraceTree, read_tree, tree_of
 from rlm_loop.accounting.tree import Fold, TreeBuilder, folded, lines, tree_of_calls
-from rlm_loop.agents.past_run import outcome_of
+from rlm_loop.agents import outcome_of
 from rlm_loop.messages import Prompt, Usage
 
 

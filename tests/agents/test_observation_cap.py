@@ -18,8 +18,8 @@ from rlm_loop.agents.environment import Environment
 from rlm_loop.agents.observations import PENDING
 from rlm_loop.dialects import CodeBlocks, Dialect, TurnCounter
 from rlm_loop.models import Reply, ScriptedModel, ToolCall
-from rlm_loop.repl import PythonREPL, worker
-from rlm_loop.repl.text import HARD_CAP, RECORD_CAP, clip, clip_again
+from rlm_loop.repl import PythonREPL
+from rlm_loop.repl.text import HARD_CAP, RECORD_CAP
 from rlm_loop.tasks import Attempt, Score, Task
 from rlm_loop.traces import read
 
@@ -139,22 +139,6 @@ def test_a_dialect_may_have_a_smaller_cap(tmp_path: Path, injectors: Any) -> Non
     assert len(seen.text) <= 300
     assert len(MARK.sub("", seen.text)) + left_out(seen.text) == 5001
     assert seen.full == "x" * 5000 + "\n"
-
-
-def test_clipping_twice_counts_as_clipping_once() -> None:
-    text = "".join(str(n % 10) for n in range(10_000))
-    once, _ = clip(text, 1000)
-    twice, cut = clip_again(once, 500, len(text))
-    assert cut
-    assert twice == clip_again(once, 500)[0]
-    assert len(MARK.sub("", twice)) + left_out(twice) == len(text)
-    own = "h" * 400 + "\n... [7 characters left out] ...\n" + "t" * 400  # the text's own words, nobody's mark
-    assert clip_again(own, 300, len(own)) == clip(own, 300)
-    assert clip_again("short", 10) == ("short", False)
-
-
-def test_host_and_worker_agree_on_the_record() -> None:
-    assert worker.RECORD == RECORD_CAP > HARD_CAP
 
 
 def test_an_observation_that_fits_is_not_touched(repl: PythonREPL) -> None:

@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, LeanAgent, Outcome, ToolLoopAgent
-from rlm_loop.actions import CallTool, Failure, Observation
 from rlm_loop.models import Reply, ScriptedModel, ToolCall
-from rlm_loop.repl.rebuild import cells_of
 from rlm_loop.replay import ReplayError, fork, replay
-from rlm_loop.traces.reader import RunRecord, read
+from rlm_loop.traces import RunRecord, read
 from rlm_loop.workspace import Workspace
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -205,10 +203,3 @@ def test_a_lean_run_goes_on(code: str, tmp_path: Path) -> None:
     assert outcome.answer == 2
     assert outcome.turns[1].observations[0].text.strip() == "21"
     assert outcome.notes == ()
-
-
-def test_a_cell_that_failed_as_it_was_indented_fails_again() -> None:
-    ran = (CallTool("python", json.dumps({"code": "    x = 20"})),)
-    failed = Observation("IndentationError: unexpected indent", Failure("runtime", "IndentationError"))
-    assert [cell.code for cell in cells_of(1, ran, (failed,), [])] == ["    x = 20"]
-    assert [cell.code for cell in cells_of(1, ran, (Observation("20"),), [])] == ["x = 20"]

@@ -16,7 +16,7 @@ from rlm_loop.dialects.code_blocks import CodeBlocks
 from rlm_loop.dialects.injectors import ThoughtPrompt
 from rlm_loop.dialects.wording import CALLS_RULE, CODE_RULE, REACT_THOUGHT
 from rlm_loop.replay import ReplayError, replay
-from rlm_loop.traces.reader import read
+from rlm_loop.traces import read
 
 HERE = Path(__file__).parent.parent / "golden"
 GOLDEN: dict[str, Any] = runpy.run_path(str(HERE / "record.py"))["GOLDEN"]

@@ -16,8 +16,7 @@ from rlm_loop.dialects.base import Problem
 from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Turn
 from rlm_loop.replay import ReplayError, replay
-from rlm_loop.traces.reader import RunRecord
-from rlm_loop.traces.trace import Trace, TraceError
+from rlm_loop.traces import RunRecord, Trace, TraceError
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 NAMES = list(runpy.run_path(str(GOLDEN / "record.py"))["GOLDEN"])

@@ -150,18 +150,6 @@ def test_a_file_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
     assert tools.apply_edit("f.txt", 1, 1, "newer") == "1: newer"
 
 
-def test_the_memory_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rlm_loop.tools.code.shown._FILES", 2)
-    tools = CodeTools(tmp_path)
-    for name in "abc":
-        (tmp_path / name).write_text(TEXT)
-        tools.read_file(name)
-        (tmp_path / name).write_text("first\n" + TEXT)
-    assert tools.apply_edit("a", 10, 10, "take 11 figs").startswith("8: ")  # forgotten
-    with pytest.raises(ToolError, match="c changed since you read it"):
-        tools.apply_edit("c", 10, 10, "take 11 figs")
-
-
 _lines = st.lists(st.sampled_from([*WORDS, "", "    pass", "    return None"]), min_size=1, max_size=12)
 
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
-import logging
-import subprocess
-import sys
 import threading
 from typing import Annotated, Any, Literal
 
@@ -398,22 +395,6 @@ def test_denied_tools_do_not_run_and_are_not_listed() -> None:
     assert "touch" not in gate.call("nothing").message
 
 
-def test_callers_values_are_not_mutated() -> None:
-    @tool
-    def push(items: list[int]) -> list[int]:
-        """Push."""
-        items.append(9)
-        return items
-
-    tools = [push]
-    arguments = {"items": [1]}
-    gate = ToolGateway(tools)
-    gate.call("push", arguments)
-    tools.clear()
-    assert arguments == {"items": [1]}
-    assert gate.call("push", '{"items": []}').data == [9]
-
-
 def test_clashing_names_are_all_listed() -> None:
     with pytest.raises(ValueError, match="fail, ratio"):
         ToolGateway([ratio, fail, read_lines, fail, ratio])
@@ -432,22 +413,6 @@ def test_calls_from_cells_use_the_same_gate() -> None:
         with pytest.raises(ToolError) as caught:
             gate.call_function(name, args, kwargs)
         assert str(caught.value).startswith(says)
-
-
-def test_one_log_line_a_call(caplog: pytest.LogCaptureFixture) -> None:
-    gate = ToolGateway([ratio, fail])
-    with caplog.at_level(logging.INFO, logger="rlm_loop.tools.gateway"):
-        gate.call("ratio", '{"value": 1}')
-        gate.call("fail")
-    assert len(caplog.records) == 2
-    assert "tool=ratio" in caplog.text
-    assert "runtime: ValueError" in caplog.text
-
-
-def test_pydantic_is_loaded_only_when_needed() -> None:
-    code = "import sys, rlm_loop.tools.gateway; print('pydantic' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
 
 
 @given(st.text())

@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 
 from rlm_loop import ToolLoopAgent
-from rlm_loop.accounting.tree.build import tree_of
-from rlm_loop.agents.past_run import outcome_of
+from rlm_loop.accounting import tree_of
+from rlm_loop.agents import outcome_of
 from rlm_loop.formats.traces.from_trace import conversation_of
 from rlm_loop.models import ScriptedModel
 from rlm_loop.replay.recorded import Recorded, ReplayError
-from rlm_loop.traces.reader import RunRecord, read
-from rlm_loop.traces.trace import TraceError
+from rlm_loop.traces import RunRecord, TraceError, read
 
 REPLIES = ["```python\nprint(llm_query('hi'))\n```", "there", "```python\n1/0\n```", "```python\nfinal_answer = 7\n```"]
 READERS: dict[str, Callable[[RunRecord], object]] = {

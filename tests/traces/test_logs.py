@@ -10,9 +10,9 @@ from rlm_loop import Budget, LeanAgent, ToolLoopAgent
 from rlm_loop.models import Reply, ScriptedModel, ToolCall
 from rlm_loop.models.base import ModelError
 from rlm_loop.outcome import Outcome
+from rlm_loop.traces import Trace
 from rlm_loop.traces.logs import FIELDS, exception, say
 from rlm_loop.traces.redact import REDACTED
-from rlm_loop.traces.trace import Trace
 
 KEY = "sk-proj-abc_def-GHIjkl0123456789"
 

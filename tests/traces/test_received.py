@@ -14,10 +14,8 @@ import pytest
 from rlm_loop.study import StudyError, load_study
 from rlm_loop.study.store.folder import Store, claimed
 from rlm_loop.study.store.reading import read_fairness_check
-from rlm_loop.traces import received
-from rlm_loop.traces.reader import read
-from rlm_loop.traces.received import DEEPEST, file_bytes, parse, unpacked
-from rlm_loop.traces.trace import Trace, TraceError
+from rlm_loop.traces import Trace, TraceError, read, received
+from rlm_loop.traces.received import file_bytes, unpacked
 
 LOCK = {"schema": 1, "name": "s", "arms": {}, "models": [], "seeds": [], "tasks": {}}
 ROW = {"arm": "a", "model": "m", "suite": "s", "task": "t", "seed": 0, "resolved": True, "trace": None, "error": None}
@@ -115,13 +113,6 @@ def test_a_schema_that_is_no_number_is_told(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text(json.dumps({**START, "schema": "five"}) + "\n")
     with pytest.raises(TraceError, match="schema five"):
         read(tmp_path / "t.jsonl")
-
-
-def test_levels_are_counted() -> None:
-    assert parse("[" * DEEPEST + "]" * DEEPEST) != []
-    for levels in (DEEPEST + 1, 900, 100_000):
-        with pytest.raises(ValueError, match="levels"):
-            parse('{"a":' * levels + "1" + "}" * levels)
 
 
 def test_what_is_packed_is_bounded_before_it_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop import Outcome, ToolLoopAgent
-from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.accounting import Ledger
 from rlm_loop.messages import Usage
 from rlm_loop.models import OpenAICompatibleModel, ScriptedModel
 from rlm_loop.models.base import ModelError
@@ -24,9 +24,8 @@ from rlm_loop.replay import replay
 from rlm_loop.report.notebook.live import LiveView
 from rlm_loop.report.run import run_page
 from rlm_loop.tasks.swebench.predictions import predictions_of
-from rlm_loop.traces.reader import read
+from rlm_loop.traces import Trace, read
 from rlm_loop.traces.redact import REDACTED, redactor
-from rlm_loop.traces.trace import Trace
 
 ENVIRON = {
     "MY_API_KEY": "hunter2hunter2",
@@ -177,11 +176,6 @@ PIECES = [
 def test_redacting_twice_changes_nothing_more(text: str) -> None:
     redact = redactor(ENVIRON)
     assert redact(redact(text)) == redact(text)
-
-
-@given(st.text(st.characters(exclude_characters="=:@-_\"'`", exclude_categories=["Cs"])))
-def test_a_text_without_a_secret_is_unchanged(text: str) -> None:
-    assert redactor({})(text) == text
 
 
 @given(st.text(max_size=40), st.sampled_from(sorted(SHAPES)), st.text(max_size=40))

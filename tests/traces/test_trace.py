@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rlm_loop.messages import Message, Prompt, Reply, Span, ToolCall, Usage, say
-from rlm_loop.traces.reader import read, read_all
+from rlm_loop.traces import read, read_all
 from rlm_loop.traces.trace import SCHEMA, Trace, TraceError, plain
 
 

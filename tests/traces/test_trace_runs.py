@@ -16,15 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop import ToolLoopAgent
-from rlm_loop.agents.past_run import outcome_of
+from rlm_loop.agents import outcome_of
 from rlm_loop.messages import Message, Prompt, Reply, Span, Usage, say
 from rlm_loop.models import ScriptedModel
 from rlm_loop.replay import replay
 from rlm_loop.report.run import run_page
+from rlm_loop.traces import Trace, TraceError
 from rlm_loop.traces.file import LineFile
 from rlm_loop.traces.reader import read, read_all, records_of
 from rlm_loop.traces.runs import supersede
-from rlm_loop.traces.trace import Trace, TraceError
 
 CELLS = ["```python\nx = 1\nprint(x)\n```", "```python\nprint(x + 1)\n```", "```python\nfinal_answer = {}\n```"]
 
@@ -46,7 +46,7 @@ def write(path: Path, number: int, turns: int = 40) -> None:
 
 WRITER = """
 import sys
-from rlm_loop.traces.trace import Trace
+from rlm_loop.traces import Trace
 path, number, turns = sys.argv[1:]
 with Trace(path, ids=lambda: f"w{number}") as trace:
     trace.start(task=number)
@@ -201,7 +201,7 @@ def test_a_file_that_was_copied_onto_itself_is_read(tmp_path: Path) -> None:
 def test_a_trace_that_forked_processes_share_holds_a_run_of_each(tmp_path: Path) -> None:
     """It was opened before the fork, so that all of them write through one descriptor."""
     code = (
-        "import os, sys\nfrom rlm_loop.traces.trace import Trace\ntrace = Trace(sys.argv[1])\nchildren = []\n"
+        "import os, sys\nfrom rlm_loop.traces import Trace\ntrace = Trace(sys.argv[1])\nchildren = []\n"
         "for n in range(3):\n"
         "    children.append(os.fork())\n"
         "    if not children[-1]:\n"
