@@ -128,20 +128,13 @@ class LlamaServer:
 
     def tokenize(self, text: str) -> list[bytes]:
         """The tokens of a rendered text, as the bytes that each stands for."""
-        pieces = [token["piece"] for token in self._tokens(text)]
-        return [piece.encode() if isinstance(piece, str) else bytes(piece) for piece in pieces]
-
-    def ids(self, text: str) -> list[int]:
-        """The tokens of a rendered text, as their ids."""
-        return [int(token["id"]) for token in self._tokens(text)]
-
-    def _tokens(self, text: str) -> list[dict[str, Any]]:
         request = {"content": text, "add_special": True, "parse_special": True, "with_pieces": True}
         answer = self._post("/tokenize", request)
         try:
-            return [{"id": token["id"], "piece": token["piece"]} for token in answer["tokens"]]
+            pieces = [token["piece"] for token in answer["tokens"]]
         except (KeyError, TypeError) as error:
             raise ModelError(f"llama.cpp sent no tokens but {str(answer)[:120]!r}", self.model) from error
+        return [piece.encode() if isinstance(piece, str) else bytes(piece) for piece in pieces]
 
     @property
     def trailer(self) -> str:

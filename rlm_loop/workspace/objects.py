@@ -96,10 +96,6 @@ class BlobStore:
             self._there.add(name)
         return name
 
-    def have(self, ids: Iterable[str]) -> None:
-        """These are stored already, in a pack."""
-        self._there.update(ids)
-
 
 def listed(git: Git, tree: str) -> tuple[dict[str, Blob], list[str]]:
     """The files of a tree, submodules with them, by name; and the ids of all the objects that it is made of."""

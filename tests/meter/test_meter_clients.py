@@ -11,8 +11,7 @@ from wires import TOOL, user  # pyright: ignore
 
 from rlm_loop.messages import Reply, ToolCall
 from rlm_loop.meter import metered_endpoint
-from rlm_loop.models import ScriptedModel
-from rlm_loop.models.base import ModelError
+from rlm_loop.models import ModelError, ScriptedModel
 
 pytestmark = needs("openai", extra="litellm")
 openai = Lazy("openai")

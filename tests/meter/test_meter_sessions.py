@@ -10,13 +10,12 @@ import pytest
 from wires import TOOL, ask, assistant, post, system, user  # pyright: ignore
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.accounting.tree import tree_of
+from rlm_loop.accounting import tree_of
 from rlm_loop.agents.past_run import ledger_of, outcome_of
 from rlm_loop.messages import Prompt, Reply, ToolCall
 from rlm_loop.meter import metered_endpoint, read_meter
 from rlm_loop.models import OpenAICompatibleModel, RecordedModel, ScriptedModel
-from rlm_loop.traces.reader import read
-from rlm_loop.traces.trace import TraceError
+from rlm_loop.traces import TraceError, read
 
 
 def nodes(url: Any) -> list[tuple[str, int]]:

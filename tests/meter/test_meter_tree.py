@@ -9,7 +9,7 @@ import pytest
 from upstream import Answer, upstream
 from wires import post, user  # pyright: ignore
 
-from rlm_loop.accounting.prices import known_price
+from rlm_loop.accounting import known_price
 from rlm_loop.cli.main import main
 from rlm_loop.meter import Branch, metered_endpoint, read_meter
 from rlm_loop.meter.tree import tree_of_session

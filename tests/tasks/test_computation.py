@@ -9,8 +9,8 @@ from functools import cache
 
 import pytest
 
+from rlm_loop.tasks import Attempt, Task
 from rlm_loop.tasks import computation_truths as truth
-from rlm_loop.tasks.base import Attempt, Task
 from rlm_loop.tasks.computation import computation
 
 SUITE = computation()

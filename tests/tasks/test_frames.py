@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from rlm_loop import DirectAgent, ScriptedModel, ToolLoopAgent
-from rlm_loop.tasks import Suite, get_suite
-from rlm_loop.tasks.base import Attempt, Deferred, Task
+from rlm_loop.tasks import Attempt, Deferred, Suite, Task, get_suite
 from rlm_loop.tasks.frames_data import SCHEMAS
 from tests.lazy import Lazy, needs
 

@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.isolation.hardened import Hardened
+from rlm_loop.repl import Hardened, PythonREPL, ReplError
 from rlm_loop.repl.isolation.kinds import LAUNCHERS
-from rlm_loop.tasks.base import Attempt, Task
+from rlm_loop.tasks import Attempt, Task
 from rlm_loop.tasks.function_repair import HiddenCases, function_repair, run_in_fresh_process
 from rlm_loop.tasks.function_repair_cases import CASES, Case
 

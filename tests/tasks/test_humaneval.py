@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.tasks.base import Attempt, Suite
+from rlm_loop.tasks import Attempt, Suite
 from rlm_loop.tasks.humaneval import humaneval, read_problems
 from rlm_loop.tasks.humaneval_repair import humaneval_repair, recorded
 from rlm_loop.tasks.mutation import Mutation, apply

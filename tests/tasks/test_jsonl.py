@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.tasks.base import Attempt, Deferred
-from rlm_loop.tasks.jsonl import SuiteFileError, read_suite
-from rlm_loop.tasks.registry import get_suite
+from rlm_loop.tasks import Attempt, Deferred, SuiteFileError, get_suite, read_suite
 
 TASK = {"id": "a", "question": "How many?", "answer": 42}
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.repl.base import ReplError
-from rlm_loop.tasks.base import Attempt, Suite
+from rlm_loop.repl import ReplError
+from rlm_loop.tasks import Attempt, Suite
 from rlm_loop.tasks.function_repair import run_in_fresh_process
 from rlm_loop.tasks.humaneval import humaneval
 from rlm_loop.tasks.humaneval_repair import humaneval_repair

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.tasks.base import Attempt
-from rlm_loop.tasks.match import Match, matches
+from rlm_loop.tasks import Attempt, Match, matches
 
 RIGHT: list[tuple[Any, Any]] = [
     (42, 42), (42.0, 42), ("42", 42), ("42.0", 42), ("+42", 42), (" 42 \n", 42), ("42.", 42), ("'42'", 42),

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.isolation.hardened import Hardened
-from rlm_loop.repl.isolation.sandbox import Sandbox
+from rlm_loop.repl import Hardened, ReplError, Sandbox
 from rlm_loop.workspace.testing import TestRun, run_tests
 
 SETTINGS = """

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlm_loop.tools import ToolGateway
+from rlm_loop.tools import ToolError, ToolGateway
 from rlm_loop.tools import code as code_tools
-from rlm_loop.tools.function import ToolError
 from rlm_loop.workspace import Workspace, WorkspaceError
 
 FILES: dict[str, str | bytes] = {

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from files_on_disk import on_disk
 
-from rlm_loop.workspace import Workspace, WorkspaceError
-from rlm_loop.workspace.patterns import TEST_FILES, Patterns
+from rlm_loop.workspace import TEST_FILES, Workspace, WorkspaceError
+from rlm_loop.workspace.patterns import Patterns
 
 FILES: dict[str, str | bytes] = {"a.py": "x = 1\n", "pkg/b.py": "y = 1\n", "pkg/c.py": "z\n", ".gitignore": "*.log\n"}
 

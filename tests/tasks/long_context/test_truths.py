@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlm_loop.tasks import Attempt
-from rlm_loop.tasks.base import Task
+from rlm_loop.tasks import Attempt, Task
 from rlm_loop.tasks.long_context import FAMILIES, long_context
 from rlm_loop.tasks.long_context.plan import Draw, PlannedLine, weave
 from rlm_loop.tasks.long_context.text import RealText

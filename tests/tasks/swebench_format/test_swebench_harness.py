@@ -14,9 +14,7 @@ import pytest
 from made_instances import Made, fake_row, row, write_rows
 
 from rlm_loop.cli.main import main
-from rlm_loop.tasks import get_suite
-from rlm_loop.tasks.base import Attempt
-from rlm_loop.tasks.jsonl import SuiteFileError
+from rlm_loop.tasks import Attempt, SuiteFileError, get_suite
 from rlm_loop.tasks.swebench import (
     HarnessError,
     Prediction,

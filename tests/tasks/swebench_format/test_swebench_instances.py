@@ -12,10 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_instances import ENVIRONMENT, Made, fake_row, row, write_rows
 
-from rlm_loop.tasks import get_suite
-from rlm_loop.tasks.base import Attempt
+from rlm_loop.tasks import Attempt, SuiteFileError, get_suite
 from rlm_loop.tasks.clones import Clone, CloneError, find_clone
-from rlm_loop.tasks.jsonl import SuiteFileError
 from rlm_loop.tasks.swebench import SETS, read_instance, read_instances, select
 from rlm_loop.tasks.swebench.instance import InstanceScorer
 from rlm_loop.tasks.swebench.source import place_of

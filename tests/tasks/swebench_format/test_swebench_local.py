@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from made_instances import Made, row, write_rows
 
-from rlm_loop.tasks import get_suite
-from rlm_loop.tasks.base import Attempt
+from rlm_loop.tasks import Attempt, get_suite
 
 pytest.importorskip("rlm_loop.workspace.evaluation")
 
