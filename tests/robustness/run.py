@@ -62,10 +62,14 @@ def main() -> None:
     cases = [case for case in CASES if not names or case.name in names]
     found = rows()
     with ThreadPoolExecutor(options.jobs) as pool:
-        for case, verdict in zip(cases, pool.map(lambda case: run_apart(kind, case), cases), strict=True):
-            found.setdefault(case.name, {"case": case.name})[kind.name] = verdict.colour
-            if verdict.colour == "red" or names:
-                print(f"{verdict.colour:5} {case.name}: {verdict.reason}", flush=True)
+        try:
+            verdicts = pool.map(lambda case: run_apart(kind, case), cases)
+            for case, verdict in zip(cases, verdicts, strict=True):
+                found.setdefault(case.name, {"case": case.name})[kind.name] = verdict.colour
+                if verdict.colour == "red" or names:
+                    print(f"{verdict.colour:5} {case.name}: {verdict.reason}", flush=True)
+        finally:
+            pool.shutdown(cancel_futures=True)
     if not names:
         kinds = list(dict.fromkeys(name for row in found.values() for name in row))
         with RESULTS.open("w", encoding="utf-8", newline="") as f:
