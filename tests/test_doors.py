@@ -1,0 +1,86 @@
+"""Tests look at the package through its public doors, so that a room can be written anew without its tests."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+ARCHITECTURE = TESTS.parent / "docs" / "architecture.md"
+
+#: Files that must look inside, with the reason.
+INSIDE = {
+    "cli/test_doctor.py": "the facts of the machine that the command prints",
+    "cli/test_trace_commands.py": "the lines that are drawn while a run goes on",
+    "fuzz/test_boundary_fuzz.py": "the decoders of frames, replies, displays and rows, which no door shows",
+    "repl/test_boundary.py": "frames that a hostile child sends",
+    "repl/test_protocol.py": "frames between host and child",
+    "repl/test_seccomp.py": "the filter of system calls",
+    "study/statistics/test_statistics_examples.py": "statistics against published examples",
+    "study/statistics/test_statistics_simulated.py": "statistics against simulation",
+    "test_install.py": "the extras that messages name",
+}
+#: By room: files that are still to be mended.  Take a file out when it has no inner import left.
+LEFT = """
+accounting: test_attribution test_charges test_ledger test_prompt_size test_trace_tree
+agents: attempts/repair_tasks attempts/test_attempts attempts/test_generate localise/test_ranking
+  localise/test_words_and_trees recursion/made_trees recursion/test_cancelling recursion/test_listed_models
+  recursion/test_query recursion/test_trees test_closing test_environment test_history test_observation_cap
+  test_outcome_isolation test_stopping test_time_limit
+cli: test_trace_choosing
+conformance: test_compaction_laws
+dialects: test_fences test_function_calls test_react_text test_tool_text
+formats: results/test_compare_page results/test_compare_results results/test_read_results test_inspect test_otel
+meter: test_meter_attacked test_meter_blocks test_meter_causes test_meter_http test_meter_sessions test_meter_tree
+models: conftest test_http test_measure test_names test_odd_replies test_retry test_scripted test_streams test_weights
+  test_wire
+providers: test_provider_troubles
+repl: test_clearing test_container test_context test_context_frame test_direct test_hardened test_journal test_kernel
+  test_launch test_lifetime test_limits test_notebook_session test_output test_readable test_restricted test_sandbox
+  test_sessions_alike test_transfer test_values_on_disk
+replay: test_golden_traces test_replay
+report: notebook/test_background notebook/test_live_view notebook/test_live_writing notebook/test_show
+  test_crashing_arm test_overhead_report test_page test_page_in_browser test_pages_by_axe test_report test_study_page
+  test_study_page_in_browser test_view test_view_in_browser
+study: dry_study killed_study paired_rows study_arms test_analysis test_attempts_in_traces test_before_pooling
+  test_beside_effects test_comparison_agrees test_executors test_fairness_check test_hostile_answers test_isolations
+  test_jobs test_pair_keys test_rescore test_study_grid test_study_identity test_study_limits test_study_reading
+  test_study_run test_study_shown test_study_status test_study_unscored test_unequal
+tasks: long_context/again long_context/test_suite long_context/test_truths swebench_format/test_swebench_instances
+  swebench_format/test_swebench_predictions test_computation test_frames test_function_repair test_humaneval
+  test_judge test_machine_faults test_package_bugs test_written
+tools: test_mcp_tools test_reading_and_listing test_refusals test_search_code test_search_patterns test_watch
+traces: test_damaged test_logs test_received test_redact test_trace test_trace_runs
+workspace: test_attacks test_evaluate test_guard test_reports test_workspace_snapshots
+"""
+ROOMS = re.findall(r"^([\w.]+): ((?:.|\n  )*)", LEFT, re.MULTILINE)
+ALLOWED = {*INSIDE, *(f"{room}/{name}.py".removeprefix("./") for room, names in ROOMS for name in names.split())}
+DOORS = set(
+    re.findall(r"`(rlm_loop[\w.]*)`", ARCHITECTURE.read_text("utf-8").split("\n## Doors\n")[1].split("\n## ")[0])
+)
+FILES = sorted(str(path.relative_to(TESTS)) for path in TESTS.rglob("*.py"))
+
+
+def inner_imports(name: str) -> set[str]:
+    """Return the modules of the package that a file imports, except the doors."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse((TESTS / name).read_text(encoding="utf-8"))):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [str(node.module)] if isinstance(node, ast.ImportFrom) and not node.level else []
+        found |= {module for module in names if module.split(".")[0] == "rlm_loop"}
+    return found - DOORS
+
+
+def test_tests_import_from_doors() -> None:
+    inner = {name: modules for name in FILES if (modules := inner_imports(name))}
+    assert {name: modules for name, modules in inner.items() if name not in ALLOWED} == {}, (
+        "docs/architecture.md, Doors"
+    )
+    assert ALLOWED - set(inner) == set(), "these import from doors only, or are gone: take them out of INSIDE or LEFT"
+
+
+def test_doors_exist() -> None:
+    for door in DOORS:
+        place = TESTS.parent.joinpath(*door.split("."))
+        assert place.is_dir() or place.with_suffix(".py").is_file(), door
