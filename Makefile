@@ -90,7 +90,7 @@ $(DEMO_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(TEST_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing what the tests need into $(VENV) ..."
-	@$(PIP) -e ".[local,litellm,studies,dask,suites,notebooks,kernel,restricted,localise,mcp,otel,docs,dev]"
+	@$(PIP) -e ".[local,litellm,studies,suites,notebooks,kernel,restricted,localise,mcp,otel,docs,dev]"
 	@touch $@ $(DEMO_READY)
 
 $(DOCS_READY): pyproject.toml constraints.txt | $(VENV)/bin/python

@@ -11,7 +11,6 @@ DISTRIBUTION = "rlm-loop-toolkit"
 
 #: The optional parts that messages name; `pyproject.toml` says what each brings.
 Extra = Literal[
-    "dask",
     "hub",
     "inspect",
     "jupyter",

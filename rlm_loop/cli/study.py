@@ -39,13 +39,7 @@ def run(
     split: Annotated[str | None, Option("--split", help="dev or test; for the experiment.")] = None,
     limit: Annotated[int | None, Option(min=1, help="Tasks at most, of the suites in turn.")] = None,
     seconds: Annotated[float | None, Option(min=0, help="Start no further task after this.")] = None,
-    jobs: Annotated[
-        int | None, Option(min=1, help="Episodes at a time; default 1, or what the executor takes.")
-    ] = None,
-    executor: Annotated[
-        str | None,
-        Option(metavar="WHERE", help="threads:N, processes:N, dask[:N], dask:ADDRESS; see docs/studies.md."),
-    ] = None,
+    jobs: Annotated[int | None, Option(min=1, help="Episodes at a time, in threads; default 1.")] = None,
     chosen: Annotated[
         list[str] | None, Option("--set", metavar="NAME=VALUE", help="An option of the experiment's study().")
     ] = None,
@@ -56,7 +50,6 @@ def run(
     max_tokens: Annotated[
         int | None, Option(min=0, help="Tokens in and out for the whole study, earlier runs included.")
     ] = None,
-    rate: Annotated[float | None, Option(help="Model calls a minute at most.")] = None,
     estimate: Annotated[
         bool, Option("--estimate", help="Only say what is left to run, and what it would use.")
     ] = False,
@@ -85,11 +78,9 @@ def run(
         limit=limit,
         seconds=seconds,
         jobs=jobs,
-        executor=executor,
         retry_failed=retry_failed,
         max_cost=max_cost,
         max_tokens=max_tokens,
-        rate=rate,
         mixed=mixed,
     )
 

@@ -19,8 +19,6 @@ from rlm_loop.study.plan.grid import Episode
 from rlm_loop.study.plan.loader import load_study_file
 from rlm_loop.study.rescore import rescore
 from rlm_loop.study.results import Results, load_study
-from rlm_loop.study.run.executors import executor_of
-from rlm_loop.study.run.run_on import WorkerLost, run_on
 from rlm_loop.study.run.status import Status, status
 from rlm_loop.study.store.archive import export, read_trace
 from rlm_loop.study.store.verify import verify_traces
@@ -42,9 +40,7 @@ __all__ = [
     "StudyInterrupted",
     "StudyWarning",
     "Unfair",
-    "WorkerLost",
     "compare",
-    "executor_of",
     "export",
     "fairness_check",
     "load_study",
@@ -52,7 +48,6 @@ __all__ = [
     "read_trace",
     "rescore",
     "resolve_rates",
-    "run_on",
     "sequential",
     "status",
     "verify_traces",

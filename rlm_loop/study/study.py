@@ -31,7 +31,6 @@ from rlm_loop.study.plan.grid import (
 )
 from rlm_loop.study.plan.identity import identity, local_models, mark_of
 from rlm_loop.study.results import Results
-from rlm_loop.study.run.limits import require_limits
 from rlm_loop.study.run.progress import Progress
 from rlm_loop.study.run.run_plan import RunPlan, run_plan
 from rlm_loop.tasks.base import Suite, Task
@@ -174,31 +173,29 @@ class Study:
         limit: int | None = None,
         seconds: float | None = None,
         jobs: int | None = None,
-        executor: str | Executor | None = None,
+        executor: Executor | None = None,
         retry_failed: bool = False,
         max_cost: float | None = None,
         max_tokens: int | None = None,
-        rate: float | None = None,
         mixed: bool = False,
     ) -> Results:
         """Run what is not finished yet and return all results of the folder.
 
         `limit` is the number of tasks, taken from the suites in turn (a later run with more goes on from there);
         `seconds` starts no further task once that much time has passed; `jobs` episodes run at a time (one, or
-        as many as the executor takes); `executor` says where (see `executor_of`: a name, or any
-        `concurrent.futures.Executor`; threads where it is not given) and is no part of what a study is.  Episodes that
-        have a row are skipped; `retry_failed` runs those again that failed.  `max_cost` (US dollars) is for the whole
-        study, what is in the folder included: no episode is started that could exceed it (see `Spending`);
-        `max_tokens` is the same for tokens, in and out.  `rate` is how many model calls may begin in a minute.  A
-        folder whose rows were made with other code of this package, or of before that was recorded, is gone on with
-        only where `mixed` says so; a changed scorer, truth, question or file of weights never is.  A `StudyWarning`
-        says where a study ended before its grid did, and where rows are mixed.
+        as many as the executor has workers), in threads or on the `executor`: any `concurrent.futures.Executor`, whose
+        workers share the folder and which is given only what pickles.  Episodes that have a row are skipped;
+        `retry_failed` runs those again that failed.  `max_cost` (US dollars) is for the whole study, what is in the
+        folder included: no episode is started that could exceed it (see `Spending`); `max_tokens` is the same for
+        tokens, in and out.  A folder whose rows were made with other code of this package, or of before that was
+        recorded, is gone on with only where `mixed` says so; a changed scorer, truth, question or file of weights
+        never is.  A `StudyWarning` says where a study ended before its grid did, and where rows are mixed.
 
         Raises `StudyError` where the folder cannot be written or holds another configuration, or its disk is full,
         `Unfair` where arms differ in what is not declared, `StudyInterrupted` on Ctrl-C, and `ModelError` where no arm
         could reach its model at all.
         """
-        require_limits(limit=limit, seconds=seconds, jobs=jobs)
+        _require_limits(limit=limit, seconds=seconds, jobs=jobs)
         agents, arms = self._made()
         grid = self._episodes(agents, arms, limit)
         names = list(dict.fromkeys(c.name for c in arms))
@@ -225,7 +222,6 @@ class Study:
             retry_failed=retry_failed,
             max_cost=max_cost,
             max_tokens=max_tokens,
-            rate=rate,
             mixed=mixed,
         )
 
@@ -239,6 +235,17 @@ class Study:
         tasks = {(c.suite, c.task.id): c.task for c in grid}
         local = local_models(agent for by_arm in agents.values() for agent in by_arm.values())
         return identity(self.name, arms, [(s, t, task_digest(t)) for (s, _), t in tasks.items()], self.seeds, local)
+
+
+def _require_limits(*, limit: Any, seconds: Any, jobs: Any) -> None:
+    for name, value, kind, least in (
+        ("limit", limit, int, 0),
+        ("seconds", seconds, (int, float), 0),
+        ("jobs", jobs, int, 1),
+    ):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, kind) or not value >= least):
+            what = "a number" if name == "seconds" else "a whole number"
+            raise StudyError(f"{name} is {what}, {least} or more, or None, not {value!r:.60}")
 
 
 def _whole(seeds: Iterable[Any], name: str) -> tuple[int, ...]:

@@ -213,16 +213,14 @@ def test_what_a_study_says_while_it_runs_is_a_note(
     assert main(["study", "run", "small", "--limit", "1"]) == 0
     other = {"version": "9.9.9", "commit": None, "code": "f" * 16}
     monkeypatch.setattr("rlm_loop.study.plan.identity.package", lambda: other)
-    assert main(["study", "run", "small", "--retry-failed", "--rate", "1000000"]) == 2
+    assert main(["study", "run", "small", "--retry-failed"]) == 2
     assert "cannot be gone on with: it was begun with another rlm-loop" in capsys.readouterr().err
-    assert main(["study", "run", "small", "--retry-failed", "--rate", "1000000", "--mixed"]) == 0
+    assert main(["study", "run", "small", "--retry-failed", "--mixed"]) == 0
     err = capsys.readouterr().err
     assert "note: small: the rows of this folder are a mixture: it was begun with another rlm-loop" in err
     assert "StudyWarning" not in err
     assert main(["study", "run", "small", "--max-cost", "1", "--out", "runs/other"]) == 2
     assert "the price of local:scripted (" in capsys.readouterr().err
-    assert main(["study", "run", "small", "--rate", "0"]) == 2
-    assert "is no rate" in capsys.readouterr().err
 
 
 # -- several models

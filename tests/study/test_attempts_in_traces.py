@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +14,6 @@ from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import ModelError
 from rlm_loop.outcome import Outcome
 from rlm_loop.study import Study, load_study, verify_traces
-from rlm_loop.study.plan.grid import Episode
-from rlm_loop.study.run.jobs import Done, keep_trace
 from rlm_loop.tasks.base import Attempt, Score, Suite, Task
 from rlm_loop.traces.reader import read, read_all
 from rlm_loop.traces.trace import Trace
@@ -65,17 +62,6 @@ def test_a_later_attempt_that_was_killed_takes_nothing_from_the_row(tmp_path: Pa
     assert read(tmp_path / row["trace"]).end is None
     assert load_study(tmp_path).trace(row).end is not None
     assert verify_traces(tmp_path) == []
-
-
-def test_a_trace_that_comes_back_from_elsewhere_is_marked_alike(tmp_path: Path) -> None:
-    row = study(GOOD).run(tmp_path / "one", False).rows[0]
-    text = (tmp_path / "one" / row["trace"]).read_bytes()
-    (tmp_path / "two.jsonl").write_bytes(text.replace(row["trace_run"].encode(), b"r0000000000")[:-5])
-    episode = Episode("a", "m", "s", Task("t", "2 + 2?", right), 0, "two.jsonl")
-    keep_trace(tmp_path, episode, Done({}, None, zlib.compress(text)))
-    first, second = read_all(tmp_path / "two.jsonl")
-    assert (first.aborted is not None, second.aborted, second.id) == (True, None, row["trace_run"])
-    assert second.end is not None
 
 
 @pytest.mark.parametrize("content", [b"", b"not a trace\n", b'{"event":"reply"}\n'])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,11 @@ from study_arms import Arm, Echo, suite
 from rlm_loop import Budget, DirectAgent, LeanAgent, Task
 from rlm_loop.messages import Prompt, Reply, say
 from rlm_loop.models import ScriptedModel
-from rlm_loop.models.base import AuthenticationFailed, Measuring, ModelError, ModelUnreachable, RateLimited
+from rlm_loop.models.base import AuthenticationFailed, ModelError, ModelUnreachable, RateLimited
 from rlm_loop.study import Study, StudyError, StudyWarning, load_study
 from rlm_loop.study.run.episode import agent_of, run_episodes
-from rlm_loop.study.run.jobs import portable
-from rlm_loop.study.run.limits import Pace, at_pace, paced, pacing
 from rlm_loop.study.run.progress import Silent
-from rlm_loop.study.run.scheduler import Clock, Scheduler, no_room
+from rlm_loop.study.run.scheduler import Clock, Scheduler
 from rlm_loop.study.store.folder import Store
 from rlm_loop.study.store.reading import read_rows
 from rlm_loop.study.store.rows import to_run
@@ -87,43 +84,7 @@ def test_a_cost_limit_on_a_model_without_a_price_is_an_error_at_the_start(tmp_pa
         Study("mine", {"a": Arm()}, suite("s", 1)).run(tmp_path, False, max_cost=-1)
 
 
-# -- rate
-
-
-def test_calls_keep_a_pace() -> None:
-    time = Time()
-    pace = Pace(120, clock=time.seconds, sleep=time.sleep)
-    waited = [pace.wait() for _ in range(4)]
-    assert waited == [0, 0.5, 0.5, 0.5]
-    time.now += 100  # what was not used is not saved up: a burst would be refused
-    assert [pace.wait(), pace.wait()] == [0, 0.5]
-
-
-@pytest.mark.parametrize("rate", [0, -1, float("nan"), float("inf"), True, "fast"])
-def test_rates_that_are_none(rate: Any) -> None:
-    with pytest.raises(StudyError, match="is no rate: give model calls a minute"):
-        Pace(rate)
-
-
-def test_a_paced_model_is_the_model_and_waiting_is_no_work() -> None:
-    time = Time()
-    pace = Pace(60, clock=time.seconds, sleep=time.sleep)
-    agent = paced(scripted((1e-6, 1e-6), budget=Budget(cost=1.0)), pace)
-    assert isinstance(agent.model, Measuring)
-    assert (agent.model.name, agent.model.price) == ("scripted", (1e-6, 1e-6))
-    prompt = Prompt((say("user", "Hello", "task"),))
-    assert [agent.model.complete(prompt).waited for _ in range(3)] == [0, 1, 1]
-    assert not isinstance(at_pace(Echo(), pace), Measuring)
-    outcome = replace(agent, model=at_pace(ScriptedModel(["yes"], price=(0.0, 0.0)), pace)).run("Is it?")
-    assert outcome.answer == "yes"
-
-
-def test_a_study_with_a_rate(tmp_path: Path) -> None:
-    results = Study("mine", {"a": scripted(None)}, suite("s", 2)).run(tmp_path, False, rate=1e6)
-    assert [r["resolved"] for r in results.rows] == [True, False]
-    episode = Study("mine", {"a": Arm(model=None)}, suite("s", 1)).episodes()[0]
-    with pytest.raises(StudyError, match="rate cannot be kept for arm 'a'"):
-        pacing(lambda _: Arm(model=None), Pace(60))(episode)
+# -- rate limits of providers
 
 
 def scheduler(study: Study, folder: Path, time: Time, **more: Any) -> tuple[int, Scheduler]:
@@ -204,23 +165,6 @@ def test_failed_episodes_are_counted_by_class(tmp_path: Path) -> None:
 
     found = Study("mine", {"a": Arm(before=crash)}, suite("s", 2)).run(tmp_path, False)
     assert list(found.frame()["error_class"]) == ["ZeroDivisionError", "ModelError"]
-
-
-def test_what_leaves_a_worker_of_a_fault() -> None:
-    limit = RateLimited("slow", "m", True)
-    limit.retry_after, limit.usage = 3.0, object()
-    kept = portable(limit)
-    assert isinstance(kept, RateLimited)
-    assert (kept.message, kept.retry_after, kept.usage) == ("slow", 3.0, None)
-    assert isinstance(portable(AuthenticationFailed("key")), AuthenticationFailed)
-    full = RuntimeError("trace")
-    full.__cause__ = OSError(errno.ENOSPC, "No space left on device", "x")
-    assert no_room(portable(full)) is not None
-    assert portable(ValueError("its row says all")) is portable(None) is None
-    looped = ValueError("a")
-    looped.__context__ = looped2 = ValueError("b")
-    looped2.__context__ = looped
-    assert no_room(looped) is None
 
 
 # -- a full disk

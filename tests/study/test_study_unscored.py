@@ -35,18 +35,18 @@ def one(machine: Machine, arm: Arm, **more: Any) -> Study:
 @pytest.mark.parametrize(
     "fault", [ModuleNotFoundError("No module named 'pandas'"), TimeoutError("the machine"), SystemExit(3)]
 )
-@pytest.mark.parametrize("executor", [None, "threads:2"])
+@pytest.mark.parametrize("jobs", [None, 2])
 def test_a_fault_of_the_scorer_is_unscored_and_scored_by_the_next_run(
-    tmp_path: Path, fault: BaseException, executor: str | None
+    tmp_path: Path, fault: BaseException, jobs: int | None
 ) -> None:
     arm = Arm()
     study = one(Machine(fault), arm)
-    (row,) = study.run(tmp_path, False, executor=executor).rows
+    (row,) = study.run(tmp_path, False, jobs=jobs).rows
     assert (row["resolved"], row["value"], row["error"]) == (None, None, None)
     assert row["scorer_error"].startswith(type(fault).__name__)
     assert finished(row)
     assert status(tmp_path).unscored == {type(fault).__name__: 1}
-    (again,) = study.run(tmp_path, False, executor=executor).rows
+    (again,) = study.run(tmp_path, False, jobs=jobs).rows
     assert len(arm.log) == 1  # no second attempt
     assert (again["resolved"], again["scorer_error"], "to_score" in again) == (True, None, False)
     assert (again["cost"], status(tmp_path).cost) == (row["cost"], row["cost"])
@@ -63,14 +63,14 @@ def test_a_full_disk_while_scoring_ends_the_run_and_keeps_the_attempt(tmp_path: 
     assert len(arm.log) == 1
 
 
-@pytest.mark.parametrize("executor", [None, "threads:2"])
-def test_ctrl_c_while_scoring_keeps_the_attempt(tmp_path: Path, executor: str | None) -> None:
+@pytest.mark.parametrize("jobs", [None, 2])
+def test_ctrl_c_while_scoring_keeps_the_attempt(tmp_path: Path, jobs: int | None) -> None:
     arm = Arm()
     study = one(Machine(KeyboardInterrupt()), arm)
     with pytest.raises(StudyInterrupted):
-        study.run(tmp_path, False, executor=executor)
+        study.run(tmp_path, False, jobs=jobs)
     assert load_study(tmp_path).rows[0]["scorer_error"] == "KeyboardInterrupt"
-    assert study.run(tmp_path, False, executor=executor).rows[0]["resolved"] is True
+    assert study.run(tmp_path, False, jobs=jobs).rows[0]["resolved"] is True
     assert len(arm.log) == 1
 
 

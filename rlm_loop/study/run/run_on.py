@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rlm_loop.agents.background import interrupt_thread
+from rlm_loop.models.base import ModelError
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.grid import Episode, StudyAgent
 from rlm_loop.study.run.episode import run_episode
-from rlm_loop.study.run.executors import capacity, in_this_process, on_this_machine, worker_was_lost
-from rlm_loop.study.run.jobs import Done, Job, keep_trace, pack, perform
-from rlm_loop.study.run.limits import Pace, pacing
-from rlm_loop.study.run.processes import BREAKING, SeparateProcesses
 from rlm_loop.study.run.progress import to_stderr
-from rlm_loop.study.run.scheduler import Scheduler
-from rlm_loop.study.store.rows import crash_line, make_row
+from rlm_loop.study.run.scheduler import Clock, Scheduler, no_room
+from rlm_loop.study.store.rows import Row, crash_line
 
 #: Seconds after which a wait is looked up from.
 _LOOK = 0.5
-#: So many lost workers with no episode finished in between end the run: something is wrong with the place.
-LOST_AT_MOST = 8
 
 
-class WorkerLost(Exception):
-    """The worker of an episode ended while the episode ran: killed, out of memory, crashed, or its machine is gone."""
+def workers_of(executor: Executor) -> int:
+    """How many calls an executor makes at a time; the cores of this machine where it does not say."""
+    return int(getattr(executor, "_max_workers", 0)) or os.cpu_count() or 1
 
 
 def run_on(
@@ -39,38 +34,40 @@ def run_on(
     scheduler: Scheduler,
     agents: Callable[[Episode], StudyAgent],
     folder: Path,
-    *,
-    jobs: int | None = None,
-    rate: float | None = None,
+    jobs: int,
 ) -> int:
-    """Run the episodes of a scheduler on an executor, started in order; returns how many were run.
+    """Run the episodes of a scheduler on an executor, `jobs` at a time, started in order; returns how many were run.
 
-    `jobs` are under way at a time, the executor's own number of workers where it is not given (twice that on a
-    cluster, so that none waits for the next episode).  In threads an episode is called as it is; anywhere else it
-    travels, and the row comes back, with the trace where the worker may not share `folder`.  `rate` is how many model
-    calls may begin in a minute (see `Pace`), all episodes together: each worker gets its share of it.
-
-    A worker that is lost costs the episode that it ran: a failed row of the class `WorkerLost`.  Where a pool of
-    processes breaks as a whole, as that of the standard library does, the others that were under way are begun again
-    in processes of their own.  Raises `StudyError` where episodes cannot travel, the executor gives up, or
-    `LOST_AT_MOST` workers in a row are lost.
+    In threads an episode is called as it is; anywhere else the agent and the task are pickled, and the worker writes
+    the trace into `folder`, which it has to share.  Raises `StudyError` where the executor brings no row: something
+    does not pickle, or a worker is gone.
 
     Ctrl-C starts no further episode, waits for the running ones (their rows are kept) and raises `StudyInterrupted`; a
     second one stops these too, and keeps those that have ended.  Seconds of an episode are wall time, in which the
     other episodes share the machine.
     """
-    with _Run(executor, study, scheduler, agents, folder, jobs, rate) as run:
+    run = _Run(executor, study, scheduler, agents, folder.absolute(), jobs)
+    try:
         return run.through()
+    finally:
+        for future in run.running:
+            future.cancel()
 
 
-@dataclass
-class _Begun:
-    """An episode that was handed over: when, and to a pool that breaks as a whole or not."""
+def perform(study: str, episode: Episode, agent: StudyAgent, folder: Path) -> tuple[Row, BaseException | None]:
+    """Run an episode in a worker process: its row, and of a fault what a study acts on."""
+    row, fault = run_episode(study, episode, lambda _: agent, folder, Clock())
+    return row, _portable(fault)
 
-    episode: Episode
-    started: str
-    seconds: float
-    alone: bool = True
+
+def _portable(fault: BaseException | None) -> BaseException | None:
+    """A model's fault or a full disk without what hangs on it (the whole run); `None` for all others."""
+    if isinstance(fault, ModelError):
+        told = type(fault)(fault.message, fault.model, fault.retryable)
+        told.retry_after, told.waited = fault.retry_after, fault.waited
+        return told
+    full = no_room(fault)
+    return None if full is None else OSError(full.errno, full.strerror, full.filename)
 
 
 class _Run:
@@ -81,71 +78,34 @@ class _Run:
         scheduler: Scheduler,
         agents: Callable[[Episode], StudyAgent],
         folder: Path,
-        jobs: int | None,
-        rate: float | None,
+        jobs: int,
     ) -> None:
         self._executor, self._study, self._scheduler = executor, study, scheduler
-        self._agents = agents if rate is None or not in_this_process(executor) else pacing(agents, Pace(rate))
-        self._folder, self._jobs, self._rate = folder.absolute(), jobs, rate
-        self._running: dict[Future[Any], _Begun] = {}
-        self._again: list[Episode] = []
-        self._lost = 0
+        self._agents, self._folder, self._jobs = agents, folder, jobs
+        self._in_threads = isinstance(executor, ThreadPoolExecutor)
         self._threads: set[int] = set()  # those of this process that run an episode
-        self._capacity, self._ask_at = 0, float("-inf")
-        self._own: SeparateProcesses | None = None
-
-    def __enter__(self) -> _Run:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for future in self._running:
-            future.cancel()
-        if self._own is not None:
-            self._own.shutdown()
+        self.running: dict[Future[Any], Episode] = {}
 
     def through(self) -> int:
         scheduler = self._scheduler
         try:
             while True:
-                self._fill()
-                if not self._running:
+                while len(self.running) < self._jobs and (episode := scheduler.next()) is not None:
+                    self.running[self._begin(episode)] = episode
+                if not self.running:
                     return scheduler.done
                 self._record(self._ended())
         except KeyboardInterrupt:
             self._end_softly()
             raise scheduler.interrupted() from None
 
-    def _fill(self) -> None:
-        while len(self._running) < self._room():
-            episode = self._again.pop() if self._again else self._scheduler.next()
-            if episode is None:
-                return
-            self._begin(episode)
-
-    def _room(self) -> int:
-        """How many may be under way; a cluster is asked once a second, since it grows and shrinks."""
-        if self._jobs is not None:
-            return self._jobs
-        now = self._scheduler.clock.seconds()
-        if now >= self._ask_at:
-            self._capacity, self._ask_at = capacity(self._executor), now + 1.0
-        return self._capacity
-
-    def _begin(self, episode: Episode) -> None:
-        clock = self._scheduler.clock
-        begun = _Begun(episode, clock.now(), clock.seconds())
-        if in_this_process(self._executor):
-            future = self._executor.submit(self._in_thread, episode)
-        else:
-            shared = self._folder if on_this_machine(self._executor) else None
-            share = None if self._rate is None else self._rate / self._room()
-            payload = pack(Job(self._study, episode, self._agents(episode), shared, share))
-            try:
-                future = self._executor.submit(perform, payload)
-            except BREAKING:
-                self._replace()
-                future = self._executor.submit(perform, payload)
-        self._running[future] = replace(begun, alone=isinstance(self._executor, SeparateProcesses))
+    def _begin(self, episode: Episode) -> Future[Any]:
+        if self._in_threads:
+            return self._executor.submit(self._in_thread, episode)
+        try:
+            return self._executor.submit(perform, self._study, episode, self._agents(episode), self._folder)
+        except Exception as error:  # of a pool that is broken, or a pickler
+            raise _no_row(episode, error) from error
 
     def _in_thread(self, episode: Episode) -> Any:
         self._threads.add(threading.get_ident())
@@ -160,81 +120,47 @@ class _Run:
         Python sees a signal between two steps of the main thread.  One that comes just before a wait begins (on
         Windows, one at any time in it) is seen when the wait is over, so no wait is long.
         """
-        return wait(self._running, timeout=_LOOK, return_when=FIRST_COMPLETED).done
+        return wait(self.running, timeout=_LOOK, return_when=FIRST_COMPLETED).done
 
     def _record(self, ended: set[Future[Any]]) -> None:
         for future in ended:
-            begun, fault = self._running[future], None
+            episode = self.running[future]
             error = CancelledError() if future.cancelled() else future.exception()
-            if isinstance(error, KeyboardInterrupt) and in_this_process(self._executor):
-                del self._running[future]
+            if isinstance(error, KeyboardInterrupt):
+                del self.running[future]
                 raise error
-            if isinstance(error, BrokenProcessPool) and not begun.alone:
-                self._replace()
-                self._again.append(begun.episode)
-            elif error is not None:
-                self._failed(begun, error)
-            else:
-                fault = self._done(begun.episode, future.result())
-            del self._running[future]  # only now: an interrupt in between must not lose a row
+            if error is not None:
+                raise _no_row(episode, error) from error
+            row, fault = future.result()
+            self._scheduler.end(episode, row, fault)
+            del self.running[future]  # only now: an interrupt in between must not lose a row
             if isinstance(fault, KeyboardInterrupt):  # while scoring
                 raise fault
 
-    def _done(self, episode: Episode, result: Any) -> BaseException | None:
-        done = result if isinstance(result, Done) else Done(*result)
-        keep_trace(self._folder, episode, done)
-        self._lost = 0
-        self._scheduler.end(episode, done.row, done.fault)
-        return done.fault
-
-    def _failed(self, begun: _Begun, error: BaseException) -> None:
-        """An episode that brought no row: its worker is gone, or it could not even begin."""
-        if isinstance(error, CancelledError):
-            raise StudyError(
-                "the executor cancelled an episode (is the cluster gone?); finished episodes are kept, run the same "
-                "command again to go on"
-            ) from error
-        if isinstance(error, StudyError):
-            raise error
-        lost = worker_was_lost(error)
-        if lost:
-            self._lost += 1
-            error = WorkerLost("its worker ended in mid-episode: killed, out of memory, crashed, or cut off")
-        episode, clock = begun.episode, self._scheduler.clock
-        spent = clock.seconds() - begun.seconds
-        line, kind = crash_line(error), type(error).__name__
-        row = make_row(self._study, episode, started=begun.started, seconds=spent, error=line, error_class=kind)
-        self._scheduler.end(episode, row, error)
-        if self._lost >= LOST_AT_MOST:
-            raise StudyError(
-                f"{self._lost} workers in a row were lost in mid-episode; see to their memory and their logs, then run "
-                "the same command with --retry-failed"
-            )
-
-    def _replace(self) -> None:
-        """A pool that broke as a whole takes no more calls: go on in processes that do not go down together."""
-        if self._own is None:
-            self._own = SeparateProcesses(min(self._room(), capacity(self._executor)))
-        self._executor = self._own
-
     def _end_softly(self) -> None:
         try:
-            if in_this_process(self._executor) or on_this_machine(self._executor):
-                for future in [f for f in self._running if f.cancel()]:  # elsewhere it could be running, and be lost
-                    del self._running[future]
-            if self._running:
-                to_stderr(f"waiting for {len(self._running)} running episodes to keep them; Ctrl-C again drops them")
-            while self._running:
+            if self._in_threads:
+                for future in [f for f in self.running if f.cancel()]:  # elsewhere it could be running, and be lost
+                    del self.running[future]
+            if self.running:
+                to_stderr(f"waiting for {len(self.running)} running episodes to keep them; Ctrl-C again drops them")
+            while self.running:
                 self._record(self._ended())
         except KeyboardInterrupt:
             self._drop()
 
     def _drop(self) -> None:
         """Stop what runs; what has ended is kept."""
-        if isinstance(self._executor, SeparateProcesses):
-            self._executor.kill()
         for thread in tuple(self._threads):
             interrupt_thread(thread)
         with suppress(KeyboardInterrupt):
-            self._record({f for f in self._running if f.done() and not f.cancelled() and f.exception() is None})
-        self._running.clear()
+            self._record({f for f in self.running if f.done() and not f.cancelled() and f.exception() is None})
+        self.running.clear()
+
+
+def _no_row(episode: Episode, error: BaseException) -> StudyError:
+    return StudyError(
+        f"the executor brought no row for {episode.arm} on {episode.suite}/{episode.task.id} ({crash_line(error)}); "
+        "all that it is given has to pickle (models by name), and its workers need this folder; finished episodes are "
+        "kept: run again to go on, or in threads (jobs)"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,11 +19,9 @@ from rlm_loop.study.plan.grid import Episode, StudyAgent
 from rlm_loop.study.plan.identity import Versions, extended, mark_of, mixtures, session
 from rlm_loop.study.results import Results, results_of
 from rlm_loop.study.run.episode import agent_of, can_be_scored, run_episodes
-from rlm_loop.study.run.executors import capacity, hosted
 from rlm_loop.study.run.isolations import Isolations
-from rlm_loop.study.run.limits import Pace, pacing
 from rlm_loop.study.run.progress import Bar, Forecast, Lines, Progress, Silent, to_stderr, watching
-from rlm_loop.study.run.run_on import run_on
+from rlm_loop.study.run.run_on import run_on, workers_of
 from rlm_loop.study.run.scheduler import Scheduler, utc_now
 from rlm_loop.study.run.spending import limits_of
 from rlm_loop.study.run.status import RecordedProgress
@@ -55,11 +53,10 @@ def run_plan(
     progress: bool | Progress,
     seconds: float | None,
     jobs: int | None,
-    executor: str | Executor | None,
+    executor: Executor | None,
     retry_failed: bool,
     max_cost: float | None,
     max_tokens: int | None,
-    rate: float | None,
     mixed: bool = False,
 ) -> Results:
     """Run what is not finished yet; arguments and errors as `Study.run` has them.
@@ -68,7 +65,6 @@ def run_plan(
     where there is something to run.
     """
     find = agent_of(study.agents)
-    paced = find if rate is None else pacing(find, Pace(rate))
     with Store(folder, study.name) as store, ExitStack() as opened:
         old = read_lock(folder)
         every = list(every_row(folder))
@@ -95,8 +91,9 @@ def run_plan(
         spending = limits_of(max_cost, max_tokens, find, every)
         for limit in spending:
             limit.check(todo)
-        where = opened.enter_context(hosted(executor, jobs)) if todo else None
-        asked, jobs = jobs, jobs or (1 if where is None else capacity(where))
+        jobs = jobs or (1 if executor is None else workers_of(executor))
+        if executor is None and jobs > 1:
+            executor = opened.enter_context(ThreadPoolExecutor(jobs, thread_name_prefix="episode"))
         shown = _progress(progress, Forecast(todo, done, jobs), len(study.grid), study.name)
         told = RecordedProgress(store.folder, shown, planned=len(study.grid), todo=len(todo), jobs=jobs)
         with closing(told):
@@ -105,10 +102,10 @@ def run_plan(
                 todo, store, told, seconds=seconds, spending=spending, versions=versions, isolations=seen
             )
             try:
-                if where is not None:
-                    run_on(where, study.name, scheduler, find, store.folder, jobs=asked, rate=rate)
+                if executor is not None:
+                    run_on(executor, study.name, scheduler, find, store.folder, jobs)
                 else:
-                    run_episodes(study.name, scheduler, paced, store.folder)
+                    run_episodes(study.name, scheduler, find, store.folder)
             except StudyInterrupted as stopped:
                 message = f"{stopped.message} (results: {folder})"
                 raise StudyInterrupted(message, len(done) + stopped.finished, len(study.grid)) from None
