@@ -140,7 +140,6 @@ _PATHS = re.compile(r"(?i)^(file_?path|absolute_?path|path|target_?file|file)$")
 _OLD = re.compile(r"(?i)^old_?(string|str|text)?$")
 _NEW = re.compile(r"(?i)^new_?(string|str|text)?$")
 _COMMAND = re.compile(r"(?i)^(cmd|commands?|script)$")
-_REASON = re.compile(r"(?i)^(description|instruction|reason|explanation)$")
 
 
 def _arguments(tool: Mapping[str, Any], step: Step, folder: Path) -> Any:
