@@ -44,7 +44,7 @@ class Playback:
                 self._charge(path)
             elif kind not in ("reply", "message", "settings", "model_error"):
                 self._count(event)
-                trace.record(kind, **{k: v for k, v in event.items() if k not in ("run", "event", "at")})
+                trace.copy(kind, **{k: v for k, v in event.items() if k not in ("run", "event", "at")})
 
     def _charge(self, path: str) -> None:
         course = self._course

@@ -134,6 +134,10 @@ class Trace:
         if _log.isEnabledFor(logging.INFO):
             self._tell(event, data)
 
+    def copy(self, event: str, **data: Any) -> None:
+        """Append an event of another trace, of which the log has been told already."""
+        self._append(self._line(event, data))
+
     def steps_left(self, node: str, turn: int) -> int | None:
         """The turns that are left after one of the root agent; `None` where nobody limits or knows them."""
         return None if self._steps is None or node != "0" else max(0, int(self._steps) - turn)

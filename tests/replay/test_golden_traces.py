@@ -35,6 +35,11 @@ def test_every_golden_trace_is_made_by_the_script() -> None:
     assert {path.stem for path in HERE.glob("*.jsonl")} == set(GOLDEN)
 
 
+def test_a_sub_agent_is_replayed_with_the_log_on(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "rlm_loop")
+    assert replay(HERE / "tool_loop_sub_agents.jsonl").same
+
+
 def test_the_golden_traces_show_what_they_are_for() -> None:
     records = {name: read(HERE / f"{name}.jsonl") for name in GOLDEN}
     stops = {str(r.end["stop"]) for r in records.values() if r.end is not None}
