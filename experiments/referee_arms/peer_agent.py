@@ -23,7 +23,8 @@ from rlm_loop.messages import Prompt, Reply
 from rlm_loop.meter import metered_endpoint
 from rlm_loop.models import get_model
 from rlm_loop.outcome import Outcome, Stop, Turn
-from rlm_loop.repl.contexts.context import TOLD, describe_context
+from rlm_loop.repl import describe_context
+from rlm_loop.repl.contexts.context import TOLD
 from rlm_loop.tasks import Task
 from rlm_loop.traces import Trace
 

@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop.repl.base import CellError, CellResult, EvaluationFailed, ReplError, Session, SetupFailed
 
 if TYPE_CHECKING:
+    from rlm_loop.repl.contexts.context import describe_context
+    from rlm_loop.repl.contexts.fingerprint import context_fingerprint
+    from rlm_loop.repl.contexts.on_disk import ContextError, ContextFile, ContextFolder
+    from rlm_loop.repl.host.launch import Launch
     from rlm_loop.repl.in_process.attached import NotebookREPL, attach_current
     from rlm_loop.repl.in_process.restricted import RestrictedREPL
     from rlm_loop.repl.isolation.container import Container
@@ -68,6 +72,10 @@ def __getattr__(name: str) -> Any:
 
 
 _HOME = {
+    **dict.fromkeys(("ContextError", "ContextFile", "ContextFolder"), "contexts.on_disk"),
+    "describe_context": "contexts.context",
+    "context_fingerprint": "contexts.fingerprint",
+    "Launch": "host.launch",
     "PythonREPL": "session",
     "ReplTool": "repl_tool",
     "KernelREPL": "kernel.session",
@@ -84,9 +92,13 @@ __all__ = [
     "CellError",
     "CellResult",
     "Container",
+    "ContextError",
+    "ContextFile",
+    "ContextFolder",
     "EvaluationFailed",
     "Hardened",
     "KernelREPL",
+    "Launch",
     "Limits",
     "NotebookREPL",
     "PythonREPL",
@@ -97,5 +109,7 @@ __all__ = [
     "Session",
     "SetupFailed",
     "attach_current",
+    "context_fingerprint",
+    "describe_context",
     "open_repl",
 ]

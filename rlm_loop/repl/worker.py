@@ -772,7 +772,7 @@ def _usable(stream: Any) -> bool:
         return False
 
 
-def _text(raw: io.BufferedWriter) -> io.TextIOWrapper:
+def _text(raw: Any) -> io.TextIOWrapper:
     return io.TextIOWrapper(raw, "utf-8", "backslashreplace", "\n", line_buffering=True, write_through=True)
 
 

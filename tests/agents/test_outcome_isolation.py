@@ -10,9 +10,8 @@ import pytest
 from rlm_loop import ToolLoopAgent
 from rlm_loop.agents import outcome_of
 from rlm_loop.models import ScriptedModel
-from rlm_loop.repl.isolation.hardened import Hardened
+from rlm_loop.repl import Hardened, Sandbox
 from rlm_loop.repl.isolation.kinds import Strongest
-from rlm_loop.repl.isolation.sandbox import Sandbox
 from rlm_loop.traces import read
 
 PROBLEMS = {

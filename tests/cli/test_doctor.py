@@ -14,9 +14,8 @@ import pytest
 
 from rlm_loop.cli import machine, reachable
 from rlm_loop.cli.main import main
-from rlm_loop.repl import PythonREPL
+from rlm_loop.repl import PythonREPL, Sandbox
 from rlm_loop.repl.isolation.kinds import PROTECTION
-from rlm_loop.repl.isolation.sandbox import Sandbox
 
 
 def test_the_tables_name_every_kind_and_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,11 +21,8 @@ import escapes
 import pytest
 from suite.world import marked
 
-from rlm_loop.repl import PythonREPL, ReplError
-from rlm_loop.repl.contexts.on_disk import ContextFile, ContextFolder
-from rlm_loop.repl.isolation.container import Container
+from rlm_loop.repl import Container, ContextFile, ContextFolder, Limits, PythonREPL, ReplError
 from rlm_loop.repl.isolation.ordinary_user import may_read
-from rlm_loop.repl.settings import Limits
 from rlm_loop.workspace.testing import run_tests
 
 IMAGE = "localhost/rlm-loop-test-python"
@@ -166,7 +163,7 @@ def test_close_leaves_no_container(image: str, stuck: bool) -> None:
 HOST = """
 import sys
 from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.isolation.container import Container
+from rlm_loop.repl import Container
 repl = PythonREPL(timeout=600, launcher=Container(sys.argv[1]))
 repl.start()
 print(repl.cwd.parent, flush=True)
@@ -199,7 +196,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 AS_ORDINARY_USER = """
 import os, sys
 from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.isolation.container import Container
+from rlm_loop.repl import Container
 with PythonREPL(launcher=Container(sys.argv[1]), timeout=120) as repl:
     status = repl.get("open('/proc/self/status').read()")
     print(repl.get("__import__('os').getuid()") == os.getuid() != 0, "CapEff:\\t0000000000000000" in status)

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from rlm_loop import DirectAgent, ToolLoopAgent
 from rlm_loop.models import ScriptedModel
+from rlm_loop.repl import ContextError, ContextFile, ContextFolder, context_fingerprint, describe_context
 from rlm_loop.repl.contexts import fingerprint as fingerprints
-from rlm_loop.repl.contexts.context import LEAST_TOKENS, READ, TOLD, describe_context, inline_context
-from rlm_loop.repl.contexts.fingerprint import Fingerprint, Stopped, context_fingerprint
-from rlm_loop.repl.contexts.on_disk import ContextError, ContextFile, ContextFolder
+from rlm_loop.repl.contexts.context import LEAST_TOKENS, READ, TOLD, inline_context
+from rlm_loop.repl.contexts.fingerprint import Fingerprint, Stopped
 from rlm_loop.traces.reader import read
 
 LOG = "2024-01-02T10:00:00;failed;12.5\n"

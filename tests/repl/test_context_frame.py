@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rlm_loop import LeanAgent, ScriptedModel, Study, Suite, Task, ToolLoopAgent
-from rlm_loop.repl.contexts.context import LEAST_TOKENS, START, TOLD, describe_context, inline_context
+from rlm_loop.repl import describe_context
+from rlm_loop.repl.contexts.context import LEAST_TOKENS, START, TOLD, inline_context
 from tests.lazy import Lazy, needs
 
 if TYPE_CHECKING:

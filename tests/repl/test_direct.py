@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from test_protocol import FIND
 
-from rlm_loop.repl import PythonREPL, ReplError
+from rlm_loop.repl import Launch, PythonREPL, ReplError
 from rlm_loop.repl.host.direct import DirectWorker
-from rlm_loop.repl.host.launch import Launch, plain
+from rlm_loop.repl.host.launch import plain
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere the supervisor hands frames on")
 

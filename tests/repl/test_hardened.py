@@ -15,13 +15,10 @@ from pathlib import Path
 import escapes
 import pytest
 
-from rlm_loop.repl import PythonREPL
+from rlm_loop.repl import Hardened, Limits, PythonREPL, Sandbox
 from rlm_loop.repl.host.launch import isolated_environment
 from rlm_loop.repl.isolation.harden import landlock_abi
-from rlm_loop.repl.isolation.hardened import Hardened
 from rlm_loop.repl.isolation.kinds import Strongest
-from rlm_loop.repl.isolation.sandbox import Sandbox
-from rlm_loop.repl.settings import Limits
 
 PROBLEM = Hardened().problem(sys.executable)
 needs_landlock = pytest.mark.skipif(bool(PROBLEM), reason=f"no landlock: {PROBLEM}")

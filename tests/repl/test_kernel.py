@@ -24,9 +24,8 @@ from patience import Held, Stopwatch
 from processes import gone
 
 from rlm_loop.actions import Display
-from rlm_loop.repl import KernelREPL, ReplError, open_repl
+from rlm_loop.repl import KernelREPL, Limits, ReplError, open_repl
 from rlm_loop.repl.kernel.side_channel import Side
-from rlm_loop.repl.settings import Limits
 
 pytest.importorskip("ipykernel", reason='needs ipykernel: pip install -e ".[kernel]"')
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="descendants are found through /proc")

@@ -24,9 +24,9 @@ from keyboard import press, press_once_there_is
 from patience import Stopwatch
 from processes import gone
 
-from rlm_loop.repl import PythonREPL, ReplError
+from rlm_loop.repl import Launch, PythonREPL, ReplError
 from rlm_loop.repl.host.frames import dumps
-from rlm_loop.repl.host.launch import WORKER, Launch, worker_environment
+from rlm_loop.repl.host.launch import WORKER, worker_environment
 
 CHILDREN = (
     "import os, subprocess\n"

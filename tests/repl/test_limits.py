@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.settings import Limits
+from rlm_loop.repl import Limits, PythonREPL
 from rlm_loop.repl.worker import tasks_of_user
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other kernels count differently")

@@ -11,13 +11,11 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.repl import PythonREPL, ReplError
+from rlm_loop.repl import Hardened, PythonREPL, ReplError, Sandbox
 from rlm_loop.repl.host.launch import worker_environment
 from rlm_loop.repl.isolation import interpreter
-from rlm_loop.repl.isolation.hardened import Hardened
 from rlm_loop.repl.isolation.ordinary_user import RootFolder, cell_user, may_read
 from rlm_loop.repl.isolation.readable import readable
-from rlm_loop.repl.isolation.sandbox import Sandbox
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="for root only")
 

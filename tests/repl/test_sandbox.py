@@ -15,11 +15,9 @@ from pathlib import Path
 import escapes
 import pytest
 
-from rlm_loop.repl import PythonREPL, ReplError
+from rlm_loop.repl import Limits, PythonREPL, ReplError, Sandbox
 from rlm_loop.repl.host.launch import isolated_environment
 from rlm_loop.repl.isolation.ordinary_user import RootFolder, may_read
-from rlm_loop.repl.isolation.sandbox import Sandbox
-from rlm_loop.repl.settings import Limits
 
 PROBLEM = Sandbox().problem(sys.executable)
 pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=f"no sandbox (`rlm-loop doctor` says how to get it): {PROBLEM}")
@@ -213,7 +211,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 AS_NOBODY = """
 import os, sys
 from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.isolation.sandbox import Sandbox
+from rlm_loop.repl import Sandbox
 if problem := Sandbox().problem(sys.executable):
     print("SKIP", problem)
     sys.exit()

@@ -11,11 +11,8 @@ from typing import Any
 import pytest
 from session_kinds import KINDS, session
 
-from rlm_loop.repl import Limits, PythonREPL, ReplError
-from rlm_loop.repl.contexts.on_disk import ContextFile, ContextFolder
+from rlm_loop.repl import ContextFile, ContextFolder, Hardened, Limits, PythonREPL, ReplError, Sandbox
 from rlm_loop.repl.host.transfer import IN_FRAME, set_frame
-from rlm_loop.repl.isolation.hardened import Hardened
-from rlm_loop.repl.isolation.sandbox import Sandbox
 
 TEXT = "a\r\nb\rc\u2028ä😀\n" * 3
 

@@ -12,7 +12,7 @@ import pytest
 from study_arms import task
 
 from rlm_loop import ScriptedModel, ToolLoopAgent
-from rlm_loop.repl.isolation.hardened import Hardened
+from rlm_loop.repl import Hardened
 from rlm_loop.study import Study, StudyWarning
 from rlm_loop.study.run.isolations import Isolations
 from rlm_loop.tasks.base import Suite

@@ -186,8 +186,7 @@ def test_an_attack_does_not_resolve(name: str) -> None:
 
 @pytest.mark.parametrize("place", ["hardened", "sandbox"])
 def test_a_test_is_not_rewritten_in_isolation_either(place: str) -> None:
-    from rlm_loop.repl.isolation.hardened import Hardened
-    from rlm_loop.repl.isolation.sandbox import Sandbox
+    from rlm_loop.repl import Hardened, Sandbox
     from rlm_loop.workspace.testing.isolation import default_python
 
     if problem := {"hardened": Hardened(), "sandbox": Sandbox()}[place].problem(default_python()):

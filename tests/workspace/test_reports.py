@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.repl.host.launch import Launch
+from rlm_loop.repl import Launch
 from rlm_loop.tools.watch import Finished
 from rlm_loop.workspace.testing import TestRun
 from rlm_loop.workspace.testing.reports import Reports
