@@ -33,7 +33,7 @@ def finding(results: Results) -> str:
 
 def components(results: Results) -> str:
     """The variance of "resolved" by task, wording, run and loop: a mixed model of a 0 or 1 for each episode."""
-    from rlm_loop.study.statistics.variance import variance_components  # which needs statsmodels
+    from experiments.noise_floor.variance import variance_components  # which needs statsmodels
 
     found = variance_components(frame(results), outcome="resolved", groups=("task", "wording", "run", "loop"))
     rows = [

@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from rlm_loop.study.compare.columns import table_of
 from rlm_loop.study.compare.contrast import MEASURES, TOTAL, Contrast, Judged, at_the_floor
-from rlm_loop.study.compare.delivery import Delivery, deliveries
 from rlm_loop.study.compare.effects import rate_effect, ratio_effect
-from rlm_loop.study.compare.estimands import Estimate, estimates
 from rlm_loop.study.compare.flips import Flip, flips
-from rlm_loop.study.compare.joint import Cloud, clouds
 from rlm_loop.study.compare.margin import Margin, margin_of
 from rlm_loop.study.compare.noise import NoiseFloor, noise_floors, noise_sentence
 from rlm_loop.study.compare.pair_keys import complete_and_incomplete
@@ -31,8 +28,6 @@ from rlm_loop.study.store.rows import Row
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from rlm_loop.accounting.prices import Price
 
 
 @runtime_checkable
@@ -102,20 +97,6 @@ class Comparison(Judged):
         """The pairs that just one of the two arms resolved, in the order of the tasks."""
         return flips(self.rows, self)
 
-    def estimates(self, prices: Price | Mapping[str, Price] | None = None) -> list[Estimate]:
-        """Tokens and cost task by task, in all, and for each task resolved (`estimands`)."""
-        return estimates(self.rows, self, self.cluster, prices)
-
-    @cached_property
-    def clouds(self) -> list[Cloud]:
-        """What the arms resolve and the tokens that they take in resamples of the tasks (`joint`)."""
-        return clouds(self.rows, self.baseline, cluster=self.cluster)
-
-    @cached_property
-    def deliveries(self) -> list[Delivery]:
-        """In how many runs the injectors in which an arm differs from the baseline added anything."""
-        return deliveries(self.rows, {} if self.results is None else self.results.lock, self.baseline)
-
     @cached_property
     def noise_floors(self) -> list[NoiseFloor]:
         """How often arms differ that were run in the same way; empty where none was run twice."""
@@ -138,9 +119,8 @@ class Comparison(Judged):
 
     def sentences(self) -> list[str]:
         """Suite by suite, then all together: the differences, what is shown and what is not, noise, and methods."""
-        doses = [f"{one.warning}." for one in self.deliveries if one.warning]
         differences = [of.sentence for of in self.by_arm]
-        return [*self.before_pooling, *differences, *self.verdicts, *doses, self.noise, self.methods]
+        return [*self.before_pooling, *differences, *self.verdicts, self.noise, self.methods]
 
     def __str__(self) -> str:
         return "\n".join(self.sentences())

@@ -151,13 +151,6 @@ def ratio_effect(pairs: Pairs, policy: Policy, alpha: float, level: float | None
     return _over(worst_case, best_case, complete if policy == "bounds" else None, null=1.0)
 
 
-def totals_effect(pairs: Pairs, level: float) -> Effect | None:
-    """The ratio of the totals of complete pairs; `None` for fewer than two, or where the baseline uses nothing."""
-    known = pairs.known()
-    values = [(h or 0.0, t or 0.0) for h, t in zip(known.here, known.there, strict=True)]
-    return _ratio(values, known, level, totals=True) if len(values) > 1 and any(t for _, t in values) else None
-
-
 def _ratio(values: Sequence[tuple[float, float]], pairs: Pairs, level: float, totals: bool) -> Effect:
     codes, parts = statistics.codes_of(pairs.clusters), pairs.weights
     here, there = [h for h, _ in values], [t for _, t in values]

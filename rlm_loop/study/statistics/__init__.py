@@ -41,8 +41,6 @@ if TYPE_CHECKING:
         wilson_interval,
     )
     from rlm_loop.study.statistics.ratios import bootstrap, flip_interval, mean_interval, mean_p, sign_flip
-    from rlm_loop.study.statistics.resampling import percentile_interval, resampled_sums
-    from rlm_loop.study.statistics.variance import variance_components
 
 #: The module of each name that is loaded when it is asked for; a type checker reads the imports above.
 HOME = {
@@ -57,8 +55,6 @@ HOME = {
         "rates": "mcnemar newcombe_interval paired_difference paired_table pass_at_k rate_interval sign_test "
         "wilson wilson_by_cluster wilson_interval",
         "ratios": "bootstrap flip_interval mean_interval mean_p sign_flip",
-        "resampling": "percentile_interval resampled_sums",
-        "variance": "variance_components",
     }.items()
     for name in names.split()
 }
