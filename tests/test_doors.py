@@ -13,6 +13,9 @@ ARCHITECTURE = TESTS.parent / "docs" / "architecture.md"
 INSIDE = {
     "cli/test_doctor.py": "the facts of the machine that the command prints",
     "cli/test_trace_commands.py": "the lines that are drawn while a run goes on",
+    "dialects/test_fences.py": "blocks of code in replies: fuzzing and bounded time",
+    "dialects/test_react_text.py": "ReAct replies: fuzzing and bounded time",
+    "dialects/test_tool_text.py": "calls written as text: fuzzing and bounded time",
     "fuzz/test_boundary_fuzz.py": "the decoders of frames, replies, displays and rows, which no door shows",
     "repl/test_boundary.py": "frames that a hostile child sends",
     "repl/test_protocol.py": "frames between host and child",
@@ -30,7 +33,6 @@ agents: attempts/repair_tasks attempts/test_attempts attempts/test_generate loca
   test_outcome_isolation test_stopping test_time_limit
 cli: test_trace_choosing
 conformance: test_compaction_laws
-dialects: test_fences test_function_calls test_react_text test_tool_text
 formats: results/test_compare_page results/test_compare_results results/test_read_results test_inspect test_otel
 meter: test_meter_attacked test_meter_blocks test_meter_causes test_meter_http test_meter_sessions test_meter_tree
 models: conftest test_http test_measure test_names test_odd_replies test_retry test_scripted test_streams test_weights
@@ -39,7 +41,6 @@ providers: test_provider_troubles
 repl: test_clearing test_container test_context test_context_frame test_direct test_hardened test_journal test_kernel
   test_launch test_lifetime test_notebook_session test_output test_readable test_restricted test_sandbox
   test_sessions_alike test_transfer test_values_on_disk
-replay: test_golden_traces test_replay
 report: notebook/test_background notebook/test_live_view notebook/test_live_writing notebook/test_show
   test_crashing_arm test_overhead_report test_page test_page_in_browser test_pages_by_axe test_report test_study_page
   test_study_page_in_browser test_view test_view_in_browser

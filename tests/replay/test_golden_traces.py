@@ -12,9 +12,7 @@ from typing import Any
 import pytest
 
 from rlm_loop.actions import RunCode
-from rlm_loop.dialects.code_blocks import CodeBlocks
-from rlm_loop.dialects.injectors import ThoughtPrompt
-from rlm_loop.dialects.wording import CALLS_RULE, CODE_RULE, REACT_THOUGHT
+from rlm_loop.dialects import CodeBlocks, FunctionCalls, ThoughtPrompt
 from rlm_loop.replay import ReplayError, replay
 from rlm_loop.traces import read
 
@@ -59,7 +57,7 @@ CHANGES = {
     "thought prompt": (
         "react_calls",
         "rlm_loop.agents.strategies.ThoughtPrompt",
-        functools.partial(ThoughtPrompt, text=changed(REACT_THOUGHT)),
+        functools.partial(ThoughtPrompt, text=changed(ThoughtPrompt().text)),
         r"turn 1, message 0 \(user\): recorded .*, today '#",
     ),
     "no output": (
@@ -132,7 +130,7 @@ def test_a_change_is_found_and_named(what: str, monkeypatch: pytest.MonkeyPatch)
 def test_a_default_text_that_is_another_today_is_replayed_as_recorded(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def of_today(rule: str = changed(CODE_RULE)) -> CodeBlocks:
+    def of_today(rule: str = changed(CodeBlocks().rule)) -> CodeBlocks:
         return CodeBlocks(rule=rule)
 
     monkeypatch.setattr("rlm_loop.agents.strategies.CodeBlocks", of_today)
@@ -158,7 +156,7 @@ def test_words_that_no_agent_can_speak_are_an_error_of_the_trace(word: str, valu
 def test_a_changed_word_of_the_fixed_text_presentation_is_named() -> None:
     record = read(HERE / "lean_text.jsonl")
     start = dict(record.start)
-    start["made"] = {**start["made"], "with": {**start["made"]["with"], "system": changed(CALLS_RULE)}}
+    start["made"] = {**start["made"], "with": {**start["made"]["with"], "system": changed(FunctionCalls().rule)}}
     found = replay(dataclasses.replace(record, events=(start, *record.events[1:])))
     assert found.difference is not None
     assert (found.difference.turn, found.difference.message) == (1, 0)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, LeanAgent, ToolLoopAgent
-from rlm_loop.dialects.base import Problem
+from rlm_loop.dialects import Problem
 from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Turn
 from rlm_loop.replay import ReplayError, replay
