@@ -7,14 +7,12 @@ import logging
 import pytest
 
 from rlm_loop import Budget, LeanAgent, ToolLoopAgent
-from rlm_loop.models import Reply, ScriptedModel, ToolCall
-from rlm_loop.models.base import ModelError
+from rlm_loop.models import ModelError, Reply, ScriptedModel, ToolCall
 from rlm_loop.outcome import Outcome
 from rlm_loop.traces import Trace
-from rlm_loop.traces.logs import FIELDS, exception, say
-from rlm_loop.traces.redact import REDACTED
 
 KEY = "sk-proj-abc_def-GHIjkl0123456789"
+FIELDS = ["run", "task", "node", "turn", "call_id", "tool", "seconds", "tokens", "steps_remaining", "error_kind"]
 
 
 def stock(item: str) -> int:
@@ -80,20 +78,14 @@ def test_a_failure_of_a_model_is_told_with_its_kind(caplog: pytest.LogCaptureFix
 
 def test_no_line_holds_a_secret(caplog: pytest.LogCaptureFixture) -> None:
     work(caplog)
-    try:
-        raise ValueError(f"Authorization: Bearer {KEY}")
-    except ValueError as error:
-        exception(logging.getLogger("rlm_loop.test"), "a hook raised", error)
-    assert "ValueError" in caplog.text
-    assert REDACTED in caplog.text
     assert KEY not in caplog.text
     assert all(KEY not in str(vars(record)) for record in caplog.records)
 
 
 def test_a_name_cannot_forge_a_line_or_a_field(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="rlm_loop"):
-        say(logging.getLogger("rlm_loop.test"), "turn", task='x"\nturn run=r1 100%s', run="r2")
-    assert caplog.records[0].getMessage() == 'turn run=r2 task="x\\"\\nturn run=r1 100%s"'
+        Trace(ids=lambda: "r2").start(task='x"\nturn run=r1 100%s')
+    assert caplog.records[0].getMessage().startswith('run_start run=r2 task="x\\"\\nturn run=r1 100%s" ')
 
 
 def test_nothing_is_told_where_nobody_listens(caplog: pytest.LogCaptureFixture) -> None:

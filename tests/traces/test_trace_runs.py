@@ -20,11 +20,7 @@ from rlm_loop.agents import outcome_of
 from rlm_loop.messages import Message, Prompt, Reply, Span, Usage, say
 from rlm_loop.models import ScriptedModel
 from rlm_loop.replay import replay
-from rlm_loop.report.run import run_page
-from rlm_loop.traces import Trace, TraceError
-from rlm_loop.traces.file import LineFile
-from rlm_loop.traces.reader import read, read_all, records_of
-from rlm_loop.traces.runs import supersede
+from rlm_loop.traces import Trace, TraceError, read, read_all, records_of
 
 CELLS = ["```python\nx = 1\nprint(x)\n```", "```python\nprint(x + 1)\n```", "```python\nfinal_answer = {}\n```"]
 
@@ -80,8 +76,6 @@ def test_runs_that_go_on_at_the_same_time_are_read_back_each_by_its_id(tmp_path:
         record = read(path, run=run)
         assert (record.id, outcome_of(record).answer, len(outcome_of(record).turns)) == (run, number, 3)
         assert replay(path, run=run).same
-        assert f"Question {number}?" in run_page(path, run=run)
-        assert f"Question {(number + 1) % 6}?" not in run_page(path, run=run)
 
 
 def test_runs_that_are_given_the_same_trace_keep_apart() -> None:
@@ -218,40 +212,27 @@ def test_a_trace_that_forked_processes_share_holds_a_run_of_each(tmp_path: Path)
     assert all([e["turn"] for e in run.of("turn")] == list(range(50)) and run.end is not None for run in found)
 
 
-def test_an_attempt_that_was_tried_again_is_marked_and_passed_over(tmp_path: Path) -> None:
-    path = tmp_path / "cell.jsonl"
-    assert supersede(path) == []  # nothing there yet
-    write(path, 1)
-    path.write_bytes(path.read_bytes()[:-30])
-    assert supersede(path) == ["w1"]
-    assert read(path).id == "w1"  # nothing else is there
-    write(path, 2)
-    assert (read(path).id, read(path).aborted) == ("w2", None)
-    assert read(path, run="w1").aborted
-    assert supersede(path) == ["w2"]
-    assert "was broken off and tried again" in run_page(path)
-
-
 def test_a_full_disk_leaves_no_half_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "run.jsonl"
     write(path, 1, turns=2)
     before = path.read_bytes()
-    file = LineFile(path)
+    trace = Trace(path)
     resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 100, hard))
     try:
-        with pytest.raises(OSError):
-            file.append("x" * 4096 + "\n")
+        with pytest.raises(TraceError, match="free some space"):
+            trace.start(text="x" * 4096)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, old)
     assert path.read_bytes() == before
-    file.append("{}\n")
-    file.close()
-    file.append("late\n")  # from the thread of a call that nobody waits for
-    assert path.read_bytes() == before + b"{}\n"
+    trace.start()
+    trace.close()
+    trace.record("late")  # from the thread of a call that nobody waits for
+    assert path.read_bytes().startswith(before)
+    assert [len(run.events) for run in read_all(path)] == [4, 1]
 
 
 def ask(causes: tuple[str, str]) -> Prompt:
