@@ -47,7 +47,7 @@ repl: test_clearing test_container test_context test_context_frame test_direct t
 report: notebook/test_background notebook/test_live_view notebook/test_live_writing notebook/test_show
   test_crashing_arm test_overhead_report test_page test_page_in_browser test_pages_by_axe test_report test_study_page
   test_study_page_in_browser test_view test_view_in_browser
-study: dry_study killed_study paired_rows study_arms test_analysis test_attempts_in_traces test_before_pooling
+study: dry_study killed_study paired_rows study_arms test_analysis test_attempts_in_traces
   test_comparison_agrees test_fairness_check test_hostile_answers test_isolations test_noise_floor test_pair_keys
   test_rescore test_study_grid test_study_identity test_study_limits test_study_reading test_study_run
   test_study_shown test_study_status test_study_unscored test_unequal

@@ -200,7 +200,7 @@ class Study:
         grid = self._episodes(agents, arms, limit)
         names = list(dict.fromkeys(c.name for c in arms))
         if self.analysis is not None:
-            self.analysis.fits(names, [suite.name for suite in self.suites])
+            self.analysis.fits(names)
         return run_plan(
             RunPlan(
                 self.name,

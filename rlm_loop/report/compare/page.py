@@ -13,7 +13,6 @@ from rlm_loop.report.tables.contrasts import percent_of, with_interval
 from rlm_loop.study import Comparison
 from rlm_loop.study.compare.contrast import percent
 from rlm_loop.study.compare.pair_keys import by_episode, complete_and_incomplete, is_resolved
-from rlm_loop.study.compare.weights import pooled_by
 
 _DOT = " \N{MIDDLE DOT} "
 
@@ -95,7 +94,7 @@ def _bars(compared: Comparison) -> list[IntervalBar]:
                 bars.append(
                     bar(f"{label} on {e.suite or '(no suite)'}", e.pairs - e.missing, e, e.gained, e.lost, False)
                 )
-        label += f", pooled {pooled_by(compared.weights)}" if contrast.shares else ""
+        label += ", pooled by pairs" if contrast.shares else ""
         bars.append(bar(label, contrast.pairs - contrast.missing, contrast, sum(flips), len(flips) - sum(flips), True))
     return bars
 

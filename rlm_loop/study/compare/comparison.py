@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
@@ -12,14 +13,12 @@ from rlm_loop.study.compare.columns import table_of
 from rlm_loop.study.compare.contrast import MEASURES, TOTAL, Contrast, Judged, at_the_floor
 from rlm_loop.study.compare.effects import rate_effect, ratio_effect
 from rlm_loop.study.compare.flips import Flip, flips
-from rlm_loop.study.compare.margin import Margin, margin_of
 from rlm_loop.study.compare.noise import NoiseFloor, noise_floors, noise_sentence
 from rlm_loop.study.compare.pair_keys import complete_and_incomplete
 from rlm_loop.study.compare.pairs import Paired, Pairs, Policy
 from rlm_loop.study.compare.planning import Plan, plans
 from rlm_loop.study.compare.sentences import ArmFindings, by_suite, findings, methods, verdicts
 from rlm_loop.study.compare.suites import Interaction, SuiteEffect, interactions, suite_effects
-from rlm_loop.study.compare.weights import Weights, suite_shares
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.frames import frame_of
 from rlm_loop.study.plan.analysis import Analysis, read, unchanged
@@ -145,8 +144,6 @@ def compare(
     family: Sequence[str] | None = None,
     alpha: float = 0.05,
     cluster: str | None = None,
-    relative_margin: float | None = None,
-    weights: Weights | None = None,
 ) -> Comparison:
     """Compare every arm with `baseline` on the same tasks and seeds.
 
@@ -161,14 +158,13 @@ def compare(
     plain ones, and no claim is judged.  What differs from the declared baseline, margin, family or policy, or was not
     declared at all, is called exploratory.
 
-    The claim in the resolve rate is that an arm resolves no more than `margin` (0.03: 3 points) fewer, or no more than
-    `relative_margin` (0.1: 10 %) of what the baseline resolves; `margin=0` makes it that the rates differ.  The claim
+    The claim in the resolve rate is that an arm resolves no more than `margin` (0.03: 3 points) fewer;
+    `margin=0` makes it that the rates differ.  The claim
     in tokens, cost, seconds and steps is that the arms differ.  `family` names the measures whose claims were decided
     upon before looking: their p values, over all arms and models, are adjusted after Holm, their intervals are those of
     the levels at which Holm's procedure judged them, and only these are called shown.  `missing` is the policy for
     pairs of which a value is missing: "worst" (least favourable to the arm), "drop", or "bounds" (the interval covers
-    the worst and the best case).  `cluster` is what pairs are grouped by (`Paired`).  `weights` say how much each suite
-    counts where several are pooled: "pairs" (as many pairs as it has), "equal", or a number for each suite.
+    the worst and the best case).  `cluster` is what pairs are grouped by (`Paired`).
 
     Raises `StudyError` for an unknown arm, measure or policy, where there is only one arm, and where scipy is not
     installed (extra `studies`).
@@ -177,21 +173,19 @@ def compare(
         results = table_of(results)
     declared = analysis or read(results.lock)
     plan = declared or Analysis(**results.lock.get("defaults", {}))
-    if margin is None and relative_margin is None:
-        margin, relative_margin = plan.margin, plan.relative_margin
+    if margin is None:
+        margin = plan.margin
     if family is None:
         family = () if declared is None else declared.family
     if analysis is not None:
         baseline = baseline or analysis.baseline
     used = Analysis(
         baseline=_checked(results, baseline, alpha),
-        margin=margin or 0.0,
+        margin=margin,
         family=family,
         missing=plan.missing if missing is None else missing,
-        weights=plan.weights if weights is None else weights,
-        relative_margin=relative_margin,
     )
-    reference, tolerance = str(used.baseline), margin_of(used.margin, used.relative_margin)
+    reference = str(used.baseline)
     expected = declared and replace(declared, baseline=declared.baseline or results.arms[0], targets={})
     changed = analysis is None and not unchanged(results.lock)
     made: list[tuple[Contrast, Pairs]] = []
@@ -199,24 +193,22 @@ def compare(
     measures = (*MEASURES, TOTAL) if any(TOTAL in row for row in results.rows) else MEASURES
     for model in results.models:
         units = [u for u in every if u[0] == model]
-        tasks, paired = len({u[1:3] for u in units}), Paired(results.rows, units, cluster, used.weights)
-        shares = suite_shares(used.weights, [u[1] for u in units])
+        tasks, paired = len({u[1:3] for u in units}), Paired(results.rows, units, cluster)
+        shares = {suite: n / len(units) for suite, n in Counter(u[1] for u in units).items()}
         for arm in results.arms:
             if arm != reference:
                 for measure in measures:
                     pairs = paired.pairs(arm, reference, measure)
-                    plain = _contrast(pairs, model, arm, reference, measure, tasks, tolerance, used.missing)
+                    plain = _contrast(pairs, model, arm, reference, measure, tasks, used.margin, used.missing)
                     plain = replace(plain, shares=shares if len(shares) > 1 else {})
-                    made.append((_measured(plain, pairs, tolerance, alpha, alpha), pairs))
-    judged = _adjusted(made, used.family, tolerance, alpha)
+                    made.append((_measured(plain, pairs, used.margin, alpha, alpha), pairs))
+    judged = _adjusted(made, used.family, used.margin, alpha)
     return Comparison(
         contrasts=judged,
         baseline=reference,
         margin=used.margin,
-        relative_margin=used.relative_margin,
         missing=used.missing,
         family=tuple(used.family),
-        weights=used.weights,
         alpha=alpha,
         left_out=len(left_out),
         exploratory=used != expected or changed,
@@ -241,7 +233,7 @@ def _checked(results: Rows, baseline: str | None, alpha: float) -> str:
 
 
 def _contrast(
-    pairs: Pairs, model: str, arm: str, baseline: str, measure: str, tasks: int, margin: Margin, policy: Policy
+    pairs: Pairs, model: str, arm: str, baseline: str, measure: str, tasks: int, margin: float, policy: Policy
 ) -> Contrast:
     used = pairs.known() if policy == "drop" else pairs
     rate = measure == "resolved"
@@ -257,7 +249,7 @@ def _contrast(
         missing_baseline=pairs.missing_there,
         policy=policy,
         effect="difference" if rate else "ratio",
-        claim=margin.claim if rate else "differs",
+        claim=f"no more than {100 * margin:g} points fewer" if rate and margin else "differs",
         clusters=len(set(used.clusters)),
         clustered_by=pairs.grouped_by,
         too_few_clusters=pairs.too_few,
@@ -267,7 +259,7 @@ def _contrast(
     )
 
 
-def _measured(plain: Contrast, pairs: Pairs, margin: Margin, alpha: float, level: float) -> Contrast:
+def _measured(plain: Contrast, pairs: Pairs, margin: float, alpha: float, level: float) -> Contrast:
     """With the figures of its effect, and the interval of 1 - level."""
     if plain.effect == "difference":
         found = rate_effect(pairs, plain.policy, margin, alpha, level)
@@ -279,7 +271,7 @@ def _measured(plain: Contrast, pairs: Pairs, margin: Margin, alpha: float, level
 
 
 def _adjusted(
-    made: Sequence[tuple[Contrast, Pairs]], family: Sequence[str], margin: Margin, alpha: float
+    made: Sequence[tuple[Contrast, Pairs]], family: Sequence[str], margin: float, alpha: float
 ) -> list[Contrast]:
     """p values after Holm, and the intervals that go with them."""
     from rlm_loop.study.statistics import holm, holm_levels
@@ -292,8 +284,8 @@ def _adjusted(
     return judged
 
 
-def _holds(contrast: Contrast, p: float | None, margin: Margin, alpha: float) -> bool:
+def _holds(contrast: Contrast, p: float | None, margin: float, alpha: float) -> bool:
     """A claim holds where the adjusted p says so, and where the baseline could be missed at all."""
     if p is None or p > alpha or contrast.low is None or contrast.high is None:
         return False
-    return contrast.effect == "ratio" or not margin.share or not at_the_floor(contrast, margin)
+    return contrast.effect == "ratio" or not margin or not at_the_floor(contrast, margin)

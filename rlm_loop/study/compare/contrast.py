@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rlm_loop.study.compare.margin import Margin, margin_of
 from rlm_loop.study.compare.pairs import Policy
-from rlm_loop.study.compare.weights import BY_PAIRS, Weights
 
 #: What arms are compared in: the share of tasks resolved, and sums over all model calls of a task.
 MEASURES = ("resolved", "input_tokens", "output_tokens", "cost", "seconds", "steps")
@@ -74,8 +72,7 @@ class Judged:
 
     `contrasts` has one entry for each model, arm and measure; `left_out` counts the units that not every arm was tried
     on, which are in none of them.  `exploratory` is true where this is not what was declared before the run, and
-    `changed` where what stands in `study.json` is not what was locked there.  `margin` is a share of all tasks,
-    `relative_margin` one of what the baseline resolves, and `weights` are those of the suites.
+    `changed` where what stands in `study.json` is not what was locked there.  `margin` is a share of all tasks.
     """
 
     contrasts: Sequence[Contrast]
@@ -86,23 +83,16 @@ class Judged:
     alpha: float
     left_out: int = 0
     exploratory: bool = True
-    relative_margin: float | None = None
-    weights: Weights = BY_PAIRS
     changed: bool = False
 
-    @property
-    def tolerance(self) -> Margin:
-        """The margin of non-inferiority, of either kind."""
-        return margin_of(self.margin, self.relative_margin)
 
-
-def at_the_floor(contrast: Contrast, margin: Margin) -> bool:
+def at_the_floor(contrast: Contrast, margin: float) -> bool:
     """The baseline resolves so little that an arm which resolves nothing would be within the margin too.
 
     An arm that is shown to resolve more is no such arm.
     """
     more, there = contrast.low is not None and contrast.low > 0, contrast.baseline_value
-    return there is not None and there <= margin.points(there) and not more
+    return there is not None and there <= margin and not more
 
 
 def p_value(p: float) -> str:

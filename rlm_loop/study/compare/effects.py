@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from rlm_loop.study import statistics
-from rlm_loop.study.compare.margin import Margin
 from rlm_loop.study.compare.pairs import Pairs, Policy
 
 #: What a ratio is of, where it stands.
@@ -39,9 +38,7 @@ class Effect:
     design: float = 1.0
 
 
-def rate_effect(
-    pairs: Pairs, policy: Policy, margin: Margin, alpha: float, level: float | None = None
-) -> Effect | None:
+def rate_effect(pairs: Pairs, policy: Policy, margin: float, alpha: float, level: float | None = None) -> Effect | None:
     """The difference of the resolve rates; `None` where no pair is known.
 
     Worst case: a missing attempt of the arm is not resolved and one of the baseline is; the best case is the reverse.
@@ -57,7 +54,7 @@ def rate_effect(
         _rate(_filled(pairs, fill), margin, alpha, at) for fill in (_resolved(0.0, 1.0), _resolved(1.0, 0.0))
     )
     complete = _rate(pairs.known(), margin, alpha, at) if policy == "bounds" else None
-    return _over(worst_case, best_case, complete, one_sided=margin.share > 0)
+    return _over(worst_case, best_case, complete, one_sided=margin > 0)
 
 
 def _resolved(here: float, there: float) -> Fill:
@@ -69,46 +66,40 @@ def _filled(pairs: Pairs, fill: Fill) -> Pairs:
     return replace(pairs, here=[h for h, _ in both], there=[t for _, t in both])
 
 
-def _rate(pairs: Pairs, margin: Margin, alpha: float, level: float) -> Effect:
+def _rate(pairs: Pairs, margin: float, alpha: float, level: float) -> Effect:
     codes = statistics.codes_of(pairs.clusters)  # before the import: it says what to install
     from rlm_loop.study.statistics.rates import effective_table
 
-    weights, there = pairs.weights, _mean(pairs.there, pairs.weights)
-    least = 0.0 - margin.points(there)
+    least = 0.0 - margin
 
-    def interval(at: float, scale: float = 1.0) -> tuple[float, float]:
-        found = statistics.paired_difference(pairs.here, pairs.there, codes, at, weights=weights, scale=scale)
+    def interval(at: float) -> tuple[float, float]:
+        found = statistics.paired_difference(pairs.here, pairs.there, codes, at)
         return float(found[1]), float(found[2])
 
     def excludes(at: float) -> bool:
         low, high = interval(at)
-        if margin.relative and interval(at, 1 - margin.share)[0] <= 0:  # the baseline's own rate is not sure either
-            return False
-        return low > least or (not margin.share and high < 0)
+        return low > least or (not margin and high < 0)
 
-    _, wins, losses, _ = statistics.paired_table(pairs.here, pairs.there, weights)
-    both, here, lost, rest = (float(x) for x in effective_table(pairs.here, pairs.there, codes, alpha, weights))
+    _, wins, losses, _ = statistics.paired_table(pairs.here, pairs.there)
+    both, here, lost, rest = (float(x) for x in effective_table(pairs.here, pairs.there, codes, alpha))
     n, size = len(pairs), both + here + lost + rest
-    p_difference = tested = statistics.mcnemar(pairs.here, pairs.there, codes, weights)
-    test = "exact McNemar test" if weights is None else "sign flips"
-    if margin.relative:
-        test = "score test of non-inferiority to a share of the baseline's rate"
-        tested = statistics.relative_noninferiority(both, here, lost, size, margin.share)
-    elif margin.share:
+    p_difference = tested = statistics.mcnemar(pairs.here, pairs.there, codes)
+    test = "exact McNemar test"
+    if margin:
         test = "exact score test of non-inferiority"
-        tested = statistics.noninferiority(here, lost, size, margin.share)
+        tested = statistics.noninferiority(here, lost, size, margin)
     p = statistics.smallest_level(tested, excludes)
     low, high = interval(level)
     if p > level:  # what is not shown is in the interval too
-        low, high = min(low, least), high if margin.share else max(high, 0.0)
+        low, high = min(low, least), high if margin else max(high, 0.0)
     return Effect(
         estimate=float((wins - losses) / n),
         low=low,
         high=high,
         p=p,
         p_difference=p_difference,
-        value=_mean(pairs.here, weights),
-        baseline_value=there,
+        value=_mean(pairs.here),
+        baseline_value=_mean(pairs.there),
         method=f"Newcombe interval, {test}",
         estimand="difference of rates",
         discordant=float(wins + losses) / n,
@@ -152,27 +143,24 @@ def ratio_effect(pairs: Pairs, policy: Policy, alpha: float, level: float | None
 
 
 def _ratio(values: Sequence[tuple[float, float]], pairs: Pairs, level: float, totals: bool) -> Effect:
-    codes, parts = statistics.codes_of(pairs.clusters), pairs.weights
+    codes = statistics.codes_of(pairs.clusters)
     here, there = [h for h, _ in values], [t for _, t in values]
     logs = [] if totals else [math.log(h) - math.log(t) for h, t in values]
-    used, weights, null = (here, there, 1.0) if totals else (logs, parts, 0.0)
-    if parts is not None:  # a weighted mean is the ratio of the totals of two weighted sums
-        used = [w * u for w, u in zip(parts, used, strict=True)]
-        weights = [w * t for w, t in zip(parts, there, strict=True)] if totals else parts
+    used, weights, null = (here, there, 1.0) if totals else (logs, None, 0.0)
     found = tuple(float(x) for x in statistics.mean_interval(used, codes, level, weights=weights))
     p = statistics.mean_p(used, codes, null, weights=weights)
     estimate, low, high = found if totals else map(math.exp, found)
-    scale = estimate * _mean(there, parts)  # of the logarithm of a ratio of totals, to the first order
+    scale = estimate * _mean(there)  # of the logarithm of a ratio of totals, to the first order
     moved = [(h - estimate * t) / scale if scale else math.nan for h, t in values] if totals else logs
-    variance = float(statistics.variance_of_mean(moved, codes, parts))
+    variance = float(statistics.variance_of_mean(moved, codes))
     return Effect(
         estimate=estimate,
         low=low,
         high=high,
         p=p,
         p_difference=p,
-        value=_mean(here, parts),
-        baseline_value=_mean(there, parts),
+        value=_mean(here),
+        baseline_value=_mean(there),
         method=f"{TOTALS if totals else GEOMETRIC}, BCa bootstrap and inverted sign flips, sign-flip permutation test",
         estimand=TOTALS if totals else GEOMETRIC,
         spread=math.sqrt(variance * len(values)),  # not a number for one cluster, of which no spread is known
@@ -201,6 +189,6 @@ def _over(
     )
 
 
-def _mean(values: Sequence[float | None], weights: Sequence[float] | None = None) -> float:
-    known = [(v, w) for v, w in zip(values, weights or [1.0] * len(values), strict=True) if v is not None]
-    return sum(v * w for v, w in known) / sum(w for _, w in known)
+def _mean(values: Sequence[float | None]) -> float:
+    known = [v for v in values if v is not None]
+    return sum(known) / len(known)

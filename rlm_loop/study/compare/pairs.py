@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from rlm_loop.study import statistics
 from rlm_loop.study.compare.pair_keys import PairKey, by_episode, is_resolved, measured, pair_key
-from rlm_loop.study.compare.weights import BY_PAIRS, Weights, suite_shares
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.store.rows import Row
 
@@ -25,8 +23,7 @@ class Pairs:
 
     Whether a task was resolved is missing where `pair_keys.is_resolved` does not know it; any other measure where the
     episode did not run to its end or did not report it.  0 is a value.  `clusters` names what the units are grouped
-    by, in `grouped_by` ("repository", "family", "task", or a column).  `suites` names the suite of each unit, and
-    `shares` what each suite counts in sum; where there are none, each unit counts the same.
+    by, in `grouped_by` ("repository", "family", "task", or a column).  `suites` names the suite of each unit.
     """
 
     here: Sequence[float | None]
@@ -35,7 +32,6 @@ class Pairs:
     grouped_by: str
     too_few: int = 0
     suites: Sequence[str] = ()
-    shares: Mapping[str, float] | None = None
 
     def __len__(self) -> int:
         return len(self.here)
@@ -64,14 +60,6 @@ class Pairs:
         )
         return replace(self, here=here, there=there, clusters=clusters, suites=suites, too_few=0)
 
-    @property
-    def weights(self) -> list[float] | None:
-        """What each pair counts, so that each suite counts its share; `None` where all count the same."""
-        if self.shares is None:
-            return None
-        count = Counter(self.suites)
-        return [self.shares[suite] / count[suite] for suite in self.suites]
-
 
 class Paired:
     """The rows of a study by arm and unit, with the cluster of each unit: read once, and asked for pairs of arms.
@@ -79,8 +67,8 @@ class Paired:
     Pairs come in the order of `units`.  `cluster` is a column of the rows or of their `facts` ("suite", "repo", ...) or
     "task"; where it is not given, the row's own `cluster`, the task's repository or package, or its family decides, as
     long as there are at least ten; else the task, so that the seeds of one task always count as one cluster.  Tasks of
-    two suites are two tasks, also where they have the same id.  `weights` are those of the suites.  Raises `StudyError`
-    where an episode has two rows.
+    two suites are two tasks, also where they have the same id.  Raises `StudyError` where an episode
+    has two rows.
     """
 
     def __init__(
@@ -88,11 +76,9 @@ class Paired:
         rows: Sequence[Row],
         units: Sequence[PairKey],
         cluster: str | None = None,
-        weights: Weights = BY_PAIRS,
     ) -> None:
         self._units, self._of_episode = units, by_episode(rows)
         self._suites = [u[1] for u in units]
-        self._shares = None if weights == BY_PAIRS else suite_shares(weights, self._suites)
         by_unit = {of: row for (_, of), row in self._of_episode.items()}  # of any arm: the task is the same
         self._known: dict[tuple[str, str], list[float | None]] = {}  # of the baseline every arm asks
         self._clusters = cluster_labels([by_unit[u] for u in units], units, cluster)
@@ -100,7 +86,7 @@ class Paired:
     def pairs(self, arm: str, baseline: str, measure: str) -> Pairs:
         """The pairs of two arms in one measure."""
         here, there = self._values(arm, measure), self._values(baseline, measure)
-        return Pairs(here, there, *self._clusters, self._suites, self._shares)
+        return Pairs(here, there, *self._clusters, self._suites)
 
     def _values(self, arm: str, measure: str) -> list[float | None]:
         found = self._known.get((arm, measure))

@@ -53,7 +53,7 @@ def _of(comparison: Judged, contrast: Contrast, power: float) -> Iterator[Plan]:
         least = math.ceil(clusters * n / contrast.clusters)
         yield _plan(contrast, "as observed", estimate, now, None if needed is None else max(needed, least))
         return
-    discordant, margin = _discordant(contrast), comparison.tolerance.points(contrast.baseline_value)
+    discordant, margin = _discordant(contrast), comparison.margin
     for assuming, difference in (("no difference", 0.0), ("as observed", estimate * n / (n + 2))):
         if assuming == "no difference" and not margin:
             continue

@@ -9,7 +9,6 @@ from rlm_loop.study.compare.contrast import Contrast, Judged, about, at_the_floo
 from rlm_loop.study.compare.effects import GEOMETRIC
 from rlm_loop.study.compare.planning import Plan
 from rlm_loop.study.compare.suites import Interaction, SuiteEffect
-from rlm_loop.study.compare.weights import pooled_by
 
 _NOUNS = {
     "input_tokens": "prompt tokens",
@@ -149,7 +148,7 @@ def _contains_none(contrast: Contrast) -> bool:
 
 def _where(contrast: Contrast, comparison: Judged) -> str:
     seeds = f" ({contrast.pairs} pairs of task and seed)" if contrast.pairs != contrast.tasks else ""
-    suites = f" of {len(contrast.shares)} suites pooled {pooled_by(comparison.weights)}" if contrast.shares else ""
+    suites = f" of {len(contrast.shares)} suites pooled by pairs" if contrast.shares else ""
     return f"{contrast.tasks} task{'s' * (contrast.tasks != 1)}{seeds}{suites}{_with(contrast.model)}"
 
 
@@ -171,7 +170,7 @@ def _claim(contrast: Contrast, comparison: Judged) -> str:
         if (contrast.estimate or 1.0) < 1:
             more = "fewer" if contrast.measure in _COUNTED else "less"
         return f"{arm} uses {more} {noun} than {baseline}"
-    if comparison.tolerance.share:
+    if comparison.margin:
         return f"{arm} resolves {contrast.claim} tasks than {baseline}"
     if not contrast.holds:
         return f"{arm} and {baseline} differ in how many tasks they resolve"
@@ -179,10 +178,10 @@ def _claim(contrast: Contrast, comparison: Judged) -> str:
 
 
 def _why_not(contrast: Contrast, comparison: Judged, planned: Sequence[Plan]) -> str:
-    margin = comparison.tolerance
-    ahead = (contrast.estimate or 0.0) > margin.points(contrast.baseline_value)
+    margin = comparison.margin
+    ahead = (contrast.estimate or 0.0) > margin
     rate = contrast.effect == "difference"
-    if rate and margin.share and at_the_floor(contrast, margin) and not ahead:
+    if rate and margin and at_the_floor(contrast, margin) and not ahead:
         floor = f"{contrast.baseline} itself resolves {100 * (contrast.baseline_value or 0):.1f} %"
         return (
             f"{p_equals(contrast.p_holm)}; {floor}, so that a loop which resolves nothing would be as close: harder or "
@@ -217,18 +216,12 @@ def _needs(contrast: Contrast, planned: Sequence[Plan]) -> str:
 def _is_worse(contrast: Contrast, comparison: Judged) -> bool:
     """An arm that is worse is said to be worse, also where the claim was another one, if test and interval say so."""
     p, high = contrast.p_difference, contrast.high
-    return (
-        bool(comparison.tolerance.share)
-        and p is not None
-        and p <= 1 - contrast.confidence
-        and high is not None
-        and high < 0
-    )
+    return bool(comparison.margin) and p is not None and p <= 1 - contrast.confidence and high is not None and high < 0
 
 
 def _refuted(contrast: Contrast, comparison: Judged) -> bool:
     """Whether it is shown to be worse by more than the margin: no number of tasks would then show the claim."""
-    beyond = contrast.high is not None and contrast.high < -comparison.tolerance.points(contrast.baseline_value)
+    beyond = contrast.high is not None and contrast.high < -comparison.margin
     return contrast.measure == "resolved" and beyond and _is_worse(contrast, comparison)
 
 

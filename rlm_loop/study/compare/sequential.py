@@ -44,8 +44,6 @@ def sequential(
     measure or policy, and for a measure of which a task has 0.
     """
     plan = read(results.lock) or Analysis()
-    if margin is None and plan.relative_margin is not None:
-        raise StudyError("a sequence has no margin relative to the baseline: give margin=0.03 for 3 points, or 0")
     margin = plan.margin if margin is None else margin
     missing = missing or ("drop" if plan.missing == "drop" else "worst")
     base = baseline or results.baseline

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from rlm_loop.study import statistics
 from rlm_loop.study.compare.contrast import Judged
 from rlm_loop.study.compare.effects import rate_effect
-from rlm_loop.study.compare.margin import Margin
 from rlm_loop.study.compare.pair_keys import PairKey, complete_and_incomplete
 from rlm_loop.study.compare.pairs import Paired, Pairs
 from rlm_loop.study.store.rows import Row
@@ -107,7 +106,7 @@ def _effect(
 ) -> SuiteEffect:
     known = pairs.known()
     apart = [(h or 0.0) - (t or 0.0) for h, t in zip(known.here, known.there, strict=True)]
-    effect = rate_effect(pairs, comparison.missing, Margin(), comparison.alpha)
+    effect = rate_effect(pairs, comparison.missing, 0.0, comparison.alpha)
     return SuiteEffect(
         model=model,
         arm=arm,

@@ -9,9 +9,7 @@ from typing import Any
 
 from rlm_loop.messages import digest
 from rlm_loop.study.compare.contrast import MEASURES
-from rlm_loop.study.compare.margin import margin_of
 from rlm_loop.study.compare.pairs import POLICIES, Policy
-from rlm_loop.study.compare.weights import BY_PAIRS, Weights, checked_weights
 from rlm_loop.study.errors import StudyError
 
 #: What can have a target: the field of `ArmSummary`, what it is called, and whether more is better.
@@ -30,10 +28,7 @@ class Analysis:
 
     `family` names the measures whose claims are judged together, `margin` is a share (0.03: 3 points; 0: the claim is
     that the rates differ), `missing` the policy for pairs without a value.  `targets` are limits by field (`TARGETS`)
-    that each arm is to meet; without any, none is shown.  `weights` say how much each suite counts where the effects
-    of several are pooled: "pairs" (as many pairs as it has), "equal", or a number for each suite.  `relative_margin`
-    (0.1: 10 % of what the baseline resolves) stands in place of `margin`.  Raises `StudyError` for what cannot be
-    tested.
+    that each arm is to meet; without any, none is shown.  Raises `StudyError` for what cannot be tested.
     """
 
     baseline: str | None = None
@@ -41,8 +36,6 @@ class Analysis:
     family: Sequence[str] = ("resolved", "input_tokens")
     missing: Policy = "worst"
     targets: Mapping[str, float] = field(default_factory=dict[str, float])
-    weights: Weights = BY_PAIRS
-    relative_margin: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "family", tuple(self.family))
@@ -56,27 +49,18 @@ class Analysis:
             raise StudyError(
                 f"analysis: there is no policy {self.missing!r} for missing pairs; use {', '.join(POLICIES)}"
             )
-        try:
-            margin_of(self.margin, self.relative_margin)
-            checked_weights(self.weights)
-        except StudyError as error:
-            raise StudyError(f"analysis: {error}") from None
+        if not 0 <= self.margin < 1:
+            raise StudyError("analysis: margin is a share: give 0.03 for 3 points")
 
     def locked(self) -> dict[str, Any]:
-        """As `study.json` keeps it, with its hash; what came later than the first plans is there only if declared."""
+        """As `study.json` keeps it, with its hash."""
         plan = {**asdict(self), "family": list(self.family), "targets": dict(self.targets)}
-        if self.weights == BY_PAIRS:
-            del plan["weights"]
-        if self.relative_margin is None:
-            del plan["relative_margin"]
         return {**plan, "digest": digest(plan)[:16]}
 
-    def fits(self, arms: Sequence[str], suites: Sequence[str]) -> None:
-        """Raises `StudyError` where the study has no such baseline, or suites other than those with weights."""
+    def fits(self, arms: Sequence[str]) -> None:
+        """Raises `StudyError` where the study has no such baseline."""
         if self.baseline is not None and self.baseline not in arms:
             raise StudyError(f"analysis: there is no arm {self.baseline!r}; there are {', '.join(arms)}")
-        if not isinstance(self.weights, str) and set(self.weights) != set(suites):
-            raise StudyError(f"analysis: weights are for {', '.join(self.weights)}; the suites are {', '.join(suites)}")
 
 
 def read(lock: Mapping[str, Any]) -> Analysis | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rlm_loop.study.statistics.confidence_sequences import bounded_sequence, symmetric_sequence
     from rlm_loop.study.statistics.interaction import heterogeneity_p
     from rlm_loop.study.statistics.multiple_testing import holm, holm_levels, smallest_level
-    from rlm_loop.study.statistics.non_inferiority import noninferiority, relative_noninferiority, score_statistic
+    from rlm_loop.study.statistics.non_inferiority import noninferiority, score_statistic
     from rlm_loop.study.statistics.power import (
         fewest_clusters,
         pairs_for_mean,
@@ -50,7 +50,7 @@ HOME = {
         "confidence_sequences": "bounded_sequence symmetric_sequence",
         "interaction": "heterogeneity_p",
         "multiple_testing": "holm holm_levels smallest_level",
-        "non_inferiority": "noninferiority relative_noninferiority score_statistic",
+        "non_inferiority": "noninferiority score_statistic",
         "power": "fewest_clusters pairs_for_mean pairs_for_rate power_of_mean power_of_rate",
         "rates": "mcnemar newcombe_interval paired_difference paired_table pass_at_k rate_interval sign_test "
         "wilson wilson_by_cluster wilson_interval",

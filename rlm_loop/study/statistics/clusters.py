@@ -37,20 +37,18 @@ def sizes(codes: NDArray[np.intp]) -> Floats:
     return np.bincount(codes).astype(float)
 
 
-def variance_of_mean(values: Any, codes: NDArray[np.intp], weights: Any = None) -> Floats:
+def variance_of_mean(values: Any, codes: NDArray[np.intp]) -> Floats:
     """The variance of the mean of all units, allowing for any correlation inside a cluster.
-
-    With `weights`, a number of each unit, it is the variance of the weighted mean.
 
     The linearised ratio estimator over K clusters with its factor K / (K - 1): W. G. Cochran, Sampling Techniques
     (1977), 11.8; for paired binary data N. A. Obuchowski, Statistics in Medicine 17 (1998).  Units that are their own
     clusters give the usual s^2 / n.  Not a number for fewer than two clusters.
     """
-    every, of = np.asarray(values, dtype=float), sizes(codes) if weights is None else sums(weights, codes)
+    every, of = np.asarray(values, dtype=float), sizes(codes)
     total, groups = of.sum(), of.size
     if groups < 2:
         return np.full(every.shape[:-1], np.nan)
-    by_cluster = sums(every if weights is None else every * weights, codes)
+    by_cluster = sums(every, codes)
     residual = by_cluster - of * (by_cluster.sum(axis=-1, keepdims=True) / total)
     return (residual**2).sum(axis=-1) / total**2 * groups / (groups - 1)
 

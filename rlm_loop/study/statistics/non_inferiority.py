@@ -50,34 +50,6 @@ def noninferiority(here: float, there: float, n: float, margin: float) -> float:
     return float(min(1.0, max(2 * tail, sys.float_info.min)))  # below what a float can hold, but never 0
 
 
-def relative_score(both: Any, here: Any, there: Any, n: Any, margin: float) -> Floats:
-    """The score statistic of "the rate here is (1 - margin) times the rate there"; large where it is not so low.
-
-    J. Nam & W. C. Blackwelder, Statistics in Medicine 21 (2002) 689: the variance is that of the likeliest shares under
-    this hypothesis.  `both`, `here` and `there` count the pairs that both arms, and only one of them, resolved, of `n`.
-    """
-    a, b, c, n = (np.asarray(x, dtype=float) for x in (both, here, there, n))
-    least, some = 1 - margin, a + b + c  # what neither resolved says nothing of a ratio
-    linear = least**2 * (b + c) - (1 - least**2) * (a + b)
-    root = np.sqrt(np.maximum(linear**2 + 4 * least**2 * (1 - least**2) * some * b, 0))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        only_here = (linear + root) / (2 * least * (1 + least))  # the likeliest number of pairs of each kind
-        only_there = least * only_here + margin * some
-        spread = np.sqrt(least * (only_here + only_there))
-        distance = a + b - least * (a + c)
-        return np.where(spread > 0, distance / spread, np.where(distance > 0, np.inf, 0.0))
-
-
-def relative_noninferiority(both: float, here: float, there: float, n: float, margin: float) -> float:
-    """Twice the one-sided p of "the rate here is above (1 - margin) times the rate there", by `relative_score`.
-
-    It is the normal approximation, as there is a further unknown, the baseline's rate, over which an exact test would
-    have to look for its worst case.
-    """
-    tail = stats.norm.sf(float(relative_score(both, here, there, n, margin)))
-    return float(min(1.0, max(2 * tail, sys.float_info.min)))
-
-
 def exact_tail(seen: float, n: int, margin: float) -> float:
     """The chance of a score statistic of at least `seen` in n pairs at the margin, at the worst share of discord."""
     statistic = _statistics(n, margin)

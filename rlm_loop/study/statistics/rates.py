@@ -57,14 +57,11 @@ def wilson(successes: float, n: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def newcombe_interval(
-    both: Any, here: Any, there: Any, neither: Any, alpha: float = 0.05, scale: float = 1.0
-) -> tuple[Floats, Floats]:
-    """The interval of a difference of two paired rates: (both + here) / n - scale * (both + there) / n.
+def newcombe_interval(both: Any, here: Any, there: Any, neither: Any, alpha: float = 0.05) -> tuple[Floats, Floats]:
+    """The interval of a difference of two paired rates: (both + here) / n - (both + there) / n.
 
     R. G. Newcombe, Statistics in Medicine 17 (1998) 2635, method 10: Wilson intervals of the two rates, squared and
-    added, with their correlation corrected for continuity; another `scale` than 1 after G. Y. Zou & A. Donner,
-    Statistics in Medicine 27 (2008) 1693.  Counts may be scaled to an effective size.
+    added, with their correlation corrected for continuity.  Counts may be scaled to an effective size.
     """
     a, b, c, d = (np.asarray(x, dtype=float) for x in (both, here, there, neither))
     n = a + b + c + d
@@ -74,39 +71,30 @@ def newcombe_interval(
     cross = np.where(cross > 0, np.maximum(cross - n / 2, 0), cross)
     margins = (a + b) * (c + d) * (a + c) * (b + d)
     phi = np.where(margins > 0, cross / np.sqrt(np.where(margins > 0, margins, 1)), 0.0)
-    down1, up1, down2, up2 = p1 - l1, u1 - p1, scale * (p2 - l2), scale * (u2 - p2)
-    low = p1 - scale * p2 - np.sqrt(np.maximum(down1**2 - 2 * phi * down1 * up2 + up2**2, 0))
-    high = p1 - scale * p2 + np.sqrt(np.maximum(down2**2 - 2 * phi * down2 * up1 + up1**2, 0))
+    down1, up1, down2, up2 = p1 - l1, u1 - p1, p2 - l2, u2 - p2
+    low = p1 - p2 - np.sqrt(np.maximum(down1**2 - 2 * phi * down1 * up2 + up2**2, 0))
+    high = p1 - p2 + np.sqrt(np.maximum(down2**2 - 2 * phi * down2 * up1 + up1**2, 0))
     return np.maximum(low, -1), np.minimum(high, 1)
 
 
-def paired_table(here: Any, there: Any, weights: Any = None) -> tuple[Floats, Floats, Floats, Floats]:
-    """How many units both arms resolved, only `here`, only `there`, and neither; weighted counts sum to as many."""
+def paired_table(here: Any, there: Any) -> tuple[Floats, Floats, Floats, Floats]:
+    """How many units both arms resolved, only `here`, only `there`, and neither."""
     h, t = np.asarray(here, dtype=float), np.asarray(there, dtype=float)
     n = h.shape[-1]
-    of = 1.0 if weights is None else np.asarray(weights, dtype=float) * (n / np.sum(weights))
-    both = (of * h * t).sum(axis=-1)
-    wins, losses = (of * h * (1 - t)).sum(axis=-1), (of * t * (1 - h)).sum(axis=-1)
+    both = (h * t).sum(axis=-1)
+    wins, losses = (h * (1 - t)).sum(axis=-1), (t * (1 - h)).sum(axis=-1)
     return both, wins, losses, n - both - wins - losses
 
 
 def effective_table(
-    here: Any, there: Any, codes: NDArray[np.intp], alpha: float = 0.05, weights: Any = None
+    here: Any, there: Any, codes: NDArray[np.intp], alpha: float = 0.05
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """`paired_table` scaled to the effective number of pairs, given which pairs share a cluster.
-
-    Of weighted pairs it is at most Kish's number, (sum of weights)^2 / sum of squares: L. Kish, Survey Sampling (1965).
-    """
+    """`paired_table` scaled to the effective number of pairs, given which pairs share a cluster."""
     difference = np.asarray(here, dtype=float) - np.asarray(there, dtype=float)
     n = codes.size
-    share = np.full(n, 1 / n) if weights is None else np.asarray(weights, dtype=float) / np.sum(weights)
-    varies = np.ptp(difference, axis=-1) > 0  # said apart, as weights leave a rest where nothing does
-    middle = (share * difference).sum(axis=-1, keepdims=True)
-    simple = varies * (share * (difference - middle) ** 2).sum(axis=-1) / max(n - 1, 1)
-    variance = varies * variance_of_mean(difference, codes, weights)
-    most = None if weights is None else float(1 / (share**2).sum())
-    size = effective_size(variance, simple, n, sizes(codes).size, alpha, most)
-    both, wins, losses, neither = (x * size / n for x in paired_table(here, there, weights))
+    simple = difference.var(axis=-1) / max(n - 1, 1)
+    size = effective_size(variance_of_mean(difference, codes), simple, n, sizes(codes).size, alpha)
+    both, wins, losses, neither = (x * size / n for x in paired_table(here, there))
     return both, wins, losses, neither
 
 
@@ -115,30 +103,20 @@ def paired_difference(
     there: Any,
     codes: NDArray[np.intp],
     alpha: float = 0.05,
-    *,
-    weights: Any = None,
-    scale: float = 1.0,
 ) -> tuple[Floats, Floats, Floats]:
-    """The difference of two arms' resolve rates on the same units, with Newcombe's interval, by cluster.
-
-    `scale` is what the rate of `there` is multiplied with before it is taken away.
-    """
-    difference = np.asarray(here, dtype=float) - scale * np.asarray(there, dtype=float)
-    table = effective_table(here, there, codes, alpha, weights)
-    return np.average(difference, axis=-1, weights=weights), *newcombe_interval(*table, alpha=alpha, scale=scale)
+    """The difference of two arms' resolve rates on the same units, with Newcombe's interval, by cluster."""
+    difference = np.asarray(here, dtype=float) - np.asarray(there, dtype=float)
+    table = effective_table(here, there, codes, alpha)
+    return difference.mean(axis=-1), *newcombe_interval(*table, alpha=alpha)
 
 
-def mcnemar(here: Any, there: Any, codes: NDArray[np.intp], weights: Any = None) -> float:
+def mcnemar(here: Any, there: Any, codes: NDArray[np.intp]) -> float:
     """The exact two-sided p of "both arms resolve equally often".
 
     The pairs of one cluster change sign together, and all sign changes are equally likely; for pairs that are their
     own clusters this is the exact test of Q. McNemar, Psychometrika 12 (1947).  All sign changes are counted (by
-    convolution), none is drawn.  Of weighted pairs it is `sign_flip`, which draws where they are many.
+    convolution), none is drawn.
     """
-    if weights is not None:
-        from rlm_loop.study.statistics.ratios import sign_flip  # which imports all of scipy.stats
-
-        return float(sign_flip((np.asarray(here, dtype=float) - np.asarray(there, dtype=float)) * weights, codes))
     moved = np.abs(np.rint(sums(np.asarray(here, dtype=float) - np.asarray(there, dtype=float), codes))).astype(int)
     seen = abs(int(np.rint((np.asarray(here, dtype=float) - np.asarray(there, dtype=float)).sum())))
     moved = moved[moved > 0]
