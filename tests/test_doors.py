@@ -22,6 +22,10 @@ INSIDE = {
     "repl/test_seccomp.py": "the filter of system calls",
     "study/statistics/test_statistics_examples.py": "statistics against published examples",
     "study/statistics/test_statistics_simulated.py": "statistics against simulation",
+    "study/study_arms.py": "arms that write real traces without a loop",
+    "study/test_comparison_agrees.py": "each p of a table against its interval",
+    "study/test_noise_floor.py": "pairs counted from made fairness checks",
+    "study/test_study_limits.py": "waits for providers on a made clock",
     "test_install.py": "the extras that messages name",
     "traces/test_damaged.py": "damaged events, given to each reader",
     "traces/test_received.py": "damaged and hostile files, bounded before they are unpacked",
@@ -37,7 +41,7 @@ agents: attempts/repair_tasks attempts/test_attempts attempts/test_generate loca
 cli: test_trace_choosing
 conformance: test_compaction_laws
 formats: results/test_compare_page results/test_compare_results results/test_read_results test_inspect test_otel
-meter: test_meter_attacked test_meter_blocks test_meter_causes test_meter_http test_meter_sessions test_meter_tree
+meter: test_meter_attacked test_meter_blocks test_meter_causes test_meter_tree
 models: conftest test_http test_measure test_names test_odd_replies test_retry test_scripted test_streams test_weights
   test_wire
 providers: test_provider_troubles
@@ -47,13 +51,10 @@ repl: test_clearing test_container test_context test_context_frame test_direct t
 report: notebook/test_background notebook/test_live_view notebook/test_live_writing notebook/test_show
   test_crashing_arm test_overhead_report test_page test_page_in_browser test_pages_by_axe test_report test_study_page
   test_study_page_in_browser test_view test_view_in_browser
-study: dry_study killed_study paired_rows study_arms test_analysis test_attempts_in_traces
-  test_comparison_agrees test_fairness_check test_hostile_answers test_isolations test_noise_floor test_pair_keys
-  test_rescore test_study_grid test_study_identity test_study_limits test_study_reading test_study_run
-  test_study_shown test_study_status test_study_unscored test_unequal
+study: test_analysis
 tasks: long_context/again long_context/test_suite long_context/test_truths swebench_format/test_swebench_instances
-  swebench_format/test_swebench_predictions test_computation test_frames test_function_repair test_humaneval
-  test_judge test_machine_faults test_package_bugs test_written
+  swebench_format/test_swebench_predictions test_computation test_frames test_function_repair test_humaneval test_judge
+  test_machine_faults test_package_bugs test_written
 tools: test_mcp_tools test_reading_and_listing test_refusals test_search_code test_search_patterns test_watch
 workspace: test_attacks test_evaluate test_guard test_reports test_workspace_snapshots
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from rlm_loop.study.compare.comparison import Comparison, compare
 from rlm_loop.study.compare.contrast import MEASURES, Contrast
+from rlm_loop.study.compare.pair_keys import is_resolved
 from rlm_loop.study.compare.resolve_rates import resolve_rates
 from rlm_loop.study.compare.sequential import sequential
 from rlm_loop.study.compare.summary import ArmSummary
@@ -43,6 +44,7 @@ __all__ = [
     "compare",
     "export",
     "fairness_check",
+    "is_resolved",
     "load_study",
     "load_study_file",
     "read_trace",

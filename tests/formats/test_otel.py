@@ -17,7 +17,8 @@ from rlm_loop.formats.traces.otel.attributes import provider_of
 from rlm_loop.messages import say
 from rlm_loop.outcome import Score
 from rlm_loop.study import load_study
-from rlm_loop.traces.reader import read, records_of
+from rlm_loop.traces import read
+from rlm_loop.traces.reader import records_of
 from tests.formats.otlp_receiver import attributes, parsed, receiver, spans_in
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http")

@@ -16,14 +16,14 @@ from wires import TOOL, ask, events, post, system, user  # pyright: ignore
 from rlm_loop import Budget
 from rlm_loop.messages import Prompt, Reply, ToolCall, Usage
 from rlm_loop.meter import metered_endpoint
-from rlm_loop.models import ScriptedModel
-from rlm_loop.models.base import (
+from rlm_loop.models import (
     AuthenticationFailed,
     ModelError,
     ModelNotFound,
     ModelUnreachable,
     RateLimited,
     RequestRejected,
+    ScriptedModel,
 )
 
 CALLS = Reply("I add.", (ToolCall(None, "add", '{"a": 1}'), ToolCall("mine", "add", "")), "tool_calls")

@@ -11,10 +11,11 @@ from wires import TOOL, ask, assistant, post, system, user  # pyright: ignore
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.accounting import tree_of
-from rlm_loop.agents.past_run import ledger_of, outcome_of
+from rlm_loop.agents import outcome_of
 from rlm_loop.messages import Prompt, Reply, ToolCall
 from rlm_loop.meter import metered_endpoint, read_meter
 from rlm_loop.models import OpenAICompatibleModel, RecordedModel, ScriptedModel
+from rlm_loop.replay import ledger_of
 from rlm_loop.traces import TraceError, read
 
 
@@ -174,7 +175,7 @@ class Counter:
     """A tokenizer of one token a word."""
 
     def measure(self, prompt: Prompt) -> list[Any]:
-        from rlm_loop.accounting.ledger import Part
+        from rlm_loop.accounting import Part
 
         return [
             Part(span.cause, m.turn, i, len(span.text.split()))

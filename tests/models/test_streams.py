@@ -14,7 +14,7 @@ import pytest
 from loopback import Answering, Loopback
 
 from rlm_loop import Budget, DirectAgent
-from rlm_loop.agents.loop import Interrupted
+from rlm_loop.agents import Interrupted
 from rlm_loop.messages import Prompt, Reply, Usage, say
 from rlm_loop.models import (
     ModelError,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop import Budget, LeanAgent
-from rlm_loop.dialects.injectors import Nudge, ThoughtPrompt
+from rlm_loop.dialects import Nudge, ThoughtPrompt
 from rlm_loop.messages import Reply, ToolCall
 from rlm_loop.models import ScriptedModel
 from rlm_loop.report import cause_table, growths, overhead_by_turn, overhead_table

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.models import ScriptedModel
-from rlm_loop.study import Results, Study, load_study_file
-from rlm_loop.study.plan.fairness_check import fairness_check, require_fair
+from rlm_loop.study import Results, Study, Unfair, fairness_check, load_study_file
 from rlm_loop.tasks import get_suite
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
@@ -31,7 +30,9 @@ def count(study: Study) -> tuple[Counter[str], Counter[str]]:
 
 def differing(study: Study) -> set[str]:
     """The factors in which arms differ; raises `Unfair` for one that is not declared."""
-    return {d.factor for d in require_fair(fairness_check(study)).differences}
+    if not (found := fairness_check(study)).fair:
+        raise Unfair(found)
+    return {d.factor for d in found.differences}
 
 
 def outside(study: Study, split: str) -> list[str]:

@@ -20,7 +20,7 @@ from rlm_loop.messages import Reply, ToolCall
 from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Outcome
 from rlm_loop.study import Study
-from rlm_loop.tasks.base import Attempt, Score
+from rlm_loop.tasks import Attempt, Score
 
 EPISODES = 300
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rlm_loop.study import Results
-from rlm_loop.study.plan.analysis import Analysis
+from rlm_loop.study import Analysis, Results
 
 #: What a pair came to: resolved by the arm and by the baseline ("?": the arm crashed, "!": the machine did,
 #: "-": not run, "u": not judged).

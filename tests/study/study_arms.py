@@ -7,15 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.accounting.budget import Account, Budget
-from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.accounting import Account, Budget, Ledger
 from rlm_loop.actions import Answer, FinalAnswer, Malformed, Observation
 from rlm_loop.agents.metered import Metered
 from rlm_loop.messages import Message, Prompt, Reply, Span, Usage, say
-from rlm_loop.models.base import ModelError
+from rlm_loop.models import ModelError
 from rlm_loop.outcome import Outcome, Stop, Turn
-from rlm_loop.tasks.base import Attempt, Score, Suite, Task
-from rlm_loop.traces.trace import Trace
+from rlm_loop.tasks import Attempt, Score, Suite, Task
+from rlm_loop.traces import Trace
 
 
 @dataclass

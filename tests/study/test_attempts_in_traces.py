@@ -10,13 +10,11 @@ from typing import Any
 import pytest
 
 from rlm_loop import ToolLoopAgent
-from rlm_loop.models import ScriptedModel
-from rlm_loop.models.base import ModelError
+from rlm_loop.models import ModelError, ScriptedModel
 from rlm_loop.outcome import Outcome
 from rlm_loop.study import Study, load_study, verify_traces
-from rlm_loop.tasks.base import Attempt, Score, Suite, Task
-from rlm_loop.traces.reader import read, read_all
-from rlm_loop.traces.trace import Trace
+from rlm_loop.tasks import Attempt, Score, Suite, Task
+from rlm_loop.traces import Trace, read, read_all
 
 
 @dataclass(frozen=True)

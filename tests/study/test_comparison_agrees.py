@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from paired_rows import Pair, paired
 
 from rlm_loop.report.study.findings import effects_table
-from rlm_loop.study import Comparison, Contrast, Results, compare
+from rlm_loop.study import Analysis, Comparison, Contrast, Results, compare
 from rlm_loop.study.compare.contrast import p_value, percent
-from rlm_loop.study.plan.analysis import Analysis
 
 pytestmark = pytest.mark.slow
 

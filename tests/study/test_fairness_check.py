@@ -13,7 +13,7 @@ from study_arms import Arm
 
 from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, Suite, Task, ToolLoopAgent
 from rlm_loop.agents import Agent
-from rlm_loop.dialects.injectors import Initiator, Nudge, TurnCounter
+from rlm_loop.dialects import Initiator, Nudge, TurnCounter
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import LocalModel, ScriptedModel
 from rlm_loop.study import (
@@ -27,8 +27,7 @@ from rlm_loop.study import (
     load_study,
     load_study_file,
 )
-from rlm_loop.study.store.reading import FAIRNESS
-from rlm_loop.tasks.base import Deferred, Score
+from rlm_loop.tasks import Deferred, Score
 from rlm_loop.tools import Tool
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
@@ -142,7 +141,7 @@ def test_a_difference_is_found_and_has_to_be_declared(change: str, tmp_path: Pat
     strict = study(one, other, differs=tuple(factors - {missing}))
     with pytest.raises(Unfair, match=rf"one and other differ in {missing}; .* declare it: differs=\(\"{missing}\",\)"):
         strict.run(tmp_path, False)
-    assert not (tmp_path / FAIRNESS).exists()
+    assert not (tmp_path / "contract.json").exists()
     assert not (tmp_path / "traces").exists()
 
 
@@ -214,13 +213,13 @@ def test_what_was_found_is_stored_and_read_back(tmp_path: Path) -> None:
     found = load_study(tmp_path / "r").fairness_check
     assert found is not None
     assert found.differs is None
-    (tmp_path / "r" / FAIRNESS).unlink()
+    (tmp_path / "r" / "contract.json").unlink()
     assert load_study(tmp_path / "r").fairness_check is None
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"schema": 99}', '{"schema": 1, "probes": [{}]}', '{"values": 5}'])
 def test_a_damaged_contract_is_said_to_be_one(tmp_path: Path, text: str) -> None:
-    (tmp_path / FAIRNESS).write_text(text)
+    (tmp_path / "contract.json").write_text(text)
     (tmp_path / "study.json").write_text('{"schema": 1, "name": "mine"}')
     with pytest.raises(StudyError, match="remove it, the next run makes it anew"):
         _ = load_study(tmp_path).fairness_check

@@ -11,7 +11,7 @@ import pytest
 from rlm_loop import Budget, ToolLoopAgent
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.study import Study, load_study
-from rlm_loop.tasks.base import Attempt, Score, Suite, Task
+from rlm_loop.tasks import Attempt, Score, Suite, Task
 
 ANSWERS = {
     "5,000 digits": "final_answer = 10**5000",

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from paired_rows import paired
 
-from rlm_loop.study import compare
+from rlm_loop.study import FairnessCheck, compare
 from rlm_loop.study.compare.noise import NOT_MEASURED, noise_floors, noise_sentence
-from rlm_loop.study.plan.fairness import FairnessCheck, Probe
+from rlm_loop.study.plan.fairness import Probe
 from rlm_loop.study.statistics import wilson
 
 PAIRS = [("y", "y")] * 10 + [("y", "n")] * 2 + [("n", "y")] * 4 + [("n", "n")] * 4

@@ -10,8 +10,7 @@ import pytest
 from rlm_loop import LeanAgent, Study, ToolLoopAgent
 from rlm_loop.models import ScriptedModel
 from rlm_loop.study import StudyError, rescore
-from rlm_loop.tasks import Suite, Task
-from rlm_loop.tasks.humaneval import humaneval
+from rlm_loop.tasks import Suite, Task, get_suite
 
 CODE = "def twice(x):\n    return 2 * x"
 PROBLEM = {
@@ -26,7 +25,7 @@ PROBLEM = {
 @pytest.fixture
 def suite(tmp_path: Path) -> Suite:
     (tmp_path / "problems.jsonl").write_text(json.dumps(PROBLEM), encoding="utf-8")
-    return humaneval(tmp_path / "problems.jsonl", timeout=30)
+    return get_suite("humaneval", path=tmp_path / "problems.jsonl", timeout=30)
 
 
 def contracts(suite: Suite) -> Study:

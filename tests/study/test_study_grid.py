@@ -14,13 +14,11 @@ import numpy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from study_arms import Arm, suite, task
+from study_arms import Arm, suite
 
 from rlm_loop import Budget, LeanAgent, Suite, Task
-from rlm_loop.dialects.injectors import Nudge
+from rlm_loop.dialects import Nudge
 from rlm_loop.study import Study, StudyError, load_study, load_study_file
-from rlm_loop.study.plan.factorial_design import DesignedArm
-from rlm_loop.study.plan.grid import episodes
 
 
 def test_every_arm_is_crossed_with_the_factors(tmp_path: Path) -> None:
@@ -120,9 +118,9 @@ NAMES = st.lists(st.text("abcdef", min_size=1), min_size=1, max_size=6, unique=T
 @settings(max_examples=25)
 def test_blocks_are_whole_and_an_arm_more_does_not_change_the_order_of_others(names: list[str], seed: int) -> None:
     def order(arms: list[str]) -> list[list[str]]:
-        tasks = [("s", task(f"t{n}")) for n in range(3)]
-        grid = episodes([DesignedArm(a, a) for a in arms], ["m"], tasks, [0, 1], seed)
-        assert [(c.task.id, c.seed) for c in grid] == [(t.id, s) for _, t in tasks for s in (0, 1) for _ in arms]
+        tasks = suite("s", 3)
+        grid = Study("mine", {a: Arm(a) for a in arms}, tasks, seeds=[0, 1], order_seed=seed).episodes()
+        assert [(c.task.id, c.seed) for c in grid] == [(t.id, s) for t in tasks for s in (0, 1) for _ in arms]
         return [[c.arm for c in grid[i : i + len(arms)]] for i in range(0, len(grid), len(arms))]
 
     blocks = order(names)

@@ -15,11 +15,10 @@ from typing import Any
 import pytest
 from study_arms import Arm, suite
 
-from rlm_loop.models.weights import hash_of
+from rlm_loop import DirectAgent
+from rlm_loop.messages import Prompt, Reply
 from rlm_loop.study import Study, StudyError, StudyWarning, load_study
-from rlm_loop.study.plan.identity import Versions, local_models, package
-from rlm_loop.tasks.base import Attempt, Score, Suite, Task
-from rlm_loop.tasks.scorer_mark import mark_of
+from rlm_loop.tasks import Attempt, Score, Suite, Task
 
 LIMIT = 3
 
@@ -132,18 +131,19 @@ def test_a_scorer_that_counts_is_the_same_one(tmp_path: Path) -> None:
     assert len(study.run(tmp_path, False)) == 2
 
 
-def test_values_of_all_kinds_have_a_mark() -> None:
+def test_values_of_all_kinds_have_a_mark(tmp_path: Path) -> None:
     looped: list[Any] = [1]
     looped.append(looped)
     values = [None, 1, True, 1.0, "1", b"1", [1], (1, 2), {1: 2}, {3}, looped, re.compile("a"), Path("a"), len, object]
-    marks = [mark_of(v) for v in values]
-    assert len(set(marks)) == len(values)
-    assert marks == [mark_of(v) for v in values]
+    tasks = Suite("s", tuple(Task(str(i), "Say it", Rule(v)) for i, v in enumerate(values)))
+    study = Study("mine", {"a": Arm()}, tasks)
+    study.run(tmp_path, False, limit=len(values) - 1)
+    assert len(set(study.run(tmp_path, False).lock["scorers"]["s"].values())) == len(values)
 
 
 def test_what_is_recorded(tmp_path: Path) -> None:
     lock = one(ends).run(tmp_path, False).lock
-    assert lock["package"] == lock["sessions"][0]["package"] == package()
+    assert lock["package"] == lock["sessions"][0]["package"]
     assert set(lock["package"]) == {"version", "commit", "code"}
     assert set(lock["scorers"]["s"]) == set(lock["truths"]["s"]) == {"t", "u"}
     assert lock["local_models"] == {}
@@ -221,29 +221,37 @@ def test_the_weights_of_a_file_are_read_once(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("RLM_LOOP_CACHE", str(tmp_path / "cache"))
     file = tmp_path / "mine.gguf"
     file.write_bytes(b"weights")
-    (found,) = local_models([Arm(model=f"local:{file}")]).values()
-    assert found == {"weights": hash_of(file), "slots": 1}
+
+    def known(name: str, model: Any) -> Any:
+        return Study("mine", {"a": Arm(model=model)}, suite("s", 1)).run(tmp_path / name, False).lock["local_models"]
+
+    (found,) = known("one", f"local:{file}").values()
+    assert (len(found["weights"]), found["slots"]) == (64, 1)
     (kept,) = (tmp_path / "cache").rglob("hashes/*")
     kept.write_text("c" * 64)
-    assert hash_of(file) == "c" * 64
+    assert known("two", f"local:{file}") == {"local:mine.gguf": {"weights": "c" * 64, "slots": 1}}
     file.write_bytes(b"others")
-    assert hash_of(file) not in ("c" * 64, found["weights"])
-    assert local_models([Arm(model=f"local:{tmp_path}/gone.gguf")]) == {
-        "local:gone.gguf": {"weights": None, "slots": 1}
-    }
-    assert local_models([Arm(model="openai/gpt-5-nano"), Arm(model="nonsense"), Arm(model=None)]) == {}
+    assert known("three", f"local:{file}")["local:mine.gguf"]["weights"] not in ("c" * 64, found["weights"])
+    assert known("four", f"local:{tmp_path}/gone.gguf") == {"local:gone.gguf": {"weights": None, "slots": 1}}
+    assert known("five", "openai/gpt-5-nano") == known("six", "nonsense") == known("seven", None) == {}
 
 
-def test_a_provider_that_changed_its_model_ends_the_run() -> None:
-    def row(version: str) -> dict[str, Any]:
-        return {"model": "openai/nano", "model_name": "openai/nano", "model_version": version}
+@dataclass
+class Nano:
+    version: str
+    name: str = "openai/nano"
 
-    first = Versions([])
-    first.learn(row("nano-1"))
-    first.learn(row("nano-2"))  # within a run both are on record
-    assert first.noted() == {"model_versions": {"openai/nano": ["nano-1", "nano-2"]}}
-    later = Versions([row("nano-1"), {"model": "of before"}])
-    later.learn(row("nano-1"))
-    later.learn(row(""))
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        return Reply("no", extra={"model": self.version})
+
+
+def test_a_provider_that_changed_its_model_ends_the_run(tmp_path: Path) -> None:
+    def ran(version: str) -> Any:
+        study = Study("mine", {"a": DirectAgent(model=Nano(version))}, suite("s", 4))
+        return study.run(tmp_path, False, limit=len(load_study(tmp_path)) + 1 if version else 1).lock
+
+    ran("")
+    assert ran("nano-1")["model_versions"] == {"openai/nano": ["nano-1"]}
+    ran("nano-1")
     with pytest.raises(StudyError, match="openai/nano now answers as nano-2, the rows of this folder are of nano-1"):
-        later.learn(row("nano-2"))
+        ran("nano-2")

@@ -16,8 +16,7 @@ from study_arms import Arm, Echo, suite
 
 from rlm_loop import Budget, DirectAgent, LeanAgent, Task
 from rlm_loop.messages import Prompt, Reply, say
-from rlm_loop.models import ScriptedModel
-from rlm_loop.models.base import AuthenticationFailed, ModelError, ModelUnreachable, RateLimited
+from rlm_loop.models import AuthenticationFailed, ModelError, ModelUnreachable, RateLimited, ScriptedModel
 from rlm_loop.study import Study, StudyError, StudyWarning, load_study
 from rlm_loop.study.run.episode import agent_of, run_episodes
 from rlm_loop.study.run.progress import Silent

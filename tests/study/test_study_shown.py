@@ -5,7 +5,7 @@ from __future__ import annotations
 from rlm_loop import ToolLoopAgent
 from rlm_loop.models import ScriptedModel
 from rlm_loop.study import Study
-from rlm_loop.tasks.base import Attempt, Score, Suite, Task
+from rlm_loop.tasks import Attempt, Score, Suite, Task
 
 
 def right(attempt: Attempt) -> Score:

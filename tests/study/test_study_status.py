@@ -11,8 +11,7 @@ from study_arms import Arm, suite, unreachable
 
 from rlm_loop.cli.main import main
 from rlm_loop.study import Status, Study, StudyError, StudyInterrupted, status
-from rlm_loop.study.run.status import RUNNING
-from rlm_loop.tasks.base import Task
+from rlm_loop.tasks import Task
 
 
 def seen(folder: Path, jobs: int = 1) -> tuple[list[Status], Study]:
@@ -49,7 +48,7 @@ def test_a_running_study_is_seen_from_outside(tmp_path: Path) -> None:
         ("a", 3, 2, 1, 2),
         ("b", 3, 3, 0, 3),
     ]
-    assert not (tmp_path / RUNNING).exists()
+    assert not (tmp_path / "running.json").exists()
 
 
 def test_a_study_that_was_killed_says_so(tmp_path: Path) -> None:
@@ -59,7 +58,7 @@ def test_a_study_that_was_killed_says_so(tmp_path: Path) -> None:
 
     with pytest.raises(StudyInterrupted):
         Study("mine", {"a": Arm(before=stop)}, suite("s", 3)).run(tmp_path, False)
-    (tmp_path / RUNNING).write_text('{"schema": 1, "planned": 3, "todo": 3, "running": [{"arm": "a"}]}')  # SIGKILL
+    (tmp_path / "running.json").write_text('{"schema": 1, "planned": 3, "todo": 3, "running": [{"arm": "a"}]}')
     found = status(tmp_path)
     assert (found.running, found.done, found.left, found.now) == (False, 1, 2, ())
     assert found.lines()[-1] == "nothing is running; run the same command again to go on"

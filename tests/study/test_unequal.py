@@ -10,8 +10,7 @@ import pytest
 
 from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.models import ScriptedModel
-from rlm_loop.study import Study
-from rlm_loop.study.errors import StudyWarning
+from rlm_loop.study import Study, StudyWarning
 from rlm_loop.tasks import Match, Suite, Task
 
 SUITE = Suite("two", tuple(Task(f"t{n}", "What is 1?", Match(1), 1) for n in range(2)))
