@@ -8,7 +8,6 @@ import pytest
 
 from rlm_loop.tools import ToolError, ToolGateway
 from rlm_loop.tools.code import MAX_NAMES, CodeTools, list_matching, read
-from rlm_loop.tools.code.texts import decode, syntax_error
 
 
 def test_a_long_line_is_cut_and_says_so(tmp_path: Path) -> None:
@@ -94,7 +93,6 @@ def test_further_tools_are_offered_on_request(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("named", "taken"),
     [
-        ("utf-8", "utf-8"),
         ("latin-1", "iso-8859-1"),
         ("cp1252", "cp1252"),
         ("koi8-r", "koi8-r"),
@@ -105,17 +103,17 @@ def test_further_tools_are_offered_on_request(tmp_path: Path) -> None:
         ("utf-7", "latin-1"),
         ("unicode_escape", "latin-1"),
         ("rot13", "latin-1"),
-        ("no-such", "utf-8"),
     ],
 )
-def test_a_coding_line_names_a_character_set_or_is_passed_over(named: str, taken: str) -> None:
+def test_a_coding_line_names_a_character_set_or_is_passed_over(tmp_path: Path, named: str, taken: str) -> None:
     data = f"# coding: {named}\nx = 'a-b'\n".encode()
-    text, encoding = decode(data, "a.py")
-    assert (encoding, text.encode(encoding)) == (taken, data)
+    (tmp_path / "a.py").write_bytes(data)
+    with pytest.raises(ToolError, match=f"a.py is {taken}, which has no"):
+        CodeTools(tmp_path).apply_edit("a.py", 2, 2, "x = '\U0001f600'")
+    assert (tmp_path / "a.py").read_bytes() == data
 
 
 def test_source_in_what_is_no_character_set_is_not_compiled(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_bytes(b"x = 1\ny = 2\n")
-    assert syntax_error(b"# coding: punycode\nx = 1\n", "a.py") == "the coding line names no character set"
     with pytest.raises(ToolError, match="no character set"):
         CodeTools(tmp_path).apply_edit("a.py", 1, 1, "# coding: punycode")

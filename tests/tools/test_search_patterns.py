@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from rlm_loop.tools.code import CodeTools, search
-from rlm_loop.tools.code.searching import find
 
 TREE = {
     "a.py": "def load_a(): ...\ndef save_a(): ...\nx = 'a|b'\n",
@@ -54,10 +53,9 @@ def test_what_else_a_query_is(root: Path, query: str, said: str) -> None:
 @pytest.mark.slow
 def test_a_pattern_that_never_ends_is_stopped(root: Path) -> None:
     (root / "b0.txt").write_text("a" * 64 + "\n")
-    found = find(root, r"(a+)+[xy]$|def \w+_a", seconds=6)
-    assert not found.complete
-    assert [hit.path for hit in found.hits] == ["a.py", "a.py"]
-    assert found.text.endswith("... more than 0 more (stopped after 6 s)")
+    found = search(root, r"(a+)+[xy]$|def \w+_a", seconds=6).splitlines()
+    assert [line.split(":")[0] for line in found[1:-1]] == ["a.py", "a.py"]
+    assert found[-1] == "... more than 0 more (stopped after 6 s)"
 
 
 def test_edits_know_what_a_pattern_showed(root: Path) -> None:

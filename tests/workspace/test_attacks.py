@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -187,9 +188,8 @@ def test_an_attack_does_not_resolve(name: str) -> None:
 @pytest.mark.parametrize("place", ["hardened", "sandbox"])
 def test_a_test_is_not_rewritten_in_isolation_either(place: str) -> None:
     from rlm_loop.repl import Hardened, Sandbox
-    from rlm_loop.workspace.testing.isolation import default_python
 
-    if problem := {"hardened": Hardened(), "sandbox": Sandbox()}[place].problem(default_python()):
+    if problem := {"hardened": Hardened(), "sandbox": Sandbox()}[place].problem(sys.executable):
         pytest.skip(problem)
     found = judged(ATTACKS["rewrites a test and puts it back"], place)
     assert not found.resolved

@@ -10,7 +10,6 @@ from made_patches import BUGGY, FAIL_TO_PASS, FILES, FIXED, PASS_TO_PASS, SETTIN
 
 from rlm_loop.workspace import Workspace, WorkspaceError
 from rlm_loop.workspace.evaluation import Evaluation, evaluate
-from rlm_loop.workspace.evaluation.trees import trees
 
 FIX: Mapping[str, Change] = {"pkg/__init__.py": FIXED}
 
@@ -181,19 +180,3 @@ def test_patches_that_are_none(text: str, reason: str) -> None:
 def test_no_tests_listed() -> None:
     with pytest.raises(ValueError, match="no test is listed"):
         judged(patch(FIX), fail_to_pass=[], pass_to_pass=[])
-
-
-def test_trees_are_laid_over_each_other() -> None:
-    """Whatever takes the place of what: a file, a folder, a link."""
-    changes = {"tests/helpers.py": None, "tests/test_pkg.py": None, "tests": "a file now\n", "setup.cfg": None}
-    text = patch(changes, links={"setup.cfg/link": "/etc"})
-    with opened() as space, trees(space) as git:
-        start = space.base
-        after = git.applied(start, text)
-        git.lay(start, after)
-        assert space.snapshot() == after
-        assert (space.root / "tests").read_text() == "a file now\n"
-        was = {name: old for name, (old, _) in git.changes(start, after).items()}
-        assert git.grafted(after, was) == start
-        git.lay(after, start)
-        assert space.snapshot() == start

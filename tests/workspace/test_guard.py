@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_patches import FILES, patch
 
+from rlm_loop.workspace import Workspace
 from rlm_loop.workspace.evaluation.guard import Guard, search_folders, steers_differently
 from rlm_loop.workspace.evaluation.judged import fresh_modules, hidden, import_folders
+from rlm_loop.workspace.evaluation.trees import trees
 
 GUARD = Guard.of(
     ["tests/unit/test_a.py::test_x[a/b::c]", "pkg/tests/test_b.py::T::test_y", "checks.py::test_z"],
@@ -154,3 +157,19 @@ def test_what_a_protected_link_leads_to() -> None:
     guard = Guard.of(["tests/test_a.py::test_x"], [], [], links)
     assert guard.protects("shared/data.txt")
     assert not guard.protects("pkg/__init__.py")
+
+
+def test_trees_are_laid_over_each_other() -> None:
+    """Whatever takes the place of what: a file, a folder, a link."""
+    changes = {"tests/helpers.py": None, "tests/test_pkg.py": None, "tests": "a file now\n", "setup.cfg": None}
+    text = patch(changes, links={"setup.cfg/link": "/etc"})
+    with Workspace(FILES) as space, trees(space) as git:
+        start = space.base
+        after = git.applied(start, text)
+        git.lay(start, after)
+        assert space.snapshot() == after
+        assert (space.root / "tests").read_text() == "a file now\n"
+        was = {name: old for name, (old, _) in git.changes(start, after).items()}
+        assert git.grafted(after, was) == start
+        git.lay(after, start)
+        assert space.snapshot() == start

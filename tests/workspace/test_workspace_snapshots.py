@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 from files_on_disk import on_disk
 
-from rlm_loop.workspace import TEST_FILES, Workspace, WorkspaceError
-from rlm_loop.workspace.patterns import Patterns
+from rlm_loop.workspace import Workspace, WorkspaceError
 
 FILES: dict[str, str | bytes] = {"a.py": "x = 1\n", "pkg/b.py": "y = 1\n", "pkg/c.py": "z\n", ".gitignore": "*.log\n"}
 
@@ -248,7 +247,10 @@ def test_a_large_new_file_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_is_a_test_file(name: str, is_test: bool) -> None:
-    assert Patterns(TEST_FILES).cover(name) is is_test
+    with Workspace({"a.txt": ""}) as space:
+        (space.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (space.root / name).write_text("x\n")
+        assert (name in space.patch().left_out) is is_test
 
 
 DEEP = "import os\nfor _ in range(1500):\n    os.mkdir('d'); os.chdir('d')\nopen('bottom', 'w').write('x')"

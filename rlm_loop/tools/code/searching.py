@@ -72,10 +72,10 @@ class SearchResult:
         return "\n".join(shown)
 
 
-def search(root: Path, query: str) -> str:
+def search(root: Path, query: str, *, seconds: float = SECONDS) -> str:
     """Lines that hold `query` as plain text (where there are none, ignoring case; then as a regular expression, which
     is said first), as `file:line: text`."""
-    return find(root, query).text
+    return find(root, query, seconds=seconds).text
 
 
 def find(root: Path, query: str, *, seconds: float = SECONDS) -> SearchResult:
