@@ -11,6 +11,7 @@ ARCHITECTURE = TESTS.parent / "docs" / "architecture.md"
 
 #: Files that must look inside, with the reason.
 INSIDE = {
+    "accounting/test_attribution.py": "arithmetic of shares, over any counts",
     "cli/test_doctor.py": "the facts of the machine that the command prints",
     "cli/test_trace_commands.py": "the lines that are drawn while a run goes on",
     "dialects/test_fences.py": "blocks of code in replies: fuzzing and bounded time",
@@ -38,7 +39,6 @@ INSIDE = {
 }
 #: By room: files that are still to be mended.  Take a file out when it has no inner import left.
 LEFT = """
-accounting: test_attribution test_charges test_ledger test_prompt_size test_trace_tree
 agents: attempts/repair_tasks attempts/test_attempts attempts/test_generate localise/test_ranking
   localise/test_words_and_trees recursion/made_trees recursion/test_cancelling recursion/test_listed_models
   recursion/test_query recursion/test_trees test_closing test_environment test_history test_observation_cap

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from rlm_loop import Budget, LeanAgent, ToolLoopAgent
 from rlm_loop.accounting import Part
 from rlm_loop.accounting.attribution import UNATTRIBUTED, attribute, credible, reconcile
-from rlm_loop.agents.past_run import ledger_of
 from rlm_loop.messages import Message, Prompt, Reply, Span, ToolCall, Usage, say
 from rlm_loop.models import ScriptedModel
+from rlm_loop.replay import ledger_of
 from rlm_loop.traces import read
 
 CAUSES = ["system", "task", "assistant", "tool_result", "scaffold:x"]

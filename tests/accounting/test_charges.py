@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.agents.past_run import ledger_of
 from rlm_loop.models import ScriptedModel
+from rlm_loop.replay import ledger_of
 from rlm_loop.traces import read
 
 STEPS = [

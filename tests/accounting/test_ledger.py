@@ -1,28 +1,7 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rlm_loop.accounting import Ledger, Part
-from rlm_loop.accounting.ledger import apportion
-from rlm_loop.messages import Message, Prompt, Span, ToolCall, Usage
-
-spans = st.builds(Span, st.text(max_size=40), st.sampled_from(["system", "task", "assistant", "scaffold:thought"]))
-messages = st.builds(
-    Message,
-    st.sampled_from(["system", "user", "assistant"]),
-    st.lists(spans, max_size=3).map(tuple),
-    st.lists(st.builds(ToolCall, st.just("1"), st.text(max_size=5), st.text(max_size=20)), max_size=2).map(tuple),
-    st.none(),
-    st.integers(0, 5),
-)
-
-
-@given(st.lists(messages, max_size=6), st.integers(0, 10_000), st.booleans())
-def test_shares_sum_to_what_was_reported(said: list[Message], tokens: int, tools: bool) -> None:
-    prompt = Prompt(tuple(said), ({"type": "function"},) if tools else ())
-    parts = apportion(prompt, tokens)
-    assert sum(p.tokens for p in parts) == tokens
-    assert all(p.tokens >= 0 for p in parts)
+from rlm_loop.messages import Usage
 
 
 def parts() -> list[Part]:
@@ -89,13 +68,9 @@ def test_frame_has_the_documented_columns_and_sums() -> None:
 )
 def test_it_says_how_tokens_were_counted(calls: list[tuple[bool, int | None]], said: str) -> None:
     """The least sure way names the whole, and stands wherever tokens by cause are shown."""
-    from rlm_loop.report.notebook.formatting import causes_line
-    from rlm_loop.report.notebook.html import causes_values
-
     ledger = Ledger()
     for exact, counted in calls:
         part = Part("task", 0, 0, 5)
         ledger.charge([part], Usage(5, 1), turn=1, depth=0, purpose="agent", node="0", exact=exact, counted=counted)
     assert ledger.counting == said
-    for shown in (causes_values, causes_line):
-        assert not calls or said in str(shown(ledger.by_cause(), ledger.counting))
+    assert said in ledger._repr_html_()

@@ -7,14 +7,11 @@ from typing import Any
 
 import pytest
 
-from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.accounting import Account, Ledger
-from rlm_loop.agents.metered import Metered
-from rlm_loop.dialects.injectors import Nudge
+from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent
+from rlm_loop.accounting import Ledger
+from rlm_loop.dialects import Nudge
 from rlm_loop.messages import Message, Prompt, Span
 from rlm_loop.models import LocalModel, ModelNotFound, Reply, ScriptedModel, Usage
-from rlm_loop.models.weights import path
-from rlm_loop.traces import Trace
 
 pytestmark = pytest.mark.slow
 
@@ -45,11 +42,16 @@ class Counted:
 
 @pytest.fixture(scope="module", params=["smollm2-135m", "qwen2.5-coder-1.5b"])
 def tokenizer(request: pytest.FixtureRequest) -> LocalModel:
+    return local(request.param)
+
+
+def local(name: str, **settings: int) -> LocalModel:
+    model = LocalModel(name, context_size=4096, threads=1, **settings)
     try:
-        path(request.param)
-    except ModelNotFound:
-        pytest.skip(f"{request.param} is not here: rlm-loop models pull {request.param}")
-    return LocalModel(request.param, context_size=4096, threads=1)
+        model.measure(Prompt.ask("Here?"))
+    except ModelNotFound as error:
+        pytest.skip(str(error))
+    return model
 
 
 def overhead(outcome: Any) -> list[int]:
@@ -93,19 +95,16 @@ def test_react_adds_what_its_injectors_say_every_turn(tokenizer: LocalModel) -> 
 
 def test_tokens_processed_anew_are_what_the_turn_added() -> None:
     """With llama.cpp's prefix cache each call evaluates what it has not seen: the result and the role markers."""
-    try:
-        path("smollm2-135m")
-    except ModelNotFound:
-        pytest.skip("smollm2-135m is not here: rlm-loop models pull smollm2-135m")
-    model = LocalModel("smollm2-135m", context_size=2048, threads=1, max_tokens=24)
-    metered = Metered(model, Account(Budget()), Ledger(), Trace())
+    model, ledger, sent = local("smollm2-135m", max_tokens=24), Ledger(), 0
     prompt = Prompt.ask("Write one short sentence about the sea.")
     for turn in range(1, 5):
-        reply = metered.complete(prompt, turn=turn)
+        reply = model.complete(prompt)
+        assert reply.usage is not None
+        ledger.charge(model.measure(prompt), reply.usage, turn=turn, sent_messages=sent)
+        sent = len(prompt.messages)
         said = Message("assistant", (Span(reply.text, "assistant"),), turn=turn)
         prompt += [said, Message("user", (Span(f"Now another, number {turn}.", "tool_result"),), turn=turn)]
-    calls = metered.ledger.calls
-    for before, call in itertools.pairwise(calls):
+    for before, call in itertools.pairwise(ledger.calls):
         assert call.usage.input_tokens is not None
         assert call.usage.cached_tokens is not None
         anew = call.usage.input_tokens - call.usage.cached_tokens

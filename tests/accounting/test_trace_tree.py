@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_traces import Told
 
 from rlm_loop.accounting import TraceTree, read_tree, tree_of
-from rlm_loop.accounting.tree import Fold, TreeBuilder, folded, lines, tree_of_calls
 from rlm_loop.agents import outcome_of
 from rlm_loop.messages import Prompt, Usage
 
@@ -79,7 +76,7 @@ def test_subtrees_sum_for_any_tree(told: list[tuple[int, int]]) -> None:
         assert tree.total(node.node).input_tokens == sum(n.own.input_tokens or 0 for n in below)
         assert tree.size(node.node) == len(below)
     assert sum(d.own.calls for d in tree.by_depth()) == len(told)
-    assert len(list(lines(tree, 0))) == len(tree)
+    assert len(tree.text(fold=0).splitlines()) == len(tree)
 
 
 def test_a_batch_is_one_line_and_its_failure_another() -> None:
@@ -103,10 +100,6 @@ def test_a_batch_of_200_takes_few_lines() -> None:
     assert len(tree.text().splitlines()) == 2
     assert len(tree.text(fold=0).splitlines()) == 201
     assert len(tree.text(fold=200).splitlines()) == 201
-    [fold] = folded(tree, "0")
-    assert isinstance(fold, Fold)
-    assert len(fold.members) == 200
-    assert fold.total.calls == 200
 
 
 def test_a_run_that_was_killed() -> None:
@@ -117,17 +110,6 @@ def test_a_run_that_was_killed() -> None:
     assert tree["0.1"].ok is None
     assert tree["0.1"].seconds is None
     assert "not ended" in tree.text().splitlines()[1]
-    assert [line.status for line in lines(tree)] == ["open", "open"]
-
-
-def test_the_tree_grows_as_events_come() -> None:
-    builder, sizes = TreeBuilder(), []
-    assert len(builder.tree()) == 1
-    for event in a_run().record.events:
-        builder.add(event)
-        sizes.append(len(builder.tree()))
-    assert sizes == sorted(sizes)
-    assert sizes[-1] == 24
 
 
 def test_reading_a_file(tmp_path: Path) -> None:
@@ -185,43 +167,8 @@ def test_a_deep_tree_needs_no_deep_stack() -> None:
     for _ in range(400):
         node = told.start(node, kind="agent")
     tree = tree_of(told.record)
-    assert len(list(lines(tree))) == 401
+    assert len(tree.text().splitlines()) == 401
     assert read_html(tree)
-
-
-@pytest.mark.parametrize("events", [[], [{"event": "note"}]])
-def test_no_events_are_a_lone_root(events: list[dict[str, object]]) -> None:
-    builder = TreeBuilder()
-    for event in events:
-        builder.add(event)
-    assert [n.node for n in builder.tree().nodes] == ["0"]
-
-
-@dataclass
-class CallOf:
-    """What the tree reads of a call in the ledger."""
-
-    node: str
-    turn: int
-    usage: Usage
-    seconds: float = 0.5
-
-
-def test_the_tree_of_a_ledger() -> None:
-    calls = [
-        CallOf("0", 1, Usage(5, 1)),
-        CallOf("0.2.1", 0, Usage(7, 1)),
-        CallOf("0.2", 1, Usage(6, 1)),
-        CallOf("0.1", 0, Usage(3, 1)),
-    ]
-    tree = tree_of_calls(calls)  # pyright: ignore[reportArgumentType]
-    assert [(n.node, n.kind, n.own.input_tokens) for n in tree.nodes] == [
-        ("0", "agent", 5),
-        ("0.1", "completion", 3),
-        ("0.2", "agent", 6),
-        ("0.2.1", "completion", 7),
-    ]
-    assert tree.total().input_tokens == 21
 
 
 def test_an_outcome_has_its_tree() -> None:
