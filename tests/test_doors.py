@@ -12,8 +12,10 @@ ARCHITECTURE = TESTS.parent / "docs" / "architecture.md"
 #: Files that must look inside, with the reason.
 INSIDE = {
     "accounting/test_attribution.py": "arithmetic of shares, over any counts",
+    "agents/test_stopping.py": "pure arithmetic: which turns end a run",
     "cli/test_doctor.py": "the facts of the machine that the command prints",
     "cli/test_trace_commands.py": "the lines that are drawn while a run goes on",
+    "conformance/test_compaction_laws.py": "laws over histories that no run makes",
     "dialects/test_fences.py": "blocks of code in replies: fuzzing and bounded time",
     "dialects/test_react_text.py": "ReAct replies: fuzzing and bounded time",
     "dialects/test_tool_text.py": "calls written as text: fuzzing and bounded time",
@@ -39,12 +41,8 @@ INSIDE = {
 }
 #: By room: files that are still to be mended.  Take a file out when it has no inner import left.
 LEFT = """
-agents: attempts/repair_tasks attempts/test_attempts attempts/test_generate localise/test_ranking
-  localise/test_words_and_trees recursion/made_trees recursion/test_cancelling recursion/test_listed_models
-  recursion/test_query recursion/test_trees test_closing test_environment test_history test_observation_cap
-  test_outcome_isolation test_stopping test_time_limit
+agents: test_environment test_observation_cap
 cli: test_trace_choosing
-conformance: test_compaction_laws
 formats: results/test_compare_page results/test_compare_results results/test_read_results test_inspect test_otel
 meter: test_meter_attacked test_meter_blocks test_meter_causes test_meter_tree
 models: conftest test_http test_measure test_names test_odd_replies test_retry test_scripted test_streams test_weights

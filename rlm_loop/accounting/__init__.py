@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from rlm_loop.accounting.budget import Account, Budget, BudgetSpent, UnknownPrice
     from rlm_loop.accounting.ledger import Ledger
     from rlm_loop.accounting.prices import Price, known_price
-    from rlm_loop.accounting.scope import Cancelled, Scope
+    from rlm_loop.accounting.scope import Cancelled, Scope, call_scope, cell_scope
     from rlm_loop.accounting.tree import TraceTree, read_tree, tree_of
 
 _WHERE = {
     **dict.fromkeys(("Account", "Budget", "BudgetSpent", "UnknownPrice"), "budget"),
-    **dict.fromkeys(("Cancelled", "Scope"), "scope"),
+    **dict.fromkeys(("Cancelled", "Scope", "call_scope", "cell_scope"), "scope"),
     **dict.fromkeys(("Price", "known_price"), "prices"),
     **dict.fromkeys(("TraceTree", "read_tree", "tree_of"), "tree"),
     "Ledger": "ledger",
@@ -33,6 +33,8 @@ __all__ = [
     "Scope",
     "TraceTree",
     "UnknownPrice",
+    "call_scope",
+    "cell_scope",
     "known_price",
     "read_tree",
     "tree_of",

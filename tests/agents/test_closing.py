@@ -13,7 +13,6 @@ from rlm_loop import ToolLoopAgent
 from rlm_loop.agents import Interrupted
 from rlm_loop.models import ScriptedModel
 from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.host.shielded import shielded
 
 main_only = pytest.mark.skipif(
     threading.current_thread() is not threading.main_thread(), reason="signals reach the main thread"
@@ -72,16 +71,16 @@ def test_nor_does_it_take_the_place_of_an_exception(way: Exception | None, kind:
 def test_ctrl_c_waits_for_the_end_of_cleaning_up_and_a_second_one_does_not() -> None:
     done: list[int] = []
 
-    def press(times: int) -> None:
-        with shielded():
-            for _ in range(times):
+    class Pressed(PythonREPL):
+        def close(self) -> None:
+            super().close()
+            for times in (1, 2):
                 signal.raise_signal(signal.SIGINT)
                 done.append(times)
 
-    for times in (1, 2):
-        with pytest.raises(KeyboardInterrupt):
-            press(times)
-    assert done == [1, 2]
+    with pytest.raises(KeyboardInterrupt):
+        ToolLoopAgent(model=ScriptedModel([ANSWER]), repl=lambda: Pressed(launcher="plain")).run("How much?")
+    assert done == [1]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

@@ -18,12 +18,10 @@ import pytest
 from loopback import Answering, Loopback
 
 from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent, tool
-from rlm_loop.accounting import Cancelled, Scope
-from rlm_loop.accounting.scope import call_scope
+from rlm_loop.accounting import Cancelled, Scope, call_scope
 from rlm_loop.agents import Agent, Interrupted
 from rlm_loop.messages import Prompt
 from rlm_loop.models import ModelError, OpenAICompatibleModel, Reply, RetryPolicy, ScriptedModel, ToolCall, Usage
-from rlm_loop.report.notebook.jupyter.background import start
 from rlm_loop.tasks import Task
 from rlm_loop.traces import Trace
 
@@ -225,10 +223,8 @@ def test_ctrl_c_does_not_wait_for_a_model(hung: Hung) -> None:
 
 
 def test_the_stop_button_does_not_wait_for_a_model(hung: Hung) -> None:
-    run = start(LeanAgent(model=hung), "q", show=False, button=False)
+    run = LeanAgent(model=hung).start("q")
     assert hung.asked.wait(60)
     run.stop()
-    outcome = run.wait(60)
-    assert outcome is not None
-    assert outcome.stop == "interrupted"
+    assert run.result(60).stop == "interrupted"
     assert not hung.replied.is_set()

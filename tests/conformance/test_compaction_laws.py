@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlm_loop.accounting import Account, Budget, Ledger, Part
-from rlm_loop.accounting.charges import calls_of
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation
 from rlm_loop.agents import Compaction
 from rlm_loop.agents.history import History
@@ -36,6 +35,7 @@ from rlm_loop.messages import Message, Prompt, Reply, ToolCall
 from rlm_loop.models import Model, ModelError, RecordedModel, ScriptedModel
 from rlm_loop.models.counting import prompt_tokens
 from rlm_loop.outcome import Turn
+from rlm_loop.replay import ledger_of
 from rlm_loop.tools import as_tool
 from rlm_loop.traces import RunRecord, Trace
 
@@ -262,7 +262,7 @@ def test_nothing_that_matters_is_lost(
     asked = [p for e, p, _ in record.replies() if e["charged"]["purpose"] == "agent"]
     assert [p.digest() for p in asked] == [p.digest() for p in played.prompts]
     assert asked == played.prompts
-    assert list(calls_of(record)) == ledger.calls
+    assert ledger_of(record).calls == ledger.calls
     # and drives the same run again, without the tokenizer and the failures being at hand
     again = RecordedModel.from_record(record)
     second = play(dialect, plan, script, again)

@@ -4,8 +4,19 @@ The root is depth 0.  A query made at depth d runs at depth d + 1: as an agent w
 d + 1 < max_depth, as one plain completion where d + 1 == max_depth, and beyond that as `on_depth` says.
 """
 
+from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.recursion.asking import FALLBACK, SubcallRunner
 from rlm_loop.agents.recursion.query_tools import query_tools
 from rlm_loop.agents.recursion.settings import DepthExceeded, OnDepth, Recursion, SubCallError, Tree
 
-__all__ = ["FALLBACK", "DepthExceeded", "OnDepth", "Recursion", "SubCallError", "SubcallRunner", "Tree", "query_tools"]
+__all__ = [
+    "FALLBACK",
+    "DepthExceeded",
+    "Metered",
+    "OnDepth",
+    "Recursion",
+    "SubCallError",
+    "SubcallRunner",
+    "Tree",
+    "query_tools",
+]

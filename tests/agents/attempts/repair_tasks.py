@@ -6,23 +6,26 @@ import functools
 import json
 from dataclasses import replace
 
+from rlm_loop.agents.attempts import CheckResult
 from rlm_loop.models import Reply, ToolCall
-from rlm_loop.tasks import Task
-from rlm_loop.tasks.base import CheckResult
-from rlm_loop.tasks.humaneval_repair import FILE, humaneval_repair, recorded
+from rlm_loop.tasks import Task, get_suite
 from rlm_loop.workspace import Workspace
 
-ID = "HumanEval/0"
+FILE = "solution.py"
 
 
 @functools.cache
 def task() -> Task:
     """One repair task; its bug is one wrong word in one line."""
-    return next(iter(humaneval_repair(ids=[ID])))
+    return next(iter(get_suite("humaneval-repair", ids=["HumanEval/0"])))
 
 
+@functools.cache
 def bug_line() -> int:
-    return recorded()[ID].line
+    assert task().workspace is not None
+    with task().workspace() as space:
+        pairs = zip((space.root / FILE).read_text().split("\n"), str(task().expected).split("\n"), strict=True)
+        return next(number for number, (is_so, right) in enumerate(pairs, 1) if is_so != right)
 
 
 def right_line() -> str:

@@ -12,17 +12,15 @@ from repair_tasks import FILE, call, checked, done, fix, right_line, sees_the_fi
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.accounting import UnknownPrice, tree_of
 from rlm_loop.agents import Interrupted, outcome_of
-from rlm_loop.agents.attempts import RepairTemplate, escalate, generate_patch, retry, visible_tests
+from rlm_loop.agents.attempts import CheckResult, RepairTemplate, escalate, generate_patch, retry, visible_tests
 from rlm_loop.models import ModelError, Reply, ScriptedModel
-from rlm_loop.models.scripted import Scripted
 from rlm_loop.study import Study, load_study, verify_traces
 from rlm_loop.tasks import Attempt, Score, Suite
-from rlm_loop.tasks.base import CheckResult
 from rlm_loop.traces import Trace, read
 from rlm_loop.workspace import Workspace
 
 
-def lean(*replies: Scripted, **settings: Any) -> LeanAgent:
+def lean(*replies: Any, **settings: Any) -> LeanAgent:
     return LeanAgent(model=ScriptedModel(replies, name=settings.pop("named", "m")), presentation="native", **settings)
 
 
@@ -314,7 +312,7 @@ def test_each_agent_keeps_its_own_limits() -> None:
     [(ModelError("gone"), ModelError, "failed"), (KeyboardInterrupt, Interrupted, "interrupted")],
 )
 def test_a_crash_in_a_later_attempt_keeps_what_the_earlier_ones_did(
-    end: Scripted, error: type[BaseException], stop: str, tmp_path: Path
+    end: Any, error: type[BaseException], stop: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "t.jsonl"
     with pytest.raises(error) as caught:
@@ -336,7 +334,7 @@ def test_a_check_that_raises_is_a_fault_of_ours_with_the_patch_kept() -> None:
 
 @pytest.mark.filterwarnings("ignore:s. arms differ in budget")  # several attempts have no limit of steps of their own
 def test_they_are_arms_of_a_study(tmp_path: Path) -> None:
-    def replies(prompt: Any) -> Scripted:
+    def replies(prompt: Any) -> Any:
         """Wrong at first; right once it was told that the check fails."""
         told = any(m.role == "user" and "still fails" in m.text for m in prompt.messages)
         results = sum(m.role == "tool" for m in prompt.messages)

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from repair_tasks import call, done, edit, fix, right_line, task, wrong
+from repair_tasks import FILE, call, done, edit, fix, right_line, task, wrong
 
 from rlm_loop import Budget, LeanAgent
 from rlm_loop.agents import Interrupted
 from rlm_loop.agents.attempts import generate_patch
 from rlm_loop.models import ModelError, Reply, ScriptedModel
-from rlm_loop.models.scripted import Scripted
 from rlm_loop.tasks import Attempt, Score, Task
-from rlm_loop.tasks.humaneval_repair import FILE
 from rlm_loop.traces import Trace
 from rlm_loop.workspace import Workspace
 
 
-def lean(*replies: Scripted, **settings: object) -> LeanAgent:
+def lean(*replies: Any, **settings: object) -> LeanAgent:
     return LeanAgent(model=ScriptedModel(replies), presentation="native", **settings)  # pyright: ignore[reportArgumentType]
 
 
@@ -38,7 +37,7 @@ def ctrl_c(prompt: object) -> str:
         ([fix(), done()], Budget(calls=1), "calls"),
     ],
 )
-def test_the_diff_is_taken_whatever_the_stop(replies: list[Scripted], budget: Budget, stop: str) -> None:
+def test_the_diff_is_taken_whatever_the_stop(replies: list[Any], budget: Budget, stop: str) -> None:
     result = generate_patch(task(), lean(*replies, budget=budget))
     assert (result.stop, result.empty, result.oracle) == (stop, False, False)
     assert task().score(Attempt(None, result.patch, False)).resolved
@@ -56,7 +55,7 @@ def test_the_diff_is_taken_whatever_the_stop(replies: list[Scripted], budget: Bu
     ],
 )
 def test_a_crash_and_ctrl_c_carry_the_partial_patch(
-    end: Scripted, error: type[BaseException], stop: str, tmp_path: Path
+    end: Any, error: type[BaseException], stop: str, tmp_path: Path
 ) -> None:
     with pytest.raises(error) as caught:
         generate_patch(task(), lean(fix(), end), trace=tmp_path / "t.jsonl")

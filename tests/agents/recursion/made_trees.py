@@ -7,10 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rlm_loop.accounting import Account, Budget, Ledger
-from rlm_loop.accounting.call_tree import Caller
-from rlm_loop.agents.metered import Metered
-from rlm_loop.agents.recursion import Recursion, SubcallRunner, query_tools
-from rlm_loop.agents.recursion.settings import price_of
+from rlm_loop.agents.recursion import Metered, Recursion, SubcallRunner, query_tools
 from rlm_loop.messages import Prompt, Reply, Usage
 from rlm_loop.models import Model, ScriptedModel
 from rlm_loop.outcome import Outcome, Stop
@@ -51,18 +48,14 @@ class Root:
     ) -> None:
         model = model or Answering(upper)
         self.settings = Recursion(**settings)
-        self.account = Account(budget or Budget(), price=price_of(model), clock=clock)
-        self.trace, self.ledger, self.node = Trace(), Ledger(), Caller()
+        price = getattr(model, "price", None)
+        self.account = Account(budget or Budget(), price=price, clock=clock)
+        self.trace, self.ledger = Trace(), Ledger()
         self.trace.start()
         self.metered = Metered(
-            model,
-            self.account,
-            self.ledger,
-            self.trace,
-            node=self.node,
-            slots=self.settings.tree.calls,
-            price=price_of(model),
+            model, self.account, self.ledger, self.trace, slots=self.settings.tree.calls, price=price
         )
+        self.node = self.metered.node
         self.query, self.batched = query_tools(SubcallRunner(self.metered, self.settings, sub_agent or no_agent))
 
     def of(self, event: str) -> list[dict[str, Any]]:

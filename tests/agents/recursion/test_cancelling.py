@@ -13,12 +13,10 @@ import pytest
 from made_trees import Answering, Root, outcome
 
 from rlm_loop import Budget, ToolLoopAgent
-from rlm_loop.accounting import Account, BudgetSpent, Cancelled, Scope, call_tree
-from rlm_loop.accounting.scope import cell_scope
+from rlm_loop.accounting import Account, BudgetSpent, Cancelled, Scope, call_tree, cell_scope
 from rlm_loop.agents import agent as agents
 from rlm_loop.agents import outcome_of
-from rlm_loop.agents.metered import Metered
-from rlm_loop.agents.recursion import SubcallRunner, Tree, query_tools
+from rlm_loop.agents.recursion import Metered, SubcallRunner, Tree, query_tools
 from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Outcome

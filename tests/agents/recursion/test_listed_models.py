@@ -11,7 +11,6 @@ from loopback import Answering, Loopback
 
 from rlm_loop import LeanAgent, ToolLoopAgent
 from rlm_loop.models import ScriptedModel
-from rlm_loop.models.names import names_a_place
 from rlm_loop.repl import PythonREPL
 from rlm_loop.replay import ReplayError, fork
 
@@ -80,28 +79,13 @@ def test_models_that_the_user_listed_are_asked_by_the_users_names() -> None:
         ToolLoopAgent(sub_models="small")  # pyright: ignore
 
 
-@pytest.mark.parametrize(
-    ("name", "place"),
-    [
-        ("local", False),
-        ("local:smollm2-135m", False),
-        ("local:/etc/passwd", True),
-        ("model.gguf", True),
-        ("openai-compatible:m@http://x/v1", True),
-        ("ollama/x", False),
-        ("openai/gpt-5-nano", False),
-    ],
-)
-def test_names_that_say_where(name: str, place: bool) -> None:
-    assert names_a_place(name) is place
-
-
 def test_a_trace_neither_names_an_address_nor_lowers_the_isolation(elsewhere: Listening, tmp_path: Path) -> None:
-    made = ScriptedModel([cell("x = 1"), cell("final_answer = x")], name=elsewhere.model)
     path = tmp_path / "run.jsonl"
-    ToolLoopAgent(model=made, repl="plain").run("q", trace=path)
-    with pytest.raises(ReplayError, match="give model="):
-        fork(path, at=1)
+    for name in ("local:/etc/passwd", "model.gguf", elsewhere.model):
+        made = ScriptedModel([cell("x = 1"), cell("final_answer = x")], name=name)
+        ToolLoopAgent(model=made, repl="plain").run("q", trace=path)
+        with pytest.raises(ReplayError, match="give model="):
+            fork(path, at=1)
     assert elsewhere.heard == []
     outcome = fork(path, at=1, model=ScriptedModel([cell("final_answer = x + 1")]))
     assert outcome.answer == 2

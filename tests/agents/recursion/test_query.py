@@ -9,8 +9,7 @@ import pytest
 from made_trees import Answering, Root, outcome, upper
 
 from rlm_loop.accounting import Budget, BudgetSpent
-from rlm_loop.agents.metered import Metered
-from rlm_loop.agents.recursion import FALLBACK, DepthExceeded, SubCallError, SubcallRunner, Tree, query_tools
+from rlm_loop.agents.recursion import FALLBACK, DepthExceeded, Metered, SubCallError, SubcallRunner, Tree, query_tools
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import ModelError
 from rlm_loop.outcome import Outcome, Stop

@@ -19,11 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_trees import Answering, Root, outcome
 
-from rlm_loop.accounting import Budget, BudgetSpent, Cancelled, Scope
-from rlm_loop.accounting.ledger import Call
-from rlm_loop.accounting.scope import cell_scope
-from rlm_loop.agents.metered import Metered
-from rlm_loop.agents.recursion import SubCallError, SubcallRunner, Tree, query_tools
+from rlm_loop.accounting import Budget, BudgetSpent, Cancelled, Scope, cell_scope
+from rlm_loop.agents.recursion import Metered, SubCallError, SubcallRunner, Tree, query_tools
 from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models import ModelError
 from rlm_loop.outcome import Outcome, Stop
@@ -262,7 +259,7 @@ def soon(thread: threading.Thread) -> bool:
     return not thread.is_alive()
 
 
-def total(calls: list[Call], node: str) -> Usage:
+def total(calls: list[Any], node: str) -> Usage:
     return sum((c.usage for c in calls if c.node == node or c.node.startswith(f"{node}.")), Usage.nothing())
 
 
