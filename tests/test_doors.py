@@ -23,6 +23,9 @@ INSIDE = {
     "repl/test_boundary.py": "frames that a hostile child sends",
     "repl/test_protocol.py": "frames between host and child",
     "repl/test_seccomp.py": "the filter of system calls",
+    "report/notebook/test_live_writing.py": "what a half-written reply shows of a key",
+    "report/test_page.py": "escaping of any text, and sums of tokens",
+    "report/test_view.py": "data of a page that could end its element",
     "study/statistics/test_statistics_examples.py": "statistics against published examples",
     "study/statistics/test_statistics_simulated.py": "statistics against simulation",
     "study/study_arms.py": "arms that write real traces without a loop",
@@ -43,7 +46,6 @@ INSIDE = {
 LEFT = """
 agents: test_environment test_observation_cap
 cli: test_trace_choosing
-formats: results/test_compare_page results/test_compare_results results/test_read_results test_inspect test_otel
 meter: test_meter_attacked test_meter_blocks test_meter_causes test_meter_tree
 models: conftest test_http test_measure test_names test_odd_replies test_retry test_scripted test_streams test_weights
   test_wire
@@ -51,10 +53,6 @@ providers: test_provider_troubles
 repl: test_clearing test_container test_context test_context_frame test_direct test_hardened test_journal test_kernel
   test_launch test_lifetime test_notebook_session test_output test_readable test_restricted test_sandbox
   test_sessions_alike test_transfer test_values_on_disk
-report: notebook/test_background notebook/test_live_view notebook/test_live_writing notebook/test_show
-  test_crashing_arm test_overhead_report test_page test_page_in_browser test_pages_by_axe test_report test_study_page
-  test_study_page_in_browser test_view test_view_in_browser
-study: test_analysis
 tasks: long_context/again long_context/test_suite long_context/test_truths swebench_format/test_swebench_instances
   swebench_format/test_swebench_predictions test_computation test_frames test_function_repair test_humaneval test_judge
   test_machine_faults test_package_bugs test_written

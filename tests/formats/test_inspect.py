@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rlm_loop.cli.main import main
-from rlm_loop.formats.traces import conversation_of, export_study, export_trace
+from rlm_loop.formats import conversation_of, export_study, export_trace
 from rlm_loop.outcome import Score
 from rlm_loop.study import load_study
 from rlm_loop.traces import read

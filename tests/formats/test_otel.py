@@ -11,14 +11,11 @@ from typing import Any
 import pytest
 
 from rlm_loop.cli.main import main
-from rlm_loop.formats.traces import FormatError, conversation_of, export_study, export_trace, send_trace
-from rlm_loop.formats.traces.otel import SpanData, spans_of
-from rlm_loop.formats.traces.otel.attributes import provider_of
+from rlm_loop.formats import FormatError, conversation_of, export_study, export_trace, send_trace, spans_of
 from rlm_loop.messages import say
 from rlm_loop.outcome import Score
 from rlm_loop.study import load_study
-from rlm_loop.traces import read
-from rlm_loop.traces.reader import records_of
+from rlm_loop.traces import read, records_of
 from tests.formats.otlp_receiver import attributes, parsed, receiver, spans_in
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
@@ -82,7 +79,7 @@ def test_messages_are_those_of_the_request(tmp_path: Path) -> None:
         assert len(json.loads(found["gen_ai.tool.definitions"])) == len(step.tools) > 0
 
 
-def tree(spans: list[SpanData]) -> list[tuple[str, str | None, str | None]]:
+def tree(spans: list[Any]) -> list[tuple[str, str | None, str | None]]:
     """Name, name of the parent, kind of the error."""
     names = {span.id: span.name for span in spans}
     return [(s.name, s.parent and names[s.parent], s.error and s.error[0]) for s in spans]
@@ -267,4 +264,7 @@ def test_text_that_no_encoding_holds_is_escaped(tmp_path: Path) -> None:
     ],
 )
 def test_the_provider_is_what_the_name_says(model: str, provider: str | None) -> None:
-    assert provider_of(model) == provider
+    conversation = conversation_of(read(ROOT / "tests/golden/direct.jsonl"))
+    steps = tuple(replace(step, model=model) for step in conversation.root.steps)
+    spans = spans_of(replace(conversation, agents=(replace(conversation.root, steps=steps),)))
+    assert spans[1].attributes.get("gen_ai.provider.name") == provider

@@ -13,8 +13,7 @@ from parsed_page import Parsed
 from rlm_loop import DirectAgent, Suite, Task
 from rlm_loop.cli.main import main
 from rlm_loop.models import ModelError
-from rlm_loop.report import arm_table, figures, suite_table
-from rlm_loop.report.study import study_page
+from rlm_loop.report import arm_table, figures, study_page, suite_table
 from rlm_loop.study import Results, Study, compare, load_study
 
 TASKS = 20

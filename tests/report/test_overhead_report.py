@@ -11,8 +11,7 @@ from rlm_loop import Budget, LeanAgent
 from rlm_loop.dialects import Nudge, ThoughtPrompt
 from rlm_loop.messages import Reply, ToolCall
 from rlm_loop.models import ScriptedModel
-from rlm_loop.report import cause_table, growths, overhead_by_turn, overhead_table
-from rlm_loop.report.figures.run_overhead import injected, overhead
+from rlm_loop.report import cause_table, growths, injected, overhead, overhead_by_turn, overhead_table
 from rlm_loop.study import StudyError
 
 

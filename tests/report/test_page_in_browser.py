@@ -12,11 +12,11 @@ from browser import MISSING, SETTLED, Browser, chromium
 from contrast import CONTRAST
 from made_run import HOSTILE, everything, long_run
 
+from rlm_loop.accounting import Ledger
 from rlm_loop.actions import Display, Observation, RunCode
-from rlm_loop.messages import Reply
-from rlm_loop.outcome import Turn
-from rlm_loop.report.notebook.html import turn_values, view
-from rlm_loop.report.run import run_page
+from rlm_loop.messages import Reply, Usage
+from rlm_loop.outcome import Outcome, Stop, Turn
+from rlm_loop.report import run_page
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
 
@@ -80,7 +80,8 @@ def test_html_that_a_cell_made_fetches_nothing_in_a_notebook(browser: Browser, t
     svg = f'<svg xmlns="http://www.w3.org/2000/svg"><image href="{away}/l"/></svg>'
     seen = Observation(displays=(Display("text/html", made), Display("image/svg+xml", svg)))
     shown = tmp_path / "shown.html"
-    shown.write_text(view("turn", turn_values(Turn(1, Reply("x"), (RunCode("x"),), (seen,))), True), encoding="utf-8")
+    ran = Outcome("x", Stop.ANSWERED, (Turn(1, Reply("x"), (RunCode("x"),), (seen,)),), Usage(), Ledger())
+    shown.write_text(ran._repr_html_(), encoding="utf-8")
     browser.open(shown)
     browser.value(SETTLED)
     server.shutdown()

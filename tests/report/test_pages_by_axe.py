@@ -12,8 +12,7 @@ from made_run import everything, long_run
 from made_study import made_study
 
 from rlm_loop.cli.main import main
-from rlm_loop.report.run import run_page
-from rlm_loop.report.study import write_study_page
+from rlm_loop.report import run_page, write_study_page
 
 pytestmark = [pytest.mark.skipif(chromium() is None, reason=MISSING), needs_axe]
 

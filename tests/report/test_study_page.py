@@ -14,17 +14,15 @@ from urllib.parse import unquote
 
 import pytest
 from made_crossed import crossed_study
+from made_rows import made_results
 from made_study import HOSTILE, QUESTION, judge, made_study
 from parsed_page import Parsed
 
 from rlm_loop import DirectAgent, Suite, Task
 from rlm_loop.cli.main import main
 from rlm_loop.models import ScriptedModel
-from rlm_loop.report.study import study_page, trace_folder, write_study_page, write_trace_pages
-from rlm_loop.report.study.findings import POLICIES
-from rlm_loop.report.study.question import question_of
+from rlm_loop.report import study_page, write_study_page, write_trace_pages
 from rlm_loop.study import Results, Study, StudyError, compare, export, load_study
-from rlm_loop.study.compare.pairs import POLICIES as KNOWN_POLICIES
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 
@@ -119,16 +117,12 @@ def test_what_was_planned_and_not_run_is_said(folder: Path) -> None:
     assert "The study is not finished: 32 of 36 episodes have been run." in text
 
 
-def test_every_policy_has_words() -> None:
-    assert set(POLICIES) == set(KNOWN_POLICIES)
-
-
 # -- traces
 
 
 def test_each_trace_has_a_page_that_the_report_links(folder: Path, tmp_path: Path) -> None:
     out = write_study_page(folder, tmp_path / "deep" / "report.html")
-    pages = sorted(trace_folder(out).rglob("*.html"))
+    pages = sorted(page for page in out.parent.rglob("*.html") if page != out)
     assert sorted(out.parent / link for link in links(out.read_text(encoding="utf-8"))) == pages
     # the crashed one too: its trace says what happened until then
     assert len(pages) == len(load_study(folder))
@@ -196,14 +190,10 @@ def test_where_the_question_comes_from(
     there.mkdir()
     for name, content in files.items():
         (there / name).write_text(content)
-    found = question_of(Results([], {"name": "a name", **lock}, str(there)))
-    assert (found.title, found.text) == (title, text)
-
-
-def test_a_long_question_is_cut_in_the_heading_and_whole_below() -> None:
-    found = question_of(Results([], {"question": "Why? " * 100}))
-    assert len(found.title) <= 200
-    assert found.text == (("Why? " * 100).strip(),)
+    made = made_results(1)
+    page = study_page(replace(made, lock={**made.lock, "name": "a name", **lock}, folder=str(there)))
+    assert f"<h1>{title}</h1>" in page
+    assert all(part in sound(page).text for part in text)
 
 
 # -- figures that only some studies have numbers for

@@ -10,7 +10,7 @@ from browser import MISSING, SETTLED, Browser, chromium
 from contrast import CONTRAST
 from made_study import made_study
 
-from rlm_loop.report.study import write_study_page
+from rlm_loop.report import write_study_page
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
 

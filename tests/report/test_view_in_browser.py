@@ -13,7 +13,7 @@ from made_study import made_study
 
 from rlm_loop import ToolLoopAgent
 from rlm_loop.models import ScriptedModel
-from rlm_loop.report.view import viewing
+from rlm_loop.report import viewing
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
 

@@ -13,8 +13,8 @@ from paired_rows import paired
 from rlm_loop import DirectAgent, Suite, Task
 from rlm_loop.messages import Reply
 from rlm_loop.models import ScriptedModel
+from rlm_loop.report import study_page
 from rlm_loop.report.figures import paired_differences
-from rlm_loop.report.study import study_page
 from rlm_loop.study import Analysis, Results, Study, StudyError, compare, load_study, sequential
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rlm_loop.cli.main import main
-from rlm_loop.formats.results import load_sources
-from rlm_loop.report.compare import compare_page
+from rlm_loop.formats import load_sources
+from rlm_loop.report import compare_page
 
 FILES = Path(__file__).parent / "files"
 

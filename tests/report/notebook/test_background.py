@@ -12,7 +12,7 @@ import pytest
 from rlm_loop import ToolLoopAgent
 from rlm_loop.agents import outcome_of
 from rlm_loop.models import ModelError, ScriptedModel
-from rlm_loop.report.notebook.jupyter import LiveRun, start
+from rlm_loop.report import LiveRun, start_live
 from rlm_loop.traces import read
 
 
@@ -22,7 +22,7 @@ def block(code: str) -> str:
 
 def begin(*replies: Any, tools: tuple[Callable[..., Any], ...] = (), **options: Any) -> LiveRun:
     agent = ToolLoopAgent(model=ScriptedModel(replies), tools=tools, cell_timeout=600)
-    return start(agent, "How many?", **{"show": False, **options})
+    return start_live(agent, "How many?", **{"show": False, **options})
 
 
 def test_it_returns_at_once_and_gives_the_outcome_later() -> None:
@@ -116,7 +116,7 @@ def test_a_stop_before_the_first_step_is_not_lost() -> None:
             gate.wait(300)
 
     agent = ToolLoopAgent(model=ScriptedModel([block("while True: pass")]), hooks=(Slow(),), cell_timeout=600)
-    run = start(agent, "How many?", show=False)
+    run = start_live(agent, "How many?", show=False)
     assert began.wait(300)
     run.stop()
     gate.set()

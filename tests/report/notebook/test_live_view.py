@@ -17,7 +17,7 @@ from rlm_loop.actions import CallTool, Observation, RunCode
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.models import ModelError, ScriptedModel, ToolCall
 from rlm_loop.outcome import Turn
-from rlm_loop.report.notebook.live import LiveView
+from rlm_loop.report import LiveView
 
 display = pytest.importorskip("IPython.display", reason='pip install -e ".[notebooks]"')
 HOSTILE = "<script>alert(1)</script><img src=x onerror=y>\x1b[2J"

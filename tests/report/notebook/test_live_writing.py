@@ -16,7 +16,7 @@ from rlm_loop.accounting import Ledger
 from rlm_loop.cli.steps import WRITTEN, LiveSteps
 from rlm_loop.messages import Prompt, Reply, Usage
 from rlm_loop.models.listening import Kind, tell
-from rlm_loop.report.notebook.live import LiveView
+from rlm_loop.report import LiveView
 from rlm_loop.report.notebook.live.writing import KEPT, Writing
 
 KEY = "sk-proj-" + "aB3" * 12

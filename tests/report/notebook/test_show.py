@@ -12,8 +12,7 @@ from rlm_loop.accounting import Ledger, Part
 from rlm_loop.actions import Action, Answer, CallTool, Display, Failure, FinalAnswer, Malformed, Observation, RunCode
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.outcome import Outcome, Stop, Turn
-from rlm_loop.report.notebook.formatting import prose, step_text
-from rlm_loop.report.notebook.html import outcome_html
+from rlm_loop.report import step_text
 
 VOID = {"br", "hr", "img"}
 
@@ -122,7 +121,8 @@ def test_each_kind_of_action_is_shown(pair: tuple[Action, Observation], expected
     ],
 )
 def test_code_is_taken_out_of_the_prose(text: str, code: str, left: str) -> None:
-    assert prose(turn(text, (RunCode(code), Observation()))) == left
+    shown = step_text(turn(text, (RunCode(code), Observation()))).partition("[code]")[0]
+    assert shown.splitlines()[1:] == left.splitlines()
 
 
 def test_an_outcome_as_html() -> None:
@@ -146,12 +146,12 @@ def test_an_outcome_as_html() -> None:
 @given(st.text(), st.text(), st.text())
 def test_nothing_that_was_written_can_become_markup(written: str, code: str, output: str) -> None:
     pair = (RunCode(code), Observation(output, cause="repl_output"))
-    read(outcome_html(outcome(turn(written, pair), answer=written)))
+    read(outcome(turn(written, pair), answer=written)._repr_html_())
 
 
 def test_long_output_does_not_make_a_long_page() -> None:
     pair = (RunCode("print(1)"), Observation("x" * 1_000_000, cause="repl_output"))
-    assert len(outcome_html(outcome(turn("", pair)))) < 20_000
+    assert len(outcome(turn("", pair))._repr_html_()) < 20_000
 
 
 def test_displays_are_shown_and_cannot_run_anything() -> None:
@@ -162,7 +162,7 @@ def test_displays_are_shown_and_cannot_run_anything() -> None:
         Display("text/latex", "<$x$>"),
     )
     plotted = turn("```python\nplot()\n```", (RunCode("plot()"), Observation(displays=displays)))
-    page = outcome_html(outcome(plotted))
+    page = outcome(plotted)._repr_html_()
     assert '<img src="data:image/png;base64,iVBORw0KGgo="' in page
     assert '<img src="data:image/svg+xml;base64,' in page
     assert '<iframe sandbox srcdoc="&lt;meta http-equiv=&quot;Content-Security-Policy&quot; ' in page

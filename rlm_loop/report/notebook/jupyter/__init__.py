@@ -10,7 +10,7 @@ All of it works in Jupyter, in VS Code, and as plain text in an IPython shell.
 
 from __future__ import annotations
 
-from rlm_loop.report.notebook.jupyter.background import LiveRun, start
+from rlm_loop.report.notebook.jupyter.background import LiveRun, start_live
 from rlm_loop.report.notebook.live import LiveView
 
-__all__ = ["LiveRun", "LiveView", "start"]
+__all__ = ["LiveRun", "LiveView", "start_live"]

@@ -56,7 +56,7 @@ class LiveRun(BackgroundRun):
                 self.view.redraw()  # what executes notebooks without a reader drops what came between two cells
 
 
-def start(
+def start_live(
     agent: Agent | Conversation,
     question: str,
     *,

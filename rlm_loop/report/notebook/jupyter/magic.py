@@ -16,7 +16,7 @@ from rlm_loop.agents.conversation import Conversation
 from rlm_loop.agents.loop import Interrupted
 from rlm_loop.models import get_model
 from rlm_loop.models.base import ModelError
-from rlm_loop.report.notebook.jupyter.background import start
+from rlm_loop.report.notebook.jupyter.background import start_live
 from rlm_loop.report.notebook.live import LiveView
 
 _NAME = "rlm"
@@ -76,7 +76,7 @@ def run_cell(shell: Any, line: str, cell: str) -> None:
     if given.background:
         how = f"to stop: the stop button, or {out}.stop() in a cell; what was done until then is kept"
         view = LiveView(note=f"the run is kept as {out}, its outcome as {out}.outcome", how_to_stop=how)
-        shell.user_ns[out] = start(asked, question, view=view, **options)
+        shell.user_ns[out] = start_live(asked, question, view=view, **options)
         return
     ask = asked.ask if isinstance(asked, Conversation) else asked.run
     try:
