@@ -44,7 +44,6 @@ INSIDE = {
 }
 #: By room: files that are still to be mended.  Take a file out when it has no inner import left.
 LEFT = """
-agents: test_environment test_observation_cap
 cli: test_trace_choosing
 meter: test_meter_attacked test_meter_blocks test_meter_causes test_meter_tree
 models: conftest test_http test_measure test_names test_odd_replies test_retry test_scripted test_streams test_weights

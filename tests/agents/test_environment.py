@@ -1,4 +1,4 @@
-"""What happens to actions, whatever dialect they came from."""
+"""What happens to actions, as a run shows it."""
 
 from __future__ import annotations
 
@@ -6,25 +6,18 @@ import json
 import math
 import re
 import threading
-from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy
 import pytest
 
 from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.actions import Answer, CallTool, Malformed, RunCode
-from rlm_loop.agents.answers import AnswerCheck
-from rlm_loop.agents.environment import Environment
-from rlm_loop.agents.observations import PENDING
-from rlm_loop.models import ScriptedModel
+from rlm_loop.actions import Observation
+from rlm_loop.models import Reply, ScriptedModel, ToolCall
 from rlm_loop.repl import PythonREPL
 
-
-@pytest.fixture
-def repl() -> Iterator[PythonREPL]:
-    with PythonREPL(timeout=20) as session:
-        yield session
+Lean = partial(LeanAgent, presentation="native")
 
 
 def add(a: int, b: int) -> int:
@@ -37,16 +30,31 @@ def fails() -> str:
     raise KeyError("k")
 
 
-def place(repl: PythonREPL, action_mode: str = "code", **more: Any) -> Environment:
-    return Environment([add, fails], action_mode=action_mode, repl=lambda: repl, **more)
+def cells(*codes: str) -> str:
+    return "\n".join(f"```python\n{code}\n```" for code in codes)
+
+
+def calls(*named: tuple[str, str]) -> Reply:
+    return Reply(tool_calls=tuple(ToolCall(f"c{n}", name, given) for n, (name, given) in enumerate(named)))
+
+
+def seen(*replies: Any, agent: Any = ToolLoopAgent, context: Any = None, **settings: Any) -> list[Observation]:
+    """What the actions of each turn led to."""
+    settings = {"repl": "plain", "tools": (add, fails), "max_steps": len(replies), **settings}
+    outcome = agent(model=ScriptedModel(replies), **settings).run("?", context=context)
+    return [one for turn in outcome.turns for one in turn.observations]
+
+
+def kinds(observations: list[Observation]) -> list[str | None]:
+    return [one.failure and one.failure.kind for one in observations]
 
 
 @pytest.mark.parametrize("answer", ["None", "0", "''", "False", "[]", "float('nan')", "{1: (2, 3)}", "10**40"])
-def test_any_value_is_a_legal_answer(repl: PythonREPL, answer: str) -> None:
-    (seen,) = place(repl).perform([RunCode(f"final_answer = {answer}")])
-    assert seen.answer is not None
+def test_any_value_is_a_legal_answer(answer: str) -> None:
+    (one,) = seen(cells(f"final_answer = {answer}"))
+    assert one.answer is not None
     expected = eval(answer)
-    assert seen.answer.value == expected or math.isnan(expected)
+    assert one.answer.value == expected or math.isnan(expected)
 
 
 @pytest.mark.parametrize(
@@ -58,61 +66,50 @@ def test_any_value_is_a_legal_answer(repl: PythonREPL, answer: str) -> None:
         ("  print(1)\nprint(2)", "IndentationError: unexpected indent"),
     ],
 )
-def test_the_code_of_a_call_that_is_indented_as_a_whole_runs(repl: PythonREPL, code: str, shown: str) -> None:
-    (seen,) = place(repl, "calls").perform([CallTool("python", json.dumps({"code": code}))])
-    assert shown in seen.text
-    assert seen.ok == ("Error" not in shown)
+def test_the_code_of_a_call_that_is_indented_as_a_whole_runs(code: str, shown: str) -> None:
+    (one,) = seen(calls(("python", json.dumps({"code": code}))), agent=Lean)
+    assert shown in one.text
+    assert one.ok == ("Error" not in shown)
 
 
-def test_blocks_after_an_error_or_an_answer_are_skipped(repl: PythonREPL) -> None:
-    seen = place(repl).perform([RunCode("x = 1"), RunCode("1/0"), RunCode("x = 2")])
-    assert [o.failure.kind if o.failure else None for o in seen] == [None, "runtime", "skipped"]
-    seen = place(repl).perform([RunCode("print(x)"), RunCode("final_answer = x"), RunCode("x = 3")])
-    assert [o.failure.kind if o.failure else None for o in seen] == [None, None, "skipped"]
-    assert seen[0].text.strip() == "1"
-    assert repl.get("x") == 1
+def test_blocks_after_an_error_or_an_answer_are_skipped() -> None:
+    found = seen(cells("x = 1", "1/0", "x = 2"), cells("print(x)", "final_answer = x", "x = 3"))
+    assert kinds(found) == [None, "runtime", "skipped", None, None, "skipped"]
+    assert found[3].text.strip() == "1"
 
 
-def test_an_answer_of_a_failing_cell_is_pending_until_confirmed(repl: PythonREPL) -> None:
-    env = place(repl)
-    (seen,) = env.perform([RunCode("final_answer = 5\n1/0")])
-    assert seen.answer is None
-    assert seen.pending is not None
-    assert seen.pending.value == 5
-    assert "ZeroDivisionError" in seen.text
-    assert PENDING in seen.text
-    (seen,) = env.perform([RunCode("final_answer = 5")])
-    assert seen.answer is not None
+def test_an_answer_of_a_failing_cell_is_pending_until_confirmed() -> None:
+    first, second = seen(cells("final_answer = 5\n1/0"), cells("final_answer = 5"))
+    assert first.answer is None
+    assert first.pending is not None
+    assert first.pending.value == 5
+    assert "ZeroDivisionError" in first.text
+    assert "confirm" in first.text
+    assert second.answer is not None
 
 
-def test_tools_are_functions_in_cells_and_their_errors_are_named(repl: PythonREPL) -> None:
-    env = place(repl)
-    (seen,) = env.perform([RunCode("print(add(1, b=2))")])
-    assert seen.text.strip() == "3"
-    for code, words in [("fails()", "KeyError"), ("add(1)", "missing"), ("add(1, 'x')", "'b'")]:
-        (seen,) = env.perform([RunCode(code)])
-        assert seen.failure is not None, code
-        assert words in seen.text, code
+def test_tools_are_functions_in_cells_and_their_errors_are_named() -> None:
+    first, *failed = seen(cells("print(add(1, b=2))"), cells("fails()"), cells("add(1)"), cells("add(1, 'x')"))
+    assert first.text.strip() == "3"
+    for one, words in zip(failed, ["KeyError", "missing", "'b'"], strict=True):
+        assert one.failure is not None
+        assert words in one.text
 
 
-def test_calls_run_in_order_the_final_one_last_and_each_has_a_result(repl: PythonREPL) -> None:
-    env = place(repl, "calls")
-    calls = [
-        CallTool("final_answer", '{"answer": 1}'),
-        CallTool("add", '{"a": 1, "b": 2}'),
-        CallTool("fails", ""),
-        CallTool("python", '{"code": "print(6 * 7)"}'),
-        CallTool("final_answer", '{"answer": 2}'),
+def test_calls_run_in_order_the_final_one_last_and_each_has_a_result() -> None:
+    named = [
+        ("final_answer", '{"answer": 1}'),
+        ("add", '{"a": 1, "b": 2}'),
+        ("fails", ""),
+        ("python", '{"code": "print(6 * 7)"}'),
+        ("final_answer", '{"answer": 2}'),
     ]
-    seen = env.perform(calls)
-    assert seen[0].answer is not None
-    assert seen[0].answer.value == 1  # the first of two finals counts
-    assert seen[1].text == "3"
-    assert seen[2].failure is not None
-    assert "KeyError" in seen[2].failure.message
-    assert seen[3].text.strip() == "42"
-    assert seen[4].failure is not None
-    assert seen[4].failure.kind == "skipped"
+    found = seen(calls(*named), agent=Lean)
+    assert kinds(found) == [None, None, "runtime", None, "skipped"]
+    assert found[0].answer is not None
+    assert found[0].answer.value == 1  # the first of two finals counts
+    assert [found[1].text, found[3].text.strip()] == ["3", "42"]
+    assert "KeyError" in found[2].text
 
 
 @pytest.mark.parametrize(
@@ -129,64 +126,43 @@ def test_calls_run_in_order_the_final_one_last_and_each_has_a_result(repl: Pytho
         ("fails", "", "runtime"),
     ],
 )
-def test_a_bad_call_is_told_in_one_line_and_is_no_answer(
-    repl: PythonREPL, name: str, arguments: str, kind: str
-) -> None:
-    (seen,) = place(repl, "calls").perform([CallTool(name, arguments)])
-    assert seen.failure is not None
-    assert seen.failure.kind == kind
-    assert seen.answer is None
-    assert seen.text
-    assert "\n" not in seen.text
+def test_a_bad_call_is_told_in_one_line_and_is_no_answer(name: str, arguments: str, kind: str) -> None:
+    (one,) = seen(calls((name, arguments)), agent=Lean)
+    assert kinds([one]) == [kind]
+    assert one.answer is None
+    assert one.text
+    assert "\n" not in one.text
 
 
-def test_text_answers_and_require_code(repl: PythonREPL) -> None:
-    (seen,) = place(repl).perform([Answer("4")])
-    assert seen.answer is not None
-    env = place(repl, require_code=True)
-    (first,) = env.perform([Answer("4")])
-    assert first.failure is not None
-    assert first.failure.kind == "rejected"
-    (second,) = env.perform([Answer("4")])  # it asks once, and never again
+def test_text_answers_and_require_code() -> None:
+    assert seen("4")[0].answer is not None
+    first, second = seen("4", "4", require_code=True)  # it asks once, and never again
+    assert kinds([first]) == ["rejected"]
     assert second.answer is not None
-    env = place(repl, require_code=True)
-    env.perform([RunCode("1")])
-    assert env.perform([Answer("4")])[0].answer is not None
+    assert seen(cells("1"), "4", require_code=True)[1].answer is not None
 
 
 @pytest.mark.parametrize(
     ("check", "value", "accepted", "words"),
     [
-        (AnswerCheck(int), "'12'", 12, ""),
-        (AnswerCheck(int), "'twelve'", None, "integer"),
-        (AnswerCheck(list[int]), "(1, 2)", [1, 2], ""),
-        (AnswerCheck(None, lambda v: v > 3), "4", 4, ""),
-        (AnswerCheck(None, lambda v: v > 3), "2", None, "did not pass"),
-        (AnswerCheck(None, lambda v: "too small" if v < 3 else None), "2", None, "too small"),
-        (AnswerCheck(None, lambda v: v["x"]), "2", None, "TypeError"),
-        (AnswerCheck(None, lambda v: 1), "4", 4, ""),
-        (AnswerCheck(None, lambda v: re.match("4", str(v))), "4", 4, ""),
-        (AnswerCheck(None, lambda v: numpy.int64(v) > 3), "4", 4, ""),
-        (AnswerCheck(None, lambda v: numpy.int64(v) > 3), "2", None, "did not pass"),
+        ({"answer_type": int}, "'12'", 12, ""),
+        ({"answer_type": int}, "'twelve'", None, "integer"),
+        ({"answer_type": list[int]}, "(1, 2)", [1, 2], ""),
+        ({"verify": lambda v: v > 3}, "4", 4, ""),
+        ({"verify": lambda v: v > 3}, "2", None, "did not pass"),
+        ({"verify": lambda v: "too small" if v < 3 else None}, "2", None, "too small"),
+        ({"verify": lambda v: v["x"]}, "2", None, "TypeError"),
+        ({"verify": lambda v: 1}, "4", 4, ""),
+        ({"verify": lambda v: re.match("4", str(v))}, "4", 4, ""),
+        ({"verify": lambda v: numpy.int64(v) > 3}, "4", 4, ""),
+        ({"verify": lambda v: numpy.int64(v) > 3}, "2", None, "did not pass"),
     ],
 )
-def test_typed_and_verified_answers(
-    repl: PythonREPL, check: AnswerCheck, value: str, accepted: Any, words: str
-) -> None:
-    (seen,) = place(repl, check=check).perform([RunCode(f"final_answer = {value}")])
-    if accepted is None:
-        assert seen.answer is None
-        assert seen.failure is not None
-        assert seen.failure.kind == "rejected"
-        assert words in seen.text
-    else:
-        assert seen.answer is not None
-        assert seen.answer.value == accepted
-
-
-def test_malformed_is_told_as_it_is(repl: PythonREPL) -> None:
-    (seen,) = place(repl).perform([Malformed("why", "cut_off")])
-    assert (seen.text, seen.failure.kind if seen.failure else "") == ("why", "cut_off")
+def test_typed_and_verified_answers(check: dict[str, Any], value: str, accepted: Any, words: str) -> None:
+    (one,) = seen(cells(f"final_answer = {value}"), **check)
+    assert kinds([one]) == [None if accepted else "rejected"]
+    assert (one.answer and one.answer.value) == accepted
+    assert words in one.text
 
 
 def test_clashing_tool_names_are_refused_all_of_them() -> None:
@@ -195,46 +171,33 @@ def test_clashing_tool_names_are_refused_all_of_them() -> None:
         return ""
 
     with pytest.raises(ValueError, match="add, context"):
-        Environment([add, add, context])
+        seen("4", tools=(add, add, context))
 
 
-def test_the_context_is_a_variable(repl: PythonREPL) -> None:
-    env = place(repl, context="abc\r\n\x00")
-    (seen,) = env.perform([RunCode("print(len(context), ascii(context))")])
-    assert seen.text.strip() == r"6 'abc\r\n\x00'"  # fmt: skip
+def test_the_context_is_a_variable() -> None:
+    (one,) = seen(cells("print(len(context), ascii(context))"), context="abc\r\n\x00")
+    assert one.text.strip() == r"6 'abc\r\n\x00'"
 
 
 def test_nothing_is_started_before_it_is_needed() -> None:
     def explode() -> PythonREPL:
         raise AssertionError("a REPL was opened")
 
-    env = Environment([add], action_mode="calls", repl=explode)
-    assert env.perform([CallTool("add", '{"a": 1, "b": 1}')])[0].text == "2"
-    env.close()
-    env.close()
+    assert seen(calls(("add", '{"a": 1, "b": 1}')), agent=Lean, repl=explode)[0].text == "2"
 
 
-def test_the_context_and_tools_are_restored_after_a_cell_overwrote_them(repl: PythonREPL) -> None:
+def test_the_context_and_tools_are_restored_after_a_cell_overwrote_them() -> None:
     """Small models rewrite `context` from its preview, with invented rows."""
-    env = place(repl, context="the real one")
-    (seen,) = env.perform([RunCode("context = 'invented'\nadd = None\nprint(context)")])
-    assert seen.text.strip() == "invented"
-    (seen,) = env.perform([RunCode("print(context, add(1, 2))")])
-    assert seen.text.strip() == "the real one 3"
+    overwrite = cells("context = 'invented'\nadd = None\nprint(context)")
+    found = seen(overwrite, cells("print(context, add(1, 2))"), context="the real one")
+    assert [one.text.strip() for one in found] == ["invented", "the real one 3"]
 
 
-def test_the_model_is_never_told_of_unlisted_tools(repl: PythonREPL) -> None:
-    env = place(repl, "calls", unlisted=[quiet])
-    assert "quiet" not in env.tools
-    (seen,) = env.perform([CallTool("nothing", "{}")])
-    assert "quiet" not in seen.text
-    (seen,) = env.perform([CallTool("python", '{"code": "print(quiet())"}')])
-    assert seen.text.strip() == "heard"
-
-
-def quiet() -> str:
-    """Be there without being told of."""
-    return "heard"
+def test_the_model_is_never_told_of_unlisted_tools() -> None:
+    asked = calls(("python", json.dumps({"code": "print(llm_query('x'))"})))
+    nothing, heard = seen(calls(("nothing", "{}")), asked, "heard", agent=Lean, max_steps=2, max_depth=1)
+    assert "llm_query" not in nothing.text
+    assert heard.text.strip() == "heard"
 
 
 @pytest.mark.parametrize("kind", [ToolLoopAgent, LeanAgent, ReActAgent])

@@ -11,18 +11,15 @@ from typing import Any
 import pytest
 
 from rlm_loop import LeanAgent, ToolLoopAgent
-from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation, RunCode
+from rlm_loop.actions import Answer, CallTool, Malformed, RunCode
 from rlm_loop.agents import turns_of
-from rlm_loop.agents.answers import AnswerCheck
-from rlm_loop.agents.environment import Environment
-from rlm_loop.agents.observations import PENDING
-from rlm_loop.dialects import CodeBlocks, Dialect, TurnCounter
+from rlm_loop.dialects import CodeBlocks, Dialect, FunctionCalls, TurnCounter
 from rlm_loop.models import Reply, ScriptedModel, ToolCall
 from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.text import HARD_CAP, RECORD_CAP
 from rlm_loop.tasks import Attempt, Score, Task
 from rlm_loop.traces import read
 
+HARD_CAP, RECORD_CAP = 65_536, 262_144
 MARK = re.compile(r"\n\.\.\. \[(\d+) characters left out\] \.\.\.\n")
 
 
@@ -69,10 +66,18 @@ ANY = {
 @pytest.mark.parametrize("name", ANY)
 @pytest.mark.parametrize("cap", [1000, 10**9], ids=["a small cap", "more than the hard cap"])
 def test_no_observation_is_longer_than_the_cap(repl: PythonREPL, name: str, cap: int) -> None:
-    repl.new_run()
-    check = AnswerCheck(verify=lambda a: "n" * 100_000)
-    place = Environment([flood, fails], action_mode="calls", repl=lambda: repl, observation_cap=cap, check=check)
-    (seen,) = place.perform([ANY[name]])
+    class Says(FunctionCalls):
+        observation_cap = cap
+
+        def parse_reply(self, *_: Any) -> list[Any]:
+            return [ANY[name]]
+
+    class Agent(LeanAgent):
+        def _speaks(self) -> Dialect:
+            return Says()
+
+    agent = Agent(ScriptedModel(["x"]), tools=(flood, fails), repl=repl, verify=lambda a: "n" * 100_000, max_steps=1)
+    (seen,) = agent.run("?").turns[0].observations
     assert len(seen.text) <= min(cap, HARD_CAP)
     if name in ("an unknown tool", "arguments that cannot be read") and len(seen.text) < cap:
         return  # these are worded to be short
@@ -82,7 +87,7 @@ def test_no_observation_is_longer_than_the_cap(repl: PythonREPL, name: str, cap:
     if name == "a dead process":
         assert "process died" in seen.text.splitlines()[-1]
     if name == "a pending answer":
-        assert seen.text.endswith(PENDING)
+        assert seen.text.endswith("to confirm it.")
 
 
 def score(_: Attempt) -> Score:
@@ -142,8 +147,6 @@ def test_a_dialect_may_have_a_smaller_cap(tmp_path: Path, injectors: Any) -> Non
 
 
 def test_an_observation_that_fits_is_not_touched(repl: PythonREPL) -> None:
-    (seen,) = Environment(repl=lambda: repl).perform([RunCode("print('é\\n')")])
+    model = ScriptedModel(["```python\nprint('é\\n')\n```"])
+    (seen,) = ToolLoopAgent(model, repl=repl, max_steps=1).run("?").turns[0].observations
     assert (seen.text, seen.truncated, seen.full) == ("é\n\n", False, "")
-    assert isinstance(seen, Observation)
-    action: Action = RunCode("1")
-    assert Environment(repl=lambda: repl).perform([action])[0].text == "1"
