@@ -30,7 +30,7 @@ from rlm_loop.traces import TraceError, read_all
 pytestmark = pytest.mark.slow
 
 ROW = {"arm": "a", "model": "m", "suite": "s", "task": "t", "seed": 0, "resolved": True, "trace": None, "error": None}
-CASES = int(os.environ.get("RLM_LOOP_FUZZ", "450"))
+CASES = int(os.environ.get("RLM_LOOP_FUZZ", "200"))
 fuzzed = settings(max_examples=CASES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 TEXTS = st.one_of(

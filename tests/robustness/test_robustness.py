@@ -1,4 +1,4 @@
-"""Every case against the plain session, and against the default launcher those that a launcher can matter for.
+"""Every case once: against the default launcher those that a launcher can matter for, the others against the plain session.
 
 `make test` runs the cases that take no time by nature; the others are slow.  `RLM_LOOP_ROBUSTNESS_KINDS=sandbox,kernel`
 runs all cases on other kinds.  A known gap is an expected failure.  On a busy machine, `RLM_LOOP_ROBUSTNESS_SLACK=5`
@@ -47,8 +47,7 @@ def chosen() -> list[tuple[Kind, CellCase | ReplyCase]]:
     if names := os.environ.get("RLM_LOOP_ROBUSTNESS_KINDS"):
         return [(KINDS[name], case) for name in names.split(",") for case in CASES]
     default = default_kind() if LINUX else KINDS["plain"]
-    plain = [(KINDS["plain"], case) for case in CASES]
-    return plain + [(default, case) for case in CASES if matters_to_a_launcher(case) and default.name != "plain"]
+    return [(default if matters_to_a_launcher(case) else KINDS["plain"], case) for case in CASES]
 
 
 def has_a_host(kind: Kind, case: CellCase | ReplyCase) -> bool:

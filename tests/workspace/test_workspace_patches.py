@@ -63,7 +63,7 @@ def _edited(draw: st.DrawFn) -> tuple[dict[bytes, tuple[str, bytes]], dict[bytes
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(_edited())
 @example(({b"a": ("file", b"x\n")}, {b"a/b": ("file", b"x\n")}))
 @example(({b"a/b": ("link", b"/etc")}, {b"a": ("link", b"a")}))

@@ -284,13 +284,13 @@ limits = st.builds(
 )
 
 
-@settings(CALM, max_examples=500)
+@settings(CALM, max_examples=150)
 @given(plans(stops=False), concurrencies, depths)
 def test_trees_without_limits(plan: Plan, concurrency: int, max_depth: int) -> None:
     play(plan, Budget(), concurrency, max_depth)
 
 
-@settings(CALM, max_examples=700)
+@settings(CALM, max_examples=200)
 @given(plans(stops=False), concurrencies, depths, limits, st.none() | limits)
 def test_trees_with_limits(
     plan: Plan, concurrency: int, max_depth: int, budget: Budget, sub_budget: Budget | None
@@ -298,7 +298,7 @@ def test_trees_with_limits(
     play(plan, budget, concurrency, max_depth, sub_budget)
 
 
-@settings(CALM, max_examples=800)
+@settings(CALM, max_examples=250)
 @given(plans(stops=True), concurrencies, depths, limits)
 def test_trees_in_which_cells_are_stopped(plan: Plan, concurrency: int, max_depth: int, budget: Budget) -> None:
     play(plan, budget, concurrency, max_depth)

@@ -137,6 +137,8 @@ LATE = _gaps(
     "threads that a cell leaves print, call and answer for the cell that runs then",
     "thread-that-prints plain-thread-that-prints raw-thread-that-prints timer-that-prints thread-that-raises"
     " thread-that-answers output-after-the-stop",
+) | _gaps(
+    "a message out of bounds may be read only with the next cell, which then says that the process died", "forged-junk"
 )
 NO_ISOLATION = LATE | _gaps(
     "runs with the user's rights: it protects from crashes and endless loops, not from reading or reaching out",
