@@ -20,6 +20,16 @@ INSIDE = {
     "dialects/test_react_text.py": "ReAct replies: fuzzing and bounded time",
     "dialects/test_tool_text.py": "calls written as text: fuzzing and bounded time",
     "fuzz/test_boundary_fuzz.py": "the decoders of frames, replies, displays and rows, which no door shows",
+    "meter/test_meter_attacked.py": "bodies of any bytes",
+    "meter/test_meter_blocks.py": "pieces of any text, which together are that text",
+    "meter/test_meter_causes.py": "causes of any message, which together are its text",
+    "models/conftest.py": "which weights are on this machine",
+    "models/test_http.py": "connections, proxies and certificates",
+    "models/test_measure.py": "arithmetic: tokens of parts that sum to the whole",
+    "models/test_odd_replies.py": "damaged replies and headers, and bombs",
+    "models/test_streams.py": "streams that are damaged or cut anywhere",
+    "models/test_weights.py": "archives of strangers, checked before their use",
+    "providers/test_provider_troubles.py": "what each provider says when it refuses a parameter",
     "repl/test_boundary.py": "frames that a hostile child sends",
     "repl/test_protocol.py": "frames between host and child",
     "repl/test_seccomp.py": "the filter of system calls",
@@ -44,11 +54,6 @@ INSIDE = {
 }
 #: By room: files that are still to be mended.  Take a file out when it has no inner import left.
 LEFT = """
-cli: test_trace_choosing
-meter: test_meter_attacked test_meter_blocks test_meter_causes test_meter_tree
-models: conftest test_http test_measure test_names test_odd_replies test_retry test_scripted test_streams test_weights
-  test_wire
-providers: test_provider_troubles
 repl: test_clearing test_container test_context test_context_frame test_direct test_hardened test_journal test_kernel
   test_launch test_lifetime test_notebook_session test_output test_readable test_restricted test_sandbox
   test_sessions_alike test_transfer test_values_on_disk

@@ -12,8 +12,7 @@ import json
 from experiments.recursion_depth.readers import Reader, reader_in
 from rlm_loop.accounting import Part
 from rlm_loop.messages import Prompt, Reply, Usage
-from rlm_loop.models import ModelError, RequestRejected, ScriptedModel
-from rlm_loop.models.scripted import text_tokens
+from rlm_loop.models import ModelError, RequestRejected, ScriptedModel, text_tokens
 
 #: What stands before a question about a part of the text.
 PART = "This is a part of a longer text; answer for this part only, as a JSON list of what was found. "

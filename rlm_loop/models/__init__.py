@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rlm_loop.models.openai_compatible import OpenAICompatibleModel
     from rlm_loop.models.recorded import RecordedModel
     from rlm_loop.models.retry import RetryPolicy
-    from rlm_loop.models.scripted import ScriptedModel
+    from rlm_loop.models.scripted import ScriptedModel, text_tokens
 
 _WHERE = {
     "Reply": "rlm_loop.messages",
@@ -44,6 +44,7 @@ _WHERE = {
     "OpenAICompatibleModel": "rlm_loop.models.openai_compatible",
     "RecordedModel": "rlm_loop.models.recorded",
     "ScriptedModel": "rlm_loop.models.scripted",
+    "text_tokens": "rlm_loop.models.scripted",
 }
 
 __all__ = [
@@ -69,6 +70,7 @@ __all__ = [
     "ToolCall",
     "Usage",
     "get_model",
+    "text_tokens",
 ]
 
 

@@ -12,7 +12,6 @@ from wires import post, user  # pyright: ignore
 from rlm_loop.accounting import known_price
 from rlm_loop.cli.main import main
 from rlm_loop.meter import Branch, metered_endpoint, read_meter
-from rlm_loop.meter.tree import tree_of_session
 
 SYSTEM = "You are an agent.\n# Tools\nUse them well.\n## Style\nBe brief.\n<env>\ncwd: /x\n</env>"
 TOOLS = [
@@ -118,10 +117,10 @@ def test_what_a_reminder_cost(folder: Path) -> None:
     """By the price of the model: what was read from the cache and written to it is charged as such."""
     known = known_price("anthropic/claude-sonnet-4-5")
     assert known is not None
-    ledger, calls = read_meter(folder).sessions["default"]
-    for call in calls:
+    found = read_meter(folder)
+    for call in found.sessions["default"][1]:
         call.model = "anthropic/claude-sonnet-4-5"  # the scripted provider is at no address that has prices
-    root = tree_of_session("agent", ledger, calls)
+    (root,) = found.trees()
     expected = 1380 * known.input + 1000 * (known.cached or 0) + 1000 * (known.cache_write or 0) + 40 * known.output
     assert root.dollars == pytest.approx(expected / 1e6)
     reminders = by_name(root.children[0])["scaffold:reminder"]

@@ -15,7 +15,6 @@ from rlm_loop.models import (
     ScriptedModel,
     get_model,
 )
-from rlm_loop.models.names import ollama_address
 
 
 @pytest.mark.parametrize(
@@ -86,8 +85,11 @@ def test_wrong_names(name: str, says: str) -> None:
         ("0.0.0.0:99", "http://localhost:99"),
     ],
 )
-def test_where_ollama_is(host: str, address: str) -> None:
-    assert ollama_address(host) == address
+def test_where_ollama_is(monkeypatch: pytest.MonkeyPatch, host: str, address: str) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", host)
+    model = get_model("ollama/m")
+    assert isinstance(model, OllamaModel)
+    assert model.base_url == address
 
 
 def test_importing_models_loads_no_client_and_no_engine() -> None:

@@ -69,6 +69,23 @@ def test_a_time_to_wait_of_any_form(header: str) -> None:
     assert seconds is None or seconds >= 0
 
 
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        (None, None),
+        ("", None),
+        ("3", 3.0),
+        ("0.5", 0.5),
+        ("-1", 0.0),
+        ("soon", None),
+        ("Thu, 01 Jan 1970 00:01:40 GMT", 90.0),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", 0.0),
+    ],
+)
+def test_the_retry_after_header(header: str | None, seconds: float | None) -> None:
+    assert retry_after(header, now=10.0) == seconds
+
+
 def test_an_answer_is_bounded_before_it_is_unpacked(chat_server: ChatServer) -> None:
     bomb = gzip.compress(b" " * (LONGEST + 1))
     assert len(bomb) < LONGEST // 500

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 
 from rlm_loop.models import ModelError, RetryPolicy
-from rlm_loop.models.retry import retry_after
 
 
 def failing(*errors: ModelError) -> Callable[[], str]:
@@ -51,20 +50,3 @@ def test_when_to_give_up(errors: list[ModelError], attempts: int) -> None:
     with pytest.raises(ModelError):
         RetryPolicy(attempts=3, sleep=lambda _: None).call(counted)
     assert len(tried) == attempts
-
-
-@pytest.mark.parametrize(
-    ("header", "seconds"),
-    [
-        (None, None),
-        ("", None),
-        ("3", 3.0),
-        ("0.5", 0.5),
-        ("-1", 0.0),
-        ("soon", None),
-        ("Thu, 01 Jan 1970 00:01:40 GMT", 90.0),
-        ("Thu, 01 Jan 1970 00:00:00 GMT", 0.0),
-    ],
-)
-def test_the_retry_after_header(header: str | None, seconds: float | None) -> None:
-    assert retry_after(header, now=10.0) == seconds

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop.messages import Message, Prompt, Reply, Span, ToolCall, Usage, say
-from rlm_loop.models import Measuring, Model, ModelError, Priced, ScriptedModel
-from rlm_loop.models.scripted import text_tokens
+from rlm_loop.models import Measuring, Model, ModelError, Priced, ScriptedModel, text_tokens
 
 ASK = Prompt.ask("12345")
 

@@ -1,17 +1,20 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from contextlib import closing
 from typing import Any
 
 import pytest
+from chat_server import ChatServer
 
 from rlm_loop.accounting import Price
-from rlm_loop.messages import Reply, ToolCall, Usage
-from rlm_loop.models.wire import priced, to_reply, to_usage
+from rlm_loop.messages import Prompt, Reply, ToolCall, Usage, say
+from rlm_loop.models import OpenAICompatibleModel
 
 
-def body(message: dict[str, Any], finish: str | None = "stop", **more: Any) -> dict[str, Any]:
-    return {"choices": [{"message": message, "finish_reason": finish}], **more}
+def told(server: ChatServer, message: dict[str, Any], finish: str | None, stated: Any, **options: Any) -> Reply:
+    server.say({"choices": [{"message": message, "finish_reason": finish}], "usage": stated})
+    with closing(OpenAICompatibleModel("m", server.address, **options)) as model:
+        return model.complete(Prompt((say("user", "Q", "task"),)))
 
 
 CALL = {"id": "a", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
@@ -46,9 +49,12 @@ CALL = {"id": "a", "type": "function", "function": {"name": "add", "arguments": 
         ),
     ],
 )
-def test_what_a_body_says(message: dict[str, Any], finish: str | None, expected: Reply) -> None:
-    reply = to_reply(body(message, finish))
-    assert reply == replace(expected, usage=Usage(None, None))
+def test_what_a_body_says(
+    chat_server: ChatServer, message: dict[str, Any], finish: str | None, expected: Reply
+) -> None:
+    reply = told(chat_server, message, finish, None)
+    said = (expected.text, expected.tool_calls, expected.finish_reason, Usage(None, None))
+    assert (reply.text, reply.tool_calls, reply.finish_reason, reply.usage) == said
 
 
 @pytest.mark.parametrize(
@@ -71,13 +77,28 @@ def test_what_a_body_says(message: dict[str, Any], finish: str | None, expected:
         ),
     ],
 )
-def test_what_is_not_stated_is_none(stated: Any, expected: Usage) -> None:
-    assert to_usage(stated) == expected
+def test_what_is_not_stated_is_none(chat_server: ChatServer, stated: Any, expected: Usage) -> None:
+    assert told(chat_server, {"content": "x"}, "stop", stated).usage == expected
 
 
-def test_a_price_fills_in_a_cost_that_was_not_stated() -> None:
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        ({"prompt_tokens": 10, "completion_tokens": 2}, 16.0),
+        (
+            {
+                "prompt_tokens": 10,
+                "completion_tokens": 2,
+                "prompt_tokens_details": {"cached_tokens": 5, "cache_creation_tokens": 2},
+            },
+            13.5,
+        ),
+        ({"prompt_tokens": 10, "completion_tokens": 2, "cost": 1.0}, 1.0),
+        ({"completion_tokens": 2}, None),
+    ],
+)
+def test_a_price_fills_in_a_cost_that_was_not_stated(chat_server: ChatServer, stated: Any, expected: Any) -> None:
     price = Price(1e6, 3e6, cached=1e5, cache_write=2e6)  # per million tokens
-    assert priced(Reply(usage=Usage(10, 2)), price).usage == Usage(10, 2, cost=16.0)
-    assert priced(Reply(usage=Usage(10, 2, 5, cache_write_tokens=2)), price).usage == Usage(10, 2, 5, 1, 13.5, 2)
-    assert priced(Reply(usage=Usage(10, 2, cost=1.0)), price).usage == Usage(10, 2, cost=1.0)
-    assert priced(Reply(usage=Usage(None, 2)), price).usage == Usage(None, 2)
+    usage = told(chat_server, {"content": "x"}, "stop", stated, price=price).usage
+    assert usage is not None
+    assert usage.cost == expected

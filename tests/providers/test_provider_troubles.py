@@ -26,7 +26,7 @@ from rlm_loop.models import (
     RetryPolicy,
 )
 from rlm_loop.models.adapting import refused
-from rlm_loop.report.notebook.formatting import step_text
+from rlm_loop.report import step_text
 from rlm_loop.study import Study
 from rlm_loop.tasks import Score, Suite, Task
 from rlm_loop.traces import read
