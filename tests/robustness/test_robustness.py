@@ -1,4 +1,4 @@
-"""Every case once: against the default launcher those that a launcher can matter for, the others against the plain session.
+"""Every case once: against the default launcher where a launcher can matter, else against the plain session.
 
 `make test` runs the cases that take no time by nature; the others are slow.  `RLM_LOOP_ROBUSTNESS_KINDS=sandbox,kernel`
 runs all cases on other kinds.  A known gap is an expected failure.  On a busy machine, `RLM_LOOP_ROBUSTNESS_SLACK=5`
