@@ -42,6 +42,16 @@ INSIDE = {
     "study/test_comparison_agrees.py": "each p of a table against its interval",
     "study/test_noise_floor.py": "pairs counted from made fairness checks",
     "study/test_study_limits.py": "waits for providers on a made clock",
+    "tasks/long_context/again.py": "the truths once more, by another way",
+    "tasks/long_context/test_suite.py": "the exact text that questions are hidden in",
+    "tasks/long_context/test_truths.py": "arithmetic: lines woven into texts of exact size",
+    "tasks/test_frames.py": "what was drawn, against the frames of it",
+    "tasks/test_function_repair.py": "right sources, and answers less isolated than their cells",
+    "tasks/test_humaneval.py": "recorded bugs, put into each published problem",
+    "tasks/test_judge.py": "answers that are hostile to their judge",
+    "tasks/test_machine_faults.py": "faults of the machine, below each judge",
+    "tasks/test_package_bugs.py": "damaged and forged packages",
+    "tasks/test_written.py": "any text that a model writes",
     "test_install.py": "the extras that messages name",
     "tools/test_mcp_tools.py": "names and schemas that foreign servers give",
     "tools/test_refusals.py": "files opened after the check, against links",
@@ -57,9 +67,6 @@ LEFT = """
 repl: test_clearing test_container test_context test_context_frame test_direct test_hardened test_journal test_kernel
   test_launch test_lifetime test_notebook_session test_output test_readable test_restricted test_sandbox
   test_sessions_alike test_transfer test_values_on_disk
-tasks: long_context/again long_context/test_suite long_context/test_truths swebench_format/test_swebench_instances
-  swebench_format/test_swebench_predictions test_computation test_frames test_function_repair test_humaneval test_judge
-  test_machine_faults test_package_bugs test_written
 """
 ROOMS = re.findall(r"^([\w.]+): ((?:.|\n  )*)", LEFT, re.MULTILINE)
 ALLOWED = {*INSIDE, *(f"{room}/{name}.py".removeprefix("./") for room, names in ROOMS for name in names.split())}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from rlm_loop.study.compare.comparison import Comparison, compare
 from rlm_loop.study.compare.contrast import MEASURES, Contrast
 from rlm_loop.study.compare.pair_keys import is_resolved
+from rlm_loop.study.compare.patches import study_predictions, with_report
 from rlm_loop.study.compare.resolve_rates import resolve_rates
 from rlm_loop.study.compare.sequential import sequential
 from rlm_loop.study.compare.summary import ArmSummary
@@ -52,5 +53,7 @@ __all__ = [
     "resolve_rates",
     "sequential",
     "status",
+    "study_predictions",
     "verify_traces",
+    "with_report",
 ]

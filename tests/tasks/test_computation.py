@@ -9,18 +9,17 @@ from functools import cache
 
 import pytest
 
-from rlm_loop.tasks import Attempt, Task
+from rlm_loop.tasks import Attempt, Task, get_suite
 from rlm_loop.tasks import computation_truths as truth
-from rlm_loop.tasks.computation import computation
 
-SUITE = computation()
+SUITE = get_suite("computation")
 
 
 def test_shape() -> None:
     assert len(SUITE) == 32
     assert len({t.id for t in SUITE}) == 32
     assert len({t.question for t in SUITE}) == 32
-    assert computation() == SUITE
+    assert get_suite("computation") == SUITE
     assert all("Answer" in t.question and t.needs_repl and not t.files for t in SUITE)
     levels = [Counter(t.level for t in SUITE.split(split)) for split in ("dev", "test")]
     assert levels[0] == levels[1]

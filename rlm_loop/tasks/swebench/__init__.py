@@ -1,5 +1,6 @@
 """SWE-bench: its instances as tasks, predictions for its harness, and the harness's verdicts read back."""
 
+from rlm_loop.tasks.clones import CloneError
 from rlm_loop.tasks.swebench.harness import HarnessError, evaluate_predictions
 from rlm_loop.tasks.swebench.instance import Instance, read_instance
 from rlm_loop.tasks.swebench.predictions import Prediction, Predictions, predictions_of, read_predictions
@@ -9,6 +10,7 @@ from rlm_loop.tasks.swebench.suite import swebench
 
 __all__ = [
     "SETS",
+    "CloneError",
     "HarnessError",
     "Instance",
     "InstanceResult",

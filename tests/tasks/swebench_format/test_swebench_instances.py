@@ -13,10 +13,7 @@ from hypothesis import strategies as st
 from made_instances import ENVIRONMENT, Made, fake_row, row, write_rows
 
 from rlm_loop.tasks import Attempt, SuiteFileError, get_suite
-from rlm_loop.tasks.clones import Clone, CloneError, find_clone
-from rlm_loop.tasks.swebench import SETS, read_instance, read_instances, select
-from rlm_loop.tasks.swebench.instance import InstanceScorer
-from rlm_loop.tasks.swebench.source import place_of
+from rlm_loop.tasks.swebench import CloneError, read_instance, read_instances, select
 
 MANY = [fake_row(n, repo) for repo in ("django/django", "psf/requests") for n in range(1, 6)]
 
@@ -58,7 +55,6 @@ def test_a_set_of_the_hub_is_asked_for_by_its_known_name() -> None:
     suite = get_suite("swebench:lite", open_dataset=open_dataset, sample=3, seed=1)
     assert asked == [(("SWE-bench/SWE-bench_Lite",), {"split": "test", "streaming": True})]
     assert (suite.name, len(suite)) == ("swebench:lite", 3)
-    assert [place_of(name) for name in ("Lite", "verified", "full", "multilingual")] == list(SETS.values())
     with pytest.raises(CloneError, match=r"psf/requests|django/django.*repos=FOLDER"):
         suite.tasks[0].workspace()  # type: ignore[misc]
 
@@ -198,9 +194,12 @@ def test_without_an_environment_nothing_is_judged_but_an_empty_patch(repos: Path
         ({"FAIL_TO_PASS": ["test_a (app.tests.Case)"]}, "only pytest's tests can be run, and 'test_a .app"),
     ],
 )
-def test_what_cannot_be_judged_here_says_so(change: dict[str, Any], says: str) -> None:
-    instance = read_instance({**fake_row(1), **change}, "here")
-    score = InstanceScorer(instance, lambda: pytest.fail("opened"), "python3")(Attempt(artifact="diff"))
+def test_what_cannot_be_judged_here_says_so(
+    change: dict[str, Any], says: str, repos: Path, calc: Made, tmp_path: Path
+) -> None:
+    path = write_rows(tmp_path / "a.jsonl", {**row(calc), **change})
+    (task,) = get_suite(f"swebench:{path}", repos=repos, python="python3")
+    score = task.score(Attempt(artifact="diff"))
     assert score.resolved is None
     assert says.replace(".app", "(app") in score.reason
 
@@ -211,8 +210,8 @@ def test_clones_are_found_by_name(layout: str, repos: Path, calc: Made, tmp_path
     target.parent.mkdir(parents=True, exist_ok=True)
     bare = ["--mirror"] if layout.endswith(".git") else []
     subprocess.run(["git", "clone", "-q", *bare, str(calc.path), str(target)], check=True, env=ENVIRONMENT)
-    assert find_clone("local/calc", tmp_path) == Clone(target.resolve())
-    assert find_clone("local/calc", tmp_path).has(calc.git("rev-parse", "HEAD~1"))
+    rows = write_rows(tmp_path / "a.jsonl", row(calc))
+    assert len(get_suite(f"swebench:{rows}", repos=tmp_path)) == 1
 
 
 def test_a_clone_that_lacks_the_commit_says_how_to_get_it(calc: Made, tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ from rlm_loop import LeanAgent
 from rlm_loop.cli.main import main
 from rlm_loop.models import Reply, ScriptedModel, ToolCall
 from rlm_loop.outcome import Outcome
-from rlm_loop.study import Study, StudyError, load_study
-from rlm_loop.study.compare.patches import study_predictions, with_report
+from rlm_loop.study import Study, StudyError, load_study, study_predictions, with_report
 from rlm_loop.tasks import SuiteFileError, get_suite
 from rlm_loop.tasks.swebench import Prediction, Predictions, predictions_of, read_predictions, read_report
 
