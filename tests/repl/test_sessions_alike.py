@@ -409,12 +409,12 @@ def test_as_a_tool(alike: Any) -> None:
 
 
 def test_an_agent_uses_any_of_them(alike: Any) -> None:
-    from rlm_loop.actions import RunCode
-    from rlm_loop.agents.environment import Environment
+    from rlm_loop import ToolLoopAgent
+    from rlm_loop.models import ScriptedModel
 
-    place = Environment([add], repl=lambda: alike, context={"n": 20})
-    (seen,) = place.perform([RunCode("final_answer = add(context['n'])")])
-    assert seen.answer == FinalAnswer(22, "object")
+    model = ScriptedModel(["```python\nfinal_answer = add(context['n'])\n```"])
+    outcome = ToolLoopAgent(model, tools=[add], repl=lambda: alike).run("How many?", context={"n": 20})
+    assert outcome.answer == 22
 
 
 @pytest.mark.parametrize("kind", KINDS)
