@@ -1,8 +1,7 @@
-"""Every arm on every task, through the meter: python experiments/rlm_replication/run.py --model oracle
+"""Every arm on every task, through the meter: python experiments/rlm_replication/run.py --model local
 
-One row an arm and task is added to `--out`; a second run goes on where the first stopped.  `--model oracle` is the
-program of `oracle.py`, `--model local` (or any other name) a language model.  The question and the method are in
-README.md.
+One row an arm and task is added to `--out`; a second run goes on where the first stopped.  The question and the
+method are in README.md.
 """
 
 from __future__ import annotations
@@ -22,10 +21,8 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 from arms import ARMS, BASELINE, Arm, chosen
 from build import CACHE
 from driving import drive
-from oracle import FORMS, FrameworkOracle
 from records import append, rows_of
 
-from experiments.recursion_depth.oracle import Oracle
 from rlm_loop.meter import metered_endpoint
 from rlm_loop.models import LocalModel, Model, get_model
 from rlm_loop.report import Table, write_between
@@ -33,9 +30,6 @@ from rlm_loop.study.statistics import newcombe_interval, paired_table
 from rlm_loop.tasks import Attempt, Task, get_suite
 
 HERE = Path(__file__).resolve().parent
-ORACLE, LOCAL = (HERE / "results" / f"{name}.jsonl" for name in ("oracle", "local"))
-#: The part of README.md that a run at its default place writes.
-SECTIONS = {ORACLE: "oracle", LOCAL: "finding"}
 #: In the manner of RULER: one needle, several, variables that are traced.  In that of OOLONG: counts, pairs, labels.
 SHAPES = {"needle": "RULER", "needles": "RULER", "chain": "RULER", "records": "OOLONG", "pairs": "OOLONG"} | {
     "classify": "OOLONG"
@@ -48,15 +42,6 @@ def tasks_of(families: Sequence[str], sizes: Sequence[str], tasks: int) -> list[
     """`tasks` of the test split of each family and size, with the suite's name."""
     names = [f"long_context/{family}@{size}/test" for size in sizes for family in families]
     return [(name, task) for name in names for task in get_suite(name, tasks=2 * tasks).tasks[:tasks]]
-
-
-def model_of(arm: Arm, name: str, given: Model | None) -> Model:
-    """The model behind an arm's endpoint: the oracle in the arm's own form, or the one that all share."""
-    if given is not None:
-        return given
-    if arm.loop.name in FORMS:
-        return FrameworkOracle(arm.loop.name)
-    return Oracle(window=4_096, levels=max(1, arm.depth or 0))
 
 
 def attempt(arm: Arm, task: Task, model: Model, options: argparse.Namespace) -> dict[str, Any]:
@@ -126,7 +111,7 @@ def _resolved(mine: Mapping[tuple[str, str], Mapping[str, Any]], shape: str) -> 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--model", default="oracle", help="oracle, local, or the name of another model")
+    parser.add_argument("--model", default="local", help="local, or the name of another model")
     parser.add_argument("--families", default=",".join(SHAPES))
     parser.add_argument("--sizes", default="8k", help="characters: 8k, 32k, 128k ...")
     parser.add_argument("--tasks", type=int, default=1, help="of each family and size")
@@ -135,27 +120,27 @@ def main() -> None:
     parser.add_argument("--max-tokens", type=int, default=600)
     parser.add_argument("--window", type=int, default=16384, help="of a local model, in tokens")
     parser.add_argument("--cache", type=Path, default=CACHE, help="folder of the environments")
-    parser.add_argument("--out", type=Path, help="default: results/oracle.jsonl, or results/MODEL.jsonl")
+    parser.add_argument("--out", type=Path, help="default: results/MODEL.jsonl")
     options = parser.parse_args()
     out = options.out or HERE / "results" / f"{options.model.replace('/', '_').replace(':', '_')}.jsonl"
-    shared: Model | None = None
-    if options.model.partition(":")[0] == "local":
-        shared = LocalModel(options.model.removeprefix("local:"), context_size=options.window)
-    elif options.model != "oracle":
-        shared = get_model(options.model)
+    if options.model == "local":
+        model: Model = LocalModel(context_size=options.window)
+    elif options.model.startswith("local:"):
+        model = LocalModel(options.model.removeprefix("local:"), context_size=options.window)
+    else:
+        model = get_model(options.model)
     done = {(r["suite"], r["task"], r["arm"]) for r in rows_of(out)}
     for suite, task in tasks_of(options.families.split(","), options.sizes.split(","), options.tasks):
         for arm in chosen(options.arms):
             if (suite, task.id, arm.name) in done:
                 continue
-            model = model_of(arm, options.model, shared)
             about = {"arm": arm.name, "suite": suite, "task": task.id, "family": task.facts["family"]}
             row = {**about, "size": task.facts["size"], "model": model.name, **attempt(arm, task, model, options)}
             append(out, row)
             print(f"{task.id} {arm.name}: {row['resolved']} {row['error'] or ''} ({row['seconds']} s)", file=sys.stderr)
     text = table(rows_of(out)).to_markdown()
-    if section := SECTIONS.get(out):
-        write_between(HERE / "README.md", section, text)
+    if out == HERE / "results" / "local.jsonl":
+        write_between(HERE / "README.md", "finding", text)
     print(text)
 
 
