@@ -123,12 +123,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="default: results/MODEL.jsonl")
     options = parser.parse_args()
     out = options.out or HERE / "results" / f"{options.model.replace('/', '_').replace(':', '_')}.jsonl"
-    if options.model == "local":
-        model: Model = LocalModel(context_size=options.window)
-    elif options.model.startswith("local:"):
-        model = LocalModel(options.model.removeprefix("local:"), context_size=options.window)
-    else:
-        model = get_model(options.model)
+    local = options.model.partition(":")[0] == "local"
+    model: Model = (
+        LocalModel(options.model.removeprefix("local:"), context_size=options.window)
+        if local
+        else get_model(options.model)
+    )
     done = {(r["suite"], r["task"], r["arm"]) for r in rows_of(out)}
     for suite, task in tasks_of(options.families.split(","), options.sizes.split(","), options.tasks):
         for arm in chosen(options.arms):
