@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import re
 from collections.abc import Callable
@@ -198,6 +199,6 @@ def test_steps_as_a_factor_and_agents_as_arms(tmp_path: Path) -> None:
 
 
 def test_each_setting_of_an_agent_has_a_line_of_its_own() -> None:
-    said = Agent.__doc__ or ""
+    said = inspect.getdoc(Agent) or ""  # Python 3.13 takes the margin away itself
     settings = {f.name for f in fields(Agent)} | {"max_steps", "seconds"}
-    assert settings == set(re.findall(r"^    - `(\w+)`: ", said, re.MULTILINE))
+    assert settings == set(re.findall(r"^- `(\w+)`: ", said, re.MULTILINE))
