@@ -52,7 +52,7 @@ robustness: $(TEST_READY)
 # Against the packages of the tools whose files we read and write, which no test of every day needs.
 formats: $(TEST_READY)
 	@$(PIP) inspect-ai==0.3.285 lm-eval==0.4.13
-	$(PYTEST) tests/formats
+	$(PYTEST) tests/formats/test_inspect.py tests/formats/results/test_read_results.py
 
 notebooks: $(TEST_READY)
 	$(RUN) tests/run_notebooks.py notebooks
@@ -91,6 +91,7 @@ $(DEMO_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
 $(TEST_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing what the tests need into $(VENV) ..."
 	@$(PIP) -e ".[local,litellm,studies,suites,notebooks,kernel,restricted,localise,mcp,otel,docs,dev]"
+	@$(RUN) -m pytest --collect-only -q $(TESTS) >/dev/null 2>&1 || true  # byte code, once and not in each process
 	@touch $@ $(DEMO_READY)
 
 $(DOCS_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
