@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE  # without byte code every process that a test 
 
 help:
 	@echo "make demo       run three loops on a real local model and compare them (6 to 10 minutes, 1.1 GB once)"
-	@echo "make test       run the tests of every day, with the network forbidden (4 minutes)"
+	@echo "make test       run the tests of every day, with the network forbidden (5 to 7 minutes)"
 	@echo "make slow       run the tests that are long by nature"
 	@echo "make robustness  put the robustness cases to other projects in environments of their own"
 	@echo "make notebooks  execute the notebooks on recorded results"

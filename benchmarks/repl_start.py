@@ -1,9 +1,9 @@
-"""What a fresh REPL costs: plain and isolated, beside `exec` here and an IPython kernel.
+"""Measure what a fresh REPL costs: plain and isolated, beside `exec` here and an IPython kernel.
 
     python benchmarks/repl_start.py [--starts 10] [--cells 500] [--launcher auto] [--no-kernel]
 
-Prints minimum and median of one run  The
-kernel needs `pip install jupyter_client ipykernel` and is left out without.
+It prints the minimum and the median of one run.  The kernel needs `pip install jupyter_client ipykernel`; without
+them it is left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What each frame adds to a prompt, by turn and cause, exactly: results/cost.csv.
+"""Count the tokens that each frame adds to a prompt, by turn and cause, and write results/cost.csv.
 
     python experiments/scaffold_length/cost.py            # counts anew, in a minute; reads the model's tokenizer only
     python experiments/scaffold_length/cost.py --table    # the table of what is committed; needs no model

@@ -1,4 +1,4 @@
-"""How a loop and its model read each other: code blocks, function calls, ReAct text, and injectors around them."""
+"""Dialects are how a loop and its model read each other: code blocks, function calls, ReAct text, and injectors."""
 
 from __future__ import annotations
 

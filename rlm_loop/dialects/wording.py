@@ -1,7 +1,8 @@
 """Every sentence that a dialect says to a model, in one place, so that wordings can be compared.
 
 Results, errors and clipping marks are worded elsewhere, once, and are the same in every dialect.  The default texts
-are those that did best of eight for each loop, by equal effort on development splits: see `experiments/tuning/`.
+are those that did best of eight for each loop, by equal effort on development splits: see tuning in
+`experiments/README.md`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whatever comes from a worker, a trace, a study or a provider: no exception but ours, and memory in proportion.
 
-`RLM_LOOP_FUZZ` is how many cases each test tries (450 unless told); see CONTRIBUTING.md.
+`RLM_LOOP_FUZZ` is how many cases each test tries (200 unless told); see CONTRIBUTING.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One file or folder of results that was read: its rows, and what there is to know of it."""
+"""A `Source` is one file or folder of results that was read: its rows, and what there is to know of it."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from rlm_loop.repl.text import clip, clip_parts
 CONTEXT_TOKENS = 60
 """Tokens of the line, unless an agent's `context_tokens` says otherwise."""
 FRAME_TOKENS = 120
-"""The same for a data frame, with the values of its columns in it (`experiments/context_dose/`)."""
+"""The same for a data frame, with the values of its columns in it (context_dose in `experiments/README.md`)."""
 _LONG = 60  # in a line of more there is room for more of everything
 LEAST_TOKENS = 30
 """The fewest tokens that the line can be given."""
@@ -32,7 +32,7 @@ _SHORT = "The variable context is"  # in a line of fewer than 60 tokens
 #: Small models like to retype a text from its preview; a line of code that reads it keeps some of them from that.
 READ = "Read it with code, such as context.splitlines()"
 #: Of a data frame they make nothing: they load a file that nobody spoke of, unless told how to begin
-#: (`experiments/context_dose/`).
+#: (context_dose in `experiments/README.md`).
 START = ". Start with df = context.copy()"
 INLINE = 12_000
 _COUNTED = 16 << 20  # bytes of a file of which the characters and lines are counted before the run
@@ -48,8 +48,9 @@ def describe_workspace(tools: Iterable[str]) -> str:
 
 
 def describe_context(context: Any, *, tokens: int | None = None) -> str:
-    """One line of about `tokens` at most (`LEAST_TOKENS` or more; `None`: what suits the context): type and preview.
+    """Return one line with the type and a preview of a context.
 
+    It has about `tokens` at most (`LEAST_TOKENS` or more; `None`: what suits the context).
     From 60 tokens on it takes up to twice as many where the first line of a text needs them.
 
     A text is told by its first lines, a dict or a folder by keys, a data frame by columns, a list by its first items:

@@ -1,4 +1,4 @@
-"""How much of a text fits into a line, where a token is taken for three bytes of UTF-8."""
+"""Cut texts so that they fit into a line, where a token is taken for three bytes of UTF-8."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _DEVICES = ("/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 @dataclass(frozen=True)
 class Confinement:
-    """How `harden.py` confines a process: the worker's `options` (JSON), environment, and the `rights` left to it."""
+    """A confinement of a process by `harden.py`: the worker's `options` (JSON), environment, `rights` left to it."""
 
     options: str
     env: Mapping[str, str]
@@ -78,7 +78,7 @@ class Hardened:
         return Launch(argv, given.env, self.kind, given.note)
 
     def confinement(self, python: str, options: str) -> Confinement:
-        """How a process started with these options is confined; it may read the folders of the options."""
+        """Return the confinement of a process with these options; it may read the folders of the options."""
         if problem := self.problem(python):
             raise ReplError(f'cannot isolate the REPL: {problem}; use another launcher, or launcher="plain" for none')
         cwd, home = folders(options)
