@@ -59,6 +59,8 @@ def cell_result(
         fault = cast("dict[str, Any]", fault)
         error, message = "runtime", shown(str(fault.get("message", "")))
         text = _below(text, _piece(fault.get("text")))
+    if restored := _restored(report.get("restored")):
+        text = _below(text, Piece(f"[restored after this cell: {restored}. Use other names for your own values.]"))
     if ended.how != "done" or ended.stopped:
         error = ended.stopped or "died"
         message = restarted(ended, limit, restart)
@@ -145,6 +147,13 @@ def given(report: Mapping[str, Any]) -> FinalAnswer:
 def _listed(lost: tuple[str, ...]) -> str:
     more = f" and {len(lost) - _NAMES_SHOWN} more" if len(lost) > _NAMES_SHOWN else ""
     return ", ".join(lost[:_NAMES_SHOWN]) + more
+
+
+def _restored(names: Any) -> str:
+    """The reserved names that a cell had rebound, as a REPL reports them."""
+    if not isinstance(names, list):
+        return ""
+    return _listed(tuple(n for n in cast("list[Any]", names) if isinstance(n, str) and n.isidentifier()))
 
 
 def _piece(parts: Any) -> Piece:

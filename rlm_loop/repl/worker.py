@@ -917,6 +917,14 @@ def take_last(tree: Any, code: str) -> Any:
     return None
 
 
+def restore(names: dict[str, Any], reserved: dict[str, Any]) -> list[str]:
+    """Bind reserved names to their values again; return those that were bound to something else."""
+    rebound = [name for name, value in reserved.items() if names.get(name) is not value]
+    for name in rebound:
+        names[name] = reserved[name]
+    return rebound
+
+
 class Repl:
     """One persistent namespace, and the jobs that the host asks for."""
 
@@ -986,7 +994,9 @@ class Repl:
             if self.interrupts.count > 1:
                 sys.settrace(None)
         if captured:
-            self._tidy()
+            restored = self._tidy()
+            if restored:
+                report["restored"] = restored
             self.link.abandon_calls()
         report["interrupts"] = self.interrupts.count
         self._note_names(report)
@@ -1090,10 +1100,9 @@ class Repl:
     def _is_user(self, file: str) -> bool:
         return file.startswith(("<cell ", "<setup>", "<expression>", self.folder + os.sep))
 
-    def _tidy(self) -> None:
-        for name, value in self.reserved.items():
-            if self.names.get(name) is not value:
-                self.names[name] = value
+    def _tidy(self) -> list[str]:
+        """Undo what the cell did to the REPL's own parts; return the reserved names that it had rebound."""
+        restored = restore(self.names, self.reserved)
         self.names["__builtins__"] = builtins
         sys.modules["__main__"] = self.module
         if _signal.getsignal(signal.SIGINT) is not self.interrupts.handler:
@@ -1102,6 +1111,7 @@ class Repl:
             linecache.cache = {}
         if sys.getrecursionlimit() < _LEAST_RECURSION:  # under which our own code fails
             sys.setrecursionlimit(_LEAST_RECURSION)
+        return restored
 
     def _thread_failed(self, args: Any) -> None:
         if not issubclass(args.exc_type, (SystemExit, HostEnded)):

@@ -190,7 +190,9 @@ def test_the_context_and_tools_are_restored_after_a_cell_overwrote_them() -> Non
     """Small models rewrite `context` from its preview, with invented rows."""
     overwrite = cells("context = 'invented'\nadd = None\nprint(context)")
     found = seen(overwrite, cells("print(context, add(1, 2))"), context="the real one")
-    assert [one.text.strip() for one in found] == ["invented", "the real one 3"]
+    assert [one.text.splitlines()[0] for one in found] == ["invented", "the real one 3"]
+    told = found[0].text.splitlines()[1:]
+    assert (len(told), "context" in told[0], "add" in told[0]) == (1, True, True)
 
 
 def test_the_model_is_never_told_of_unlisted_tools() -> None:

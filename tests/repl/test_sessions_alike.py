@@ -304,8 +304,14 @@ def test_set_get_and_reserved_names(alike: Any) -> None:
     assert alike.get("given") == value
     alike.run("given['a'].append(5)")
     alike.set("fixed", "text", reserved=True)
-    alike.run("fixed = 1")
+    assert (alike.run("print(fixed)").output, alike.run("final_answer = 1").output) == ("text\n", "")
+    told = alike.run("print('b'); fixed = 1; raise ValueError('no')").output.splitlines()
+    assert (told[0], told[-2], "fixed" in told[-1]) == ("b", "ValueError: no", True)
     assert alike.run("fixed").output == "'text'"
+    alike.add_tools({"add": lambda a, b: a + b})
+    told = alike.run("del fixed\ndef add(a, b): return 0").output
+    assert ("fixed" in told, "add" in told, told.count("\n")) == (True, True, 0)
+    assert alike.run("add(1, 2), fixed").output == "(3, 'text')"
     assert {"given", "fixed"} <= set(alike.variables)
     with pytest.raises(EvaluationFailed, match="NameError"):
         alike.get("no_such_name")

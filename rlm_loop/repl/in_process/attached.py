@@ -181,9 +181,10 @@ class NotebookREPL(InProcessSession):
         if (display := richest(bundle)) is not None:
             self._displays.append(display)
 
-    def _tidy(self) -> None:
-        super()._tidy()
+    def _tidy(self) -> list[str]:
+        restored = super()._tidy()
         self._slot.hide()
+        return restored
 
 
 def _awaited(coroutine: Any) -> Any:

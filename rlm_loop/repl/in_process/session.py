@@ -30,6 +30,7 @@ from rlm_loop.repl.worker import (
     load,
     one_line,
     portable,
+    restore,
     tool_error,
 )
 
@@ -238,7 +239,8 @@ class InProcessSession(ToolSession):
         finally:
             self._stopper = None
             self._scope.end("the cell that asked has ended")
-        self._tidy()
+        if restored := self._tidy():
+            report["restored"] = restored
         stopped: Stopped = ""
         raised: BaseException | None = None
         if stopper.ctrl_c:
@@ -296,10 +298,9 @@ class InProcessSession(ToolSession):
             lines[-1] = known_as + "\n"
         return {"message": known_as or one_line(error), "text": cut("".join(lines), self.output_cap)}
 
-    def _tidy(self) -> None:
-        for name, value in self._reserved.items():
-            if self._names.get(name) is not value:
-                self._names[name] = value
+    def _tidy(self) -> list[str]:
+        """Undo what the cell did to the session's own parts; return the reserved names that it had rebound."""
+        return restore(self._names, self._reserved)
 
     def _stand_in(self, name: str, tool: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
