@@ -164,7 +164,7 @@ def in_folder(task: Task, folder: Path) -> str:
     if context is not None:
         context.to_csv(folder / CONTEXT, index=False)
         told = describe_context(context).removeprefix(TOLD).strip()
-        told = told.replace("context.copy()", f"pd.read_csv({CONTEXT!r})")
+        told = told.replace("context.head()", f"pd.read_csv({CONTEXT!r}).head()")
         return f"{task.question}\n\nThe file {CONTEXT} in the working folder holds {told}"
     return task.question + (NO_CHECK if task.setup else "")
 

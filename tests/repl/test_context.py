@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 
 from rlm_loop import DirectAgent, ToolLoopAgent
 from rlm_loop.models import ScriptedModel
-from rlm_loop.repl import ContextError, ContextFile, ContextFolder, context_fingerprint, describe_context
+from rlm_loop.repl import (
+    ContextError,
+    ContextFile,
+    ContextFolder,
+    PythonREPL,
+    context_fingerprint,
+    describe_context,
+)
 from rlm_loop.repl.contexts import fingerprint as fingerprints
 from rlm_loop.repl.contexts.context import LEAST_TOKENS, READ, TOLD, inline_context
 from rlm_loop.repl.contexts.fingerprint import Fingerprint, Stopped
@@ -95,8 +102,7 @@ class Broken(dict[str, int]):
 HEADER = "order_id,customer,city,product,category,quantity,unit_price,discount,shipped_at\n"
 LINES = "first line\nsecond line\n" * 40
 DOSES: list[tuple[Any, int, str]] = [
-    ("one line", 30, "a str of 8 characters; it starts with 'one line'"),
-    (LINES, 30, "a str of 920 characters in 80 lines; it starts with 'first '"),
+    (LINES, 30, "a str of 920 characters; it starts with 'first line\\n'"),
     (LINES, 60, f"a str of 920 characters in 80 lines. {READ}; it starts with {LINES[:23]!r}"),
     (
         f"{HEADER}1,Ada,Rome,chair\n" * 9,
@@ -106,8 +112,7 @@ DOSES: list[tuple[Any, int, str]] = [
     (f"{'very long ' * 90}\nb\n", 60, f"a str of 903 characters in 2 lines. {READ}; it starts with 'very long very "),
     (LINES, 120, f"a str of 920 characters in 80 lines. {READ}; it starts with {LINES[:184]!r}"),
     (["a" * 9, "b"], 60, "a list of 2 items; the first is 'aaaaaaaaa'"),
-    (["a" * 9, "b"], 120, "a list of 2 items; the first are 'aaaaaaaaa', 'b'"),
-    ({f"key {i}": i for i in range(9)}, 30, "a dict of 9 entries; keys: 'key 0', 'key 1', 'key 2', ..."),
+    ({f"key {i}": i for i in range(9)}, 30, "a dict of 9 entries; keys: 'key 0', ..."),
     ({f"key {i}": i for i in range(4)}, 120, "a dict of 4 entries; keys: 'key 0', 'key 1', 'key 2', 'key 3'"),
     (Broken(a=1), 60, "a Broken"),
 ]
@@ -116,7 +121,7 @@ DOSES: list[tuple[Any, int, str]] = [
 @pytest.mark.parametrize(("context", "tokens", "told"), DOSES, ids=[f"{type(c).__name__} {n}" for c, n, _ in DOSES])
 def test_what_is_told_in_more_or_fewer_tokens(context: Any, tokens: int, told: str) -> None:
     line = describe_context(context, tokens=tokens)
-    assert line.startswith(f"{TOLD} {told}" if tokens >= 60 else f"The variable context is {told}")
+    assert line.startswith(f"{TOLD} {told}")
     assert line.endswith(told) or told.endswith("very ")
 
 
@@ -124,8 +129,20 @@ def test_what_is_told_in_more_or_fewer_tokens(context: Any, tokens: int, told: s
 def test_it_never_takes_more_than_its_tokens(value: Any, tokens: int) -> None:
     told = describe_context(value, tokens=tokens)
     assert "\n" not in told
-    longer = tokens >= 60 and isinstance(value, str) and len(value.splitlines()) > 1  # its first line may take more
-    assert len(told.encode()) <= 3 * (2 * tokens if longer else tokens)
+    longer = isinstance(value, str) and len(value.splitlines()) > 1  # its first line may take more
+    assert len(told) <= 3 * (2 * tokens if longer else tokens)
+
+
+def test_the_example_in_a_line_runs_as_the_first_cell() -> None:
+    """A variable that the line made up was taken to exist: NameError in 14 of 40 runs of ReAct."""
+    table = frame()[["day", "a rather long name of a column"]]
+    for context in ("a\nb\n" * 500, table):
+        line = describe_context(context)
+        example = line.partition("such as ")[2].partition(";")[0]
+        with PythonREPL() as repl:
+            repl.set("context", context, reserved=True)
+            result = repl.run(example)
+        assert (result.error, bool(result.output)) == (None, True), line
 
 
 @given(plain)

@@ -1,19 +1,27 @@
-"""What is told and shown of a pandas data frame; pandas itself is not needed."""
+"""The line about a pandas data frame, and a frame as CSV; pandas itself is not needed."""
 
 from __future__ import annotations
 
+import reprlib
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-from rlm_loop.repl.contexts.preview import whole_items, width
 from rlm_loop.repl.text import clip
 
+#: A small model loads a file that nobody spoke of, unless told how to begin.  The expression is complete by itself: a
+#: variable that an example made up was taken to exist (NameError in 14 of 40 runs, `experiments/context_line`).
+START = ". Read it with code, such as context.head()"
 FEW, FEW_NUMBERS = 12, 6
-"""A column that has at most so many different values (numbers) has few, and they are told."""
-_LONG = 40  # characters of a value; longer ones are not told
+"""A column with at most so many different values (numbers) is told by its values."""
+_LONG = 40  # characters of a value; a column with longer ones is told by its type
 _ROWS = 1_000_000  # of a longer frame the values are not counted
 _KINDS = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex", "M": "datetime", "m": "timedelta"}
+
+short = reprlib.Repr()
+short.maxstring = short.maxother = 80
+short.maxlist = short.maxtuple = short.maxdict = short.maxset = 3
+short.maxlevel = 2
 
 
 def is_frame(value: Any) -> bool:
@@ -22,56 +30,59 @@ def is_frame(value: Any) -> bool:
     return pandas is not None and isinstance(value, pandas.DataFrame)
 
 
-def frame_columns(
-    frame: Any, head: str, shown: Callable[[Any], str], room: int, *, end: str = "", types_first: bool = False
-) -> str:
-    """`head` and the columns of a frame, whole, as many as `room` bytes allow, and `end` where all have their room.
+def whole_items(told: str, lead: str, items: Iterable[str], room: int) -> str:
+    """Return `told`, then `lead` and as many whole items as fit into the room, with `...` where there are more.
 
-    Where there is room for all of them: also what the index is called, the values of columns that have few (fewest
-    first), the types of the others, and the first rows.  `shown` says a name or a value.  With `types_first` every
-    column has its type before any has its values.
+    A first item that does not fit is cut; where nothing of it fits, `told` alone.
     """
+    shown: list[str] = []
+    for item in items:
+        longer = f"{shown[-1]}, {item}" if shown else told + lead + item
+        if len(longer) > room:
+            if not shown:
+                return longer[:room] if len(told + lead) < room else told[:room]
+            return next((more for text in reversed(shown) if len(more := f"{text}, ...") <= room), shown[0])
+        shown.append(longer)
+    return shown[-1] if shown else told
 
-    def named(labels: Iterable[Any]) -> list[str]:
-        return [n if isinstance(n, str) and n.isidentifier() else shown(n) for n in labels]
 
-    names = named(frame.columns)
-    lead = f"{head}; columns: "
+def frame_line(frame: Any, told: str, room: int) -> str:
+    """Return `told` and the columns of a frame, their names quoted, as many as the room allows.
+
+    Where all have room, a first line of code ends the line.  Further room goes to the name of the index, the columns'
+    types, the values of columns that have few (fewest first), and the first rows.
+    """
+    names = [*map(short.repr, frame.columns)]
     parts, more = list(names), ""
 
     def line(parts: list[str], more: str) -> str:
-        return f"{lead}{', '.join(parts)}{more}{end}"
+        return f"{told}; columns: {', '.join(parts)}{more}{START}"
 
-    def fits(parts: list[str], more: str) -> bool:
-        return width(line(parts, more)) <= room
-
-    if not fits(parts, more):
-        end = ""
-    if not names or not fits(parts, more):
-        return whole_items(lead, names, room) or head
-    index = named(n for n in frame.index.names if n is not None)
-    if index and fits(parts, said := f"; index: {', '.join(index)}"):
-        more = said
-    few = {at: values for at in range(len(names)) if (values := _few(frame.iloc[:, at], shown))}
-    values = [(at, f"{names[at]} ({', '.join(few[at])})") for at in sorted(few, key=lambda at: len(few[at]))]
-    types = [(at, f"{names[at]} {_kind(frame.iloc[:, at])}") for at in range(len(names))]
-    for described in (types, values) if types_first else (values, types):
-        for at, said in described:
-            free = described is values or parts[at] == names[at]  # values say the type as well
-            if free and fits(trial := [*parts[:at], said, *parts[at + 1 :]], more):
-                parts = trial
+    if not names or len(line(parts, more)) > room:
+        return whole_items(told, "; columns: ", names, room)
+    index = ", ".join(short.repr(n) for n in frame.index.names if n is not None)
+    if index and len(line(parts, longer := f"; index: {index}")) <= room:
+        more = longer
+    few = {at: values for at in range(len(names)) if (values := _few(frame.iloc[:, at]))}
+    described = [(at, _kind(frame.iloc[:, at])) for at in range(len(names))]
+    described += [(at, ", ".join(few[at])) for at in sorted(few, key=lambda at: len(few[at]))]
+    for at, text in described:
+        trial = [*parts[:at], f"{names[at]} ({text})", *parts[at + 1 :]]
+        if len(line(trial, more)) <= room:
+            parts = trial
+    fitting = line(parts, more)
     rows = _csv(frame.head(room), header=False).splitlines(keepends=True)
-    told = line(parts, more)
     for count in range(1, len(rows) + 1):
         what = "row" if count == 1 else f"{count} rows"
-        if not fits(parts, said := f"{more}; the first {what} as CSV: {''.join(rows[:count])!r}"):
+        longer = line(parts, f"{more}; the first {what} as CSV: {''.join(rows[:count])!r}")
+        if len(longer) > room:
             break
-        told = line(parts, said)
-    return told
+        fitting = longer
+    return fitting
 
 
-def _few(column: Any, shown: Callable[[Any], str]) -> list[str]:
-    """The values of a column that has few, in order, what is missing last; none for another, or for true and false."""
+def _few(column: Any) -> list[str]:
+    """Return the values of a column that has few, sorted, a missing one last; none for booleans and times."""
     if column.dtype.kind in "bMm" or not 0 < len(column) <= _ROWS:
         return []
     try:
@@ -87,8 +98,8 @@ def _few(column: Any, shown: Callable[[Any], str]) -> list[str]:
         known.sort()
     except TypeError:
         known.sort(key=str)
-    told = list(map(shown, known + missing[:1]))
-    return told if max(map(len, told)) <= _LONG else []
+    texts = [*map(short.repr, known + missing[:1])]
+    return texts if max(map(len, texts)) <= _LONG else []
 
 
 def _kind(column: Any) -> str:
@@ -117,5 +128,5 @@ def frame_text(frame: Any, limit: int) -> str:
     room = (limit - len(f"... [{len(frame)} rows left out] ...\n")) // 2
     first = head[: head.rfind("\n", 0, max(room, 0)) + 1]
     last = tail[tail.find("\n", -room - 1) + 1 :] if room > 0 else ""
-    left = len(frame) + 1 - first.count("\n") - last.count("\n")
-    return f"{first}... [{left} rows left out] ...\n{last}" if first else clip(head, limit)[0]
+    missing = len(frame) + 1 - first.count("\n") - last.count("\n")
+    return f"{first}... [{missing} rows left out] ...\n{last}" if first else clip(head, limit)[0]
