@@ -115,17 +115,25 @@ class Metered:
         self.turn = turn
         hooks = tuple(filter(_hears, self.hooks))
         if not hooks:  # where nobody wants to see the reply grow, the model need not stream it
-            return self._completed(prompt, turn)
-        token = listener.set(lambda kind, text: notify(hooks, "on_text", kind=kind, text=text, node=self.node.path))
+            return self._completed(prompt, turn, [])
+        streamed: list[str] = []
+
+        def hear(kind: str, text: str) -> None:
+            if kind == "text":
+                streamed.append(text)
+            elif kind in ("begin", "retry"):  # what was heard before does not count
+                streamed.clear()
+            notify(hooks, "on_text", kind=kind, text=text, node=self.node.path)
+
+        token = listener.set(hear)
         try:
             tell("begin")
-            reply = self._completed(prompt, turn)
-            tell("end")
-            return reply
+            return self._completed(prompt, turn, streamed)
         finally:
+            tell("end")
             listener.reset(token)
 
-    def _completed(self, prompt: Prompt, turn: int) -> Reply:
+    def _completed(self, prompt: Prompt, turn: int, streamed: Sequence[str]) -> Reply:
         scope, who = self.node.scope, self._where(turn)
         scope.check()
         parts = self._in_time(lambda: measured(self.model, prompt))  # it may have to load the model
@@ -136,7 +144,7 @@ class Metered:
             try:
                 asked = {"model": self.name, "max_tokens": held.max_tokens, "estimate": estimate}
                 request = self.trace.request(prompt, call_id=number, **who, purpose=self.purpose, **asked)
-                call = self.node.depart(lambda: self._write_off(held, request, turn, number))
+                call = self.node.depart(lambda: self._write_off(held, request, turn, number, streamed))
             except BaseException:
                 self.account.settle(held, Usage.nothing())
                 raise
@@ -146,14 +154,15 @@ class Metered:
                     late=lambda reply: self._record_late(request, turn, number, reply),
                 )
                 reply = given_reply(reply, self.name)
-            except BudgetSpent as spent:  # the reply may come yet, and be billed
-                self.node.arrive(call)
-                self._write_off(held, request, turn, number, f"BudgetSpent: {spent.reason}")
-                raise
-            except BaseException as error:
+            except Exception as error:
                 self.node.arrive(call)
                 self.account.settle(held, None, getattr(error, "waited", 0.0))
                 self._record_error(request, turn, f"{type(error).__name__}: {error}", call_id=number)
+                raise
+            except BaseException as error:  # interrupted: the provider may go on with the reply, and bill it
+                self.node.arrive(call)
+                why = f"{type(error).__name__}: {error}"
+                self._write_off(held, request, turn, number, streamed, why)
                 raise
             self.node.arrive(call)
             usage, _ = credible(reply.usage)
@@ -243,15 +252,18 @@ class Metered:
                 if self._seen.issuperset([(message.turn, s) for s in message.spans if s.cause == cause]):
                     yield index, cause
 
-    def _write_off(self, held: Reservation, request: str, turn: int, number: int, error: str = _UNHEARD) -> None:
-        """The run is over and the reply is not there: what it costs is not known, and is counted so."""
+    def _write_off(
+        self, held: Reservation, request: str, turn: int, number: int, streamed: Sequence[str], error: str = _UNHEARD
+    ) -> None:
+        """Charge a call that ended without its reply as one call of unknown tokens."""
         unknown = Usage(None, None)
         self.account.settle(held, unknown)
         self.node.spend(unknown)
         call = self.ledger.charge(
             (), unknown, **self._where(turn), purpose=self.purpose, exact=False, usage_warning=NO_REPLY
         )
-        self._record_error(request, turn, error, call_id=number, call=call.call, purpose=self.purpose)
+        text = {"text": "".join(streamed)} if streamed else {}
+        self._record_error(request, turn, error, call_id=number, call=call.call, purpose=self.purpose, **text)
 
     def _record_late(self, request: str, turn: int, number: int, reply: Reply) -> None:
         """A reply came when the run had ended: what it cost is on record, where the trace is still open."""

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent
+from rlm_loop.accounting import tree_of
 from rlm_loop.agents import Agent, Interrupted, outcome_of
-from rlm_loop.models import Reply, ScriptedModel, ToolCall
+from rlm_loop.models import Reply, ScriptedModel, ToolCall, Usage
 from rlm_loop.repl import PythonREPL
 from rlm_loop.tasks import Attempt, Score, Task
 from rlm_loop.traces import read
@@ -102,6 +103,21 @@ def test_what_was_done_until_then_is_in_the_outcome_and_in_the_trace(
     # the session lives, and so do its variables
     again = ToolLoopAgent(model=ScriptedModel([blocks("final_answer = kept")]), repl=repl).run("?")
     assert again.answer == [1]
+
+
+def test_an_interrupted_model_call_is_one_call_of_unknown_tokens(tmp_path: Path) -> None:
+    agent = ToolLoopAgent(model=ScriptedModel([blocks("x = 1"), KeyboardInterrupt()]))
+    with pytest.raises(Interrupted) as caught:
+        agent.run("?", trace=tmp_path / "t.jsonl")
+    outcome, record = caught.value.outcome, read(tmp_path / "t.jsonl")
+    known, unknown = outcome.ledger.calls
+    assert known.usage.input_tokens
+    assert unknown.usage == Usage(None, None)
+    assert (outcome.usage.calls, outcome.usage.input_tokens, outcome.usage.output_tokens) == (2, None, None)
+    assert record.end is not None
+    assert record.end["usage"]["input_tokens"] is None
+    assert outcome_of(record).usage == tree_of(record).total() == outcome.usage
+    assert outcome_of(record).ledger.calls == outcome.ledger.calls
 
 
 @main_only

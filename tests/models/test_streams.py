@@ -27,6 +27,7 @@ from rlm_loop.models import (
 )
 from rlm_loop.models.listening import listener
 from rlm_loop.models.streams import Events, events_of, joined
+from rlm_loop.traces import Trace
 
 #: What a server does with one request: it is given what sends a piece, and what waits until the client has hung up.
 Act = Callable[[Callable[[str], None], Callable[[], None]], None]
@@ -262,15 +263,20 @@ def test_a_time_limit_hangs_up() -> None:
 
 
 @pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals reach the main thread")
-def test_ctrl_c_hangs_up() -> None:
+def test_ctrl_c_hangs_up_and_what_was_heard_is_on_record() -> None:
     def press() -> None:
         threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)).start()
 
+    once, trace = Once(press), Trace()
     with Streaming(goes_on).serving() as server:
         with pytest.raises(Interrupted) as caught:
-            DirectAgent(model=model(server)).run("?", hooks=[Once(press)])
+            DirectAgent(model=model(server)).run("?", trace=trace, hooks=[once])
         assert server.hung_up.wait(60)
     assert (caught.value.outcome.stop, caught.value.outcome.answer) == ("interrupted", None)
+    assert (caught.value.outcome.usage.calls, caught.value.outcome.usage.output_tokens) == (1, None)
+    (error,) = [event for event in trace.events if event["event"] == "model_error"]
+    assert error["text"]
+    assert "".join(once.heard).startswith(error["text"])
 
 
 def test_a_hook_that_raises_does_not_end_the_run(caplog: pytest.LogCaptureFixture) -> None:

@@ -308,17 +308,17 @@ def test_each_agent_keeps_its_own_limits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "error", "stop"),
-    [(ModelError("gone"), ModelError, "failed"), (KeyboardInterrupt, Interrupted, "interrupted")],
+    ("end", "error", "stop", "calls"),  # a call that is interrupted may be billed
+    [(ModelError("gone"), ModelError, "failed", 2), (KeyboardInterrupt, Interrupted, "interrupted", 3)],
 )
 def test_a_crash_in_a_later_attempt_keeps_what_the_earlier_ones_did(
-    end: Any, error: type[BaseException], stop: str, tmp_path: Path
+    end: Any, error: type[BaseException], stop: str, calls: int, tmp_path: Path
 ) -> None:
     path = tmp_path / "t.jsonl"
     with pytest.raises(error) as caught:
         generate_patch(checked(), retry(lean(wrong("7"), done(), end), begin="fresh"), trace=path)
     result = caught.value.result  # pyright: ignore[reportAttributeAccessIssue]
-    assert (result.stop, result.usage.calls, len(result.attempts)) == (stop, 2, 2)
+    assert (result.stop, result.usage.calls, len(result.attempts)) == (stop, calls, 2)
     assert "return 7" in result.patch
     assert read(path).end["stop"] == stop  # pyright: ignore[reportOptionalSubscript]
 
