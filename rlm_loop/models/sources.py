@@ -24,21 +24,32 @@ class FetchFailed(Exception):
 
 
 def pip_download(requirement: str, folder: Path) -> Path:
-    """Fetch with `pip download`, so that the user's own index settings, proxies and mirrors hold."""
+    """Fetch a wheel with `pip download`."""
+    run_pip(requirement, folder, "--only-binary=:all:")
+    if (wheel := wheel_in(folder, requirement)) is None:
+        raise FetchFailed(f"pip brought no wheel of {requirement}")
+    return wheel
+
+
+def run_pip(requirement: str, folder: Path, *options: str, **variables: str) -> None:
+    """Run `pip download` into a folder, so that the user's own index settings, proxies and mirrors hold.
+
+    `variables` are added to pip's environment.
+    """
     if importlib.util.find_spec("pip") is None:
         raise FetchFailed(f"{sys.executable} has no pip: run `{sys.executable} -m ensurepip`")
     # Without the cache: a gigabyte would otherwise be kept a second time.
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir"]
-    command += ["--disable-pip-version-check", "--no-input", "--quiet", "--dest", str(folder), requirement]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--disable-pip-version-check"]
+    command += ["--no-input", "--quiet", *options, "--dest", str(folder), requirement]
+    environment = {**os.environ, **variables}
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, env=environment
+    )
     if done.returncode:
         if "No space left" in done.stderr:
             raise OSError(errno.ENOSPC, "No space left on device", str(folder))
         lines = [line.strip() for line in done.stderr.splitlines() if "ERROR" in line] or [done.stderr.strip()[-200:]]
         raise FetchFailed(f"pip could not download {requirement}: {lines[0]}")
-    if (wheel := wheel_in(folder, requirement)) is None:
-        raise FetchFailed(f"pip brought no wheel of {requirement}")
-    return wheel
 
 
 def wheel_in(folder: Path, requirement: str) -> Path | None:

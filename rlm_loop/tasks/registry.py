@@ -16,7 +16,7 @@ _MAKERS = {
     "function-repair": "rlm_loop.tasks.function_repair:function_repair",
     "humaneval": "rlm_loop.tasks.humaneval:humaneval",
     "humaneval-repair": "rlm_loop.tasks.humaneval_repair:humaneval_repair",
-    "package_bugs": "rlm_loop.tasks.package_bugs.suite:package_bugs",
+    "package_bugs": "rlm_loop.tasks.package_bugs:package_bugs",
 }
 
 _LONG = ("needle", "needles", "chain", "records", "identifiers", "pairs", "classify")
@@ -51,8 +51,9 @@ def _suite(name: str, options: dict[str, Any]) -> Suite:
         return read_suite(name)
     if re.match(r"long[_-]context([/@]|$)", name):
         return import_module("rlm_loop.tasks.long_context").from_name(name, **options)
-    if re.match(r"package[_-]bugs(@|$)", name):
-        return import_module("rlm_loop.tasks.package_bugs.suite").from_name(name, **options)
+    if form := re.fullmatch(r"package[_-]bugs(?:@(\w+))?", name):
+        stated = {"statement": form[1]} if form[1] else {}
+        return import_module("rlm_loop.tasks.package_bugs").package_bugs(**stated, **options)
     maker = _MAKERS.get(name.replace("_", "-"))
     if maker is None:
         hint = nearest(name, list_suites()) or ";"

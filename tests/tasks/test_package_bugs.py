@@ -9,6 +9,7 @@ import tarfile
 import tempfile
 from collections import Counter
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ import pytest
 from rlm_loop import Workspace
 from rlm_loop.tasks import Attempt, get_suite
 from rlm_loop.tasks.mutation import Mutation
-from rlm_loop.tasks.package_bugs import Bug, Manifest, Package, PackageMissing, package_bugs, pull, recorded
+from rlm_loop.tasks.package_bugs import Bug, package_bugs, recorded
+from rlm_loop.tasks.sdists import Package, PackageMissing, cached, pull, source_files
 
 FILE = "src/lengths/__init__.py"
 CODE = """def clamp(value, low, high):
@@ -44,22 +46,24 @@ SAMPLE = ("inflection", "xmltodict")  # fetched by `make slow`
 
 
 @pytest.fixture
-def package(tmp_path: Path) -> Package:
-    """A made package, pinned; its source distribution is in `tmp_path`."""
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Package:
+    """A made package, pinned; its source distribution is in `tmp_path`, where pip finds it."""
     file = tmp_path / "lengths-1.0.tar.gz"
     with tarfile.open(file, "w:gz") as archive:
         for name, text in FILES.items():
             entry = tarfile.TarInfo(f"lengths-1.0/{name}")
             entry.size = len(text.encode())
             archive.addfile(entry, io.BytesIO(text.encode()))
-    sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
-    return Package("lengths", "1.0", "MIT", ("src",), ("tests",), sha256)
+    monkeypatch.setenv("RLM_LOOP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    return Package("lengths", "1.0", hashlib.sha256(file.read_bytes()).hexdigest(), ("tests",))
 
 
 @pytest.fixture
-def bug(package: Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bug:
-    monkeypatch.setenv("RLM_LOOP_CACHE", str(tmp_path / "cache"))
-    pull(package, fetch=lambda _package, to: Path(shutil.copy(tmp_path / "lengths-1.0.tar.gz", to)))
+def bug(package: Package, tmp_path: Path) -> Bug:
+    (tmp_path / "cache" / "sdists").mkdir(parents=True)
+    shutil.copy(tmp_path / "lengths-1.0.tar.gz", tmp_path / "cache" / "sdists")
     slip = Mutation(3, 13, "<", ">", "compare")
     return Bug("lengths-1", package, FILE, "clamp", slip, NAMES[2:3], NAMES, "assert 2 == 3", "Keep a value.", 5)
 
@@ -70,35 +74,26 @@ def fix(bug: Bug) -> str:
         return space.diff()
 
 
-def test_a_package_is_fetched_once_and_again_when_damaged(package: Package, tmp_path: Path) -> None:
-    fetched: list[str] = []
-
-    def fetch(_package: Package, to: Path) -> Path:
-        fetched.append("")
-        return Path(shutil.copy(tmp_path / "lengths-1.0.tar.gz", to))
-
-    file = pull(package, store=tmp_path / "store", fetch=fetch)
-    assert pull(package, store=tmp_path / "store", fetch=fetch) == file
-    file.write_bytes(b"torn")
-    pull(package, store=tmp_path / "store", fetch=fetch)
-    assert len(fetched) == 2
-    with pytest.raises(PackageMissing, match="pinned"):
-        pull(replace(package, sha256="0" * 64), store=tmp_path / "other", fetch=fetch)
-
-
-def test_pip_downloads_without_running_the_package(
-    package: Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.skipif(find_spec("pip") is None, reason="needs pip: python -m ensurepip")
+def test_pip_fetches_a_package_once_and_again_when_damaged_and_never_runs_it(package: Package, tmp_path: Path) -> None:
     """The package's setup.py ends with an error when it is run."""
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
-    assert pull(package, store=tmp_path / "store").read_bytes() == (tmp_path / "lengths-1.0.tar.gz").read_bytes()
-    with pytest.raises(PackageMissing, match="lengths==9"):
-        pull(replace(package, version="9"), store=tmp_path / "store")
+    file = pull(package)
+    assert file.read_bytes() == (tmp_path / "lengths-1.0.tar.gz").read_bytes()
+    fetched = file.stat().st_ino, file.stat().st_mtime_ns
+    assert (pull(package).stat().st_ino, file.stat().st_mtime_ns) == fetched
+    file.write_bytes(b"torn")
+    assert cached(package) is None
+    assert pull(package).read_bytes() == (tmp_path / "lengths-1.0.tar.gz").read_bytes()
+    for wrong, name in (
+        (replace(package, sha256="0" * 64), "lengths-1.0"),
+        (replace(package, version="9"), "lengths==9"),
+    ):
+        with pytest.raises(PackageMissing, match=name):
+            pull(wrong)
 
 
 def test_the_checkout_has_the_bug_and_no_trace_of_what_was_there_before(bug: Bug) -> None:
-    (task,) = package_bugs(manifest=Manifest((bug,), {})).tasks
+    (task,) = package_bugs(bugs=[bug]).tasks
     assert (bug.fail_to_pass[0] in task.question, bug.output in task.question) == (True, True)
     assert (task.facts["package"], task.facts["file"], task.facts["tests"]) == ("lengths", FILE, 4)
     assert task.workspace is not None
@@ -112,7 +107,7 @@ def test_the_checkout_has_the_bug_and_no_trace_of_what_was_there_before(bug: Bug
 
 
 def test_taking_the_bug_back_resolves_it_and_changing_tests_does_not(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
-    (task,) = package_bugs(manifest=Manifest((bug,), {})).tasks
+    (task,) = package_bugs(bugs=[bug]).tasks
     mended = task.score(Attempt(artifact=fix(bug)))
     assert mended.resolved, mended.reason
     with Workspace(bug.files()) as space:
@@ -128,7 +123,7 @@ def test_taking_the_bug_back_resolves_it_and_changing_tests_does_not(bug: Bug, m
 
 
 def test_the_recorded_bugs_are_many_spread_and_small() -> None:
-    bugs = recorded().bugs
+    bugs = recorded()
     packages = Counter(bug.package.name for bug in bugs)
     assert (len(bugs) >= 150, len(packages) >= 12, max(packages.values()) <= 15) == (True, True, True)
     assert all(1 <= len(bug.fail_to_pass) <= 0.3 * len(bug.tests) for bug in bugs)
@@ -153,9 +148,7 @@ def test_names_and_options() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_sample_is_as_recorded_and_resolved_by_taking_the_bug_back(name: str) -> None:
-    from rlm_loop.tasks.package_bugs import cached, source_files
-
-    bug = next(bug for bug in recorded().bugs if bug.package.name == name)
+    bug = next(bug for bug in recorded() if bug.package.name == name)
     if cached(bug.package) is None:
         pytest.skip(f"{name} is not here: python -m rlm_loop.tasks.package_bugs {name}")
     (task, *_) = get_suite("package_bugs", packages=[name]).tasks

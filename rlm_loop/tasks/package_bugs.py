@@ -1,0 +1,178 @@
+"""The suite `package_bugs`: one slip in a real package, to be mended in a git checkout, judged by the package's tests.
+
+`python -m rlm_loop.tasks.package_bugs [NAME ...]` fetches packages ahead of time, by default all.
+"""
+
+from __future__ import annotations
+
+import base64
+import sys
+import zlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from typing import Any, Literal, get_args
+
+from rlm_loop.outcome import Score
+from rlm_loop.tasks.attempt import Attempt
+from rlm_loop.tasks.base import Suite, Task
+from rlm_loop.tasks.mutation import Mutation, apply
+from rlm_loop.tasks.packaged import packaged
+from rlm_loop.tasks.sdists import Package, PackageMissing, pull, source_files
+from rlm_loop.workspace import Workspace
+from rlm_loop.workspace.evaluation import evaluate
+from rlm_loop.workspace.testing import tests_tool
+
+Statement = Literal["output", "description", "bare"]
+LICENCE = "MIT, BSD-3-Clause or Apache-2.0, by package (docs/tasks.md)"
+TIMEOUT = 300.0  # seconds for a package's tests, which take at most about ten on an idle machine
+
+
+@dataclass(frozen=True)
+class Bug:
+    """One mutation of `function` (dotted for a method) in `file`, and what the package's tests say about it.
+
+    `fail_to_pass` are the tests that fail with it and pass without it; `tests` are all tests of the package that
+    pass without it each time.  `output` is what the first failing test says, `description` a user's report in words,
+    `lines` the length of the file.
+    """
+
+    id: str
+    package: Package
+    file: str
+    function: str
+    mutation: Mutation
+    fail_to_pass: tuple[str, ...]
+    tests: tuple[str, ...]
+    output: str
+    description: str
+    lines: int
+
+    @cached_property
+    def pass_to_pass(self) -> tuple[str, ...]:
+        """The tests that pass with the bug and without it."""
+        failing = set(self.fail_to_pass)
+        return tuple(name for name in self.tests if name not in failing)
+
+    def files(self) -> dict[str, bytes]:
+        """The package's files with the bug in its place; the text without it is nowhere among them."""
+        files = source_files(self.package)
+        mutated = apply(files[self.file].decode("utf-8"), self.mutation)  # as bytes: line ends stay as they are
+        return {**files, self.file: mutated.encode("utf-8")}
+
+    def statement(self, form: Statement) -> str:
+        """The task's question in one of the three forms; none of them names a line or shows the change."""
+        task = "Find the bug in the source code and fix it. Leave the tests as they are."
+        match form:
+            case "bare":
+                return f"A test of this repository fails. {task}"
+            case "description":
+                return f"{self.description}\n\n{task}"
+            case "output":
+                fails = f"A test of this repository ({self.package.name}) fails:\n\n{self.fail_to_pass[0]}"
+                return f"{fails}\n\n{self.output}\n\n{task}"
+
+
+@cache
+def recorded() -> tuple[Bug, ...]:
+    """The bugs that come with rlm_loop, in the suite's order.
+
+    They are one JSON file, so that loading the suite runs nothing and fetches nothing.  It has the names of a
+    package's tests once, by zlib and in base 85; a bug names those that it breaks by index.
+    """
+    data = packaged("package_bugs.json")
+    packages, tests = dict[str, Package](), dict[str, tuple[str, ...]]()
+    for name, row in data["packages"].items():
+        packages[name] = Package(name, row["version"], row["sha256"], tuple(row["protected"]))
+        tests[name] = tuple(zlib.decompress(base64.b85decode(row["tests"])).decode("utf-8").split("\n"))
+    return tuple(_bug(row, packages[row["package"]], tests[row["package"]]) for row in data["bugs"])
+
+
+def _bug(row: dict[str, Any], package: Package, tests: tuple[str, ...]) -> Bug:
+    plain = {name: row[name] for name in ("id", "file", "function", "output", "description", "lines")}
+    failing = tuple(tests[number] for number in row["fails"])
+    return Bug(package=package, mutation=Mutation(**row["mutation"]), fail_to_pass=failing, tests=tests, **plain)
+
+
+def package_bugs(
+    statement: Statement = "output",
+    *,
+    run_tests: bool = True,
+    packages: Collection[str] | None = None,
+    timeout: float = TIMEOUT,
+    bugs: Collection[Bug] | None = None,
+) -> Suite:
+    """One task for each bug (default: the recorded ones); the artifact is the git diff.
+
+    `statement` is what a model is told: the `output` of a failing test, a `description` of the behaviour, or the
+    `bare` fact that a test fails.  `run_tests` says whether it may run the tests, `packages` names those that are
+    wanted.  Resolved when all tests pass that passed before the bug was put in, `timeout` seconds for one run.
+    A package is fetched when its first checkout is opened (`PackageMissing` where that cannot be).  Raises
+    `ValueError` for an unknown form or package.
+    """
+    if statement not in get_args(Statement):
+        raise ValueError(f"statement must be one of {', '.join(get_args(Statement))}, got {statement!r}")
+    bugs = recorded() if bugs is None else bugs
+    known = {bug.package.name for bug in bugs}
+    if unknown := sorted(set(packages or ()) - known):
+        raise ValueError(f"packages must be among {', '.join(sorted(known))}, got {', '.join(unknown)}")
+    chosen = [bug for bug in bugs if packages is None or bug.package.name in packages]
+    return Suite(
+        "package_bugs" if statement == "output" else f"package_bugs@{statement}",
+        tuple(_task(bug, statement, run_tests, timeout) for bug in chosen),
+        "mend one slip in a real package, in a git checkout with its tests",
+        LICENCE,
+    )
+
+
+def checkout(bug: Bug, *, run_tests: bool = False, timeout: float = TIMEOUT) -> Workspace:
+    """A package with a bug in it.  Its only commit has the bug already; with `run_tests` its tests are a tool too."""
+    space = Workspace(bug.files())
+    return space.offer(tests_tool(space, timeout=timeout)) if run_tests else space
+
+
+def score(bug: Bug, timeout: float, attempt: Attempt) -> Score:
+    """Apply the patch to a fresh checkout and run the package's tests.
+
+    Raises only what is the machine's fault: `PackageMissing`, and what `evaluate` raises.
+    """
+    if not isinstance(attempt.artifact, str) or not attempt.artifact.strip():
+        return Score(False, 0.0, "nothing was changed")
+    return evaluate(
+        partial(checkout, bug),
+        attempt.artifact,
+        fail_to_pass=bug.fail_to_pass,
+        pass_to_pass=bug.pass_to_pass,
+        protected=bug.package.protected,
+        timeout=timeout,
+    ).score()
+
+
+def _task(bug: Bug, form: Statement, run_tests: bool, timeout: float) -> Task:
+    return Task(
+        id=bug.id,
+        question=bug.statement(form),
+        score=partial(score, bug, timeout),
+        expected=f"{bug.file}:{bug.mutation.line}: {bug.mutation.before}",
+        workspace=partial(checkout, bug, run_tests=run_tests, timeout=timeout),
+        needs_repl=False,
+        tags=("code", "repair", "package", bug.package.name, bug.mutation.kind),
+        facts={
+            "package": bug.package.name,
+            "file": bug.file,
+            "function": bug.function,
+            "kind": bug.mutation.kind,
+            "lines": bug.lines,
+            "tests": len(bug.tests),
+            "failing": len(bug.fail_to_pass),
+        },
+    )
+
+
+if __name__ == "__main__":
+    wanted = {bug.package for bug in recorded() if bug.package.name in sys.argv[1:] or len(sys.argv) == 1}
+    try:
+        for package in sorted(wanted, key=lambda package: package.name):
+            print(f"{package.requirement}: {pull(package)}", flush=True)
+    except PackageMissing as error:
+        sys.exit(f"error: {error}")
