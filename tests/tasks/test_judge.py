@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.repl.isolation.kinds import Strongest
+from rlm_loop.repl import PythonREPL
 from rlm_loop.tasks.judge import JudgeFailed, JudgeResult, judge
 from rlm_loop.tasks.judge_child import pack, unpack
 
@@ -161,9 +161,12 @@ def test_a_solution_is_isolated_as_cells_are(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("SOME_API_KEY", "not-for-you")
     (tmp_path / "mine").write_text("mine")
     tmp_path.chmod(0o777)
+    with PythonREPL() as repl:
+        repl.run("pass")
+        isolation = repl.isolation
     for does in (f"open({str(tmp_path / 'mine')!r}).read()", f"open({str(tmp_path / 'new')!r}, 'w').close()"):
         verdict = _judge(f"def f(x):\n    {does}\n    return x * x\n")
-        assert (verdict.passed, verdict.isolation) == (False, Strongest().here())
+        assert (verdict.passed, verdict.isolation) == (False, isolation)
     assert not (tmp_path / "new").exists()
     assert "SOME_API_KEY" not in _judge("import os\ndef f(x): raise ValueError(sorted(os.environ))\n").reason
 

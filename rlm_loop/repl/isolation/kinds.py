@@ -24,10 +24,6 @@ class Strongest:
     kind = "auto"
     direct = True
 
-    def here(self, python: str = sys.executable) -> str:
-        """The kind that a session without a folder of its own gets."""
-        return next((launcher.kind for launcher in self.kinds if not launcher.problem(python)), "plain")
-
     def __call__(self, python: str, options: str) -> Launch:
         for launcher in self.kinds:
             if not launcher.problem(python):
