@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rlm_loop.accounting.amounts import counted
-from rlm_loop.accounting.tree import FOLD
 from rlm_loop.actions import RunCode
-from rlm_loop.report.notebook.formatting import action_text, causes_line, clipped, observation_text, prose, visible
+from rlm_loop.report.notebook.formatting import (
+    action_text,
+    causes_line,
+    clipped,
+    counted,
+    observation_text,
+    prose,
+    visible,
+)
 from rlm_loop.report.notebook.live.subcalls import SubCalls
 from rlm_loop.report.notebook.live.writing import Writing
 
@@ -76,14 +82,14 @@ def _came_back(observation: Observation, said: str) -> list[RenderableType]:
     return shown
 
 
-def tree_lines(tree: TraceTree, *, fold: int, root: bool = True) -> Iterator[Text]:
+def tree_lines(tree: TraceTree, *, root: bool = True) -> Iterator[Text]:
     """A call tree for the terminal: failures red, what has not ended yellow.  `root` is whether its line is shown."""
     from rich.text import Text
 
-    from rlm_loop.accounting.tree import lines
+    from rlm_loop.report.call_tree import lines
 
     styles = {"ok": "", "failed": "red", "open": "yellow"}
-    for number, line in enumerate(lines(tree, fold)):
+    for number, line in enumerate(lines(tree)):
         if number or root:
             yield Text(visible(line.text), style=styles[line.status])
 
@@ -162,7 +168,7 @@ class LiveSteps:
         self.stop()
         self._console.print(step_panel(turn))
         if len(self._calls):
-            for line in tree_lines(self._calls.taken(), fold=FOLD, root=False):
+            for line in tree_lines(self._calls.taken(), root=False):
                 self._console.print(line, soft_wrap=True)
 
     def stop(self) -> None:

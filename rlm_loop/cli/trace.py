@@ -34,7 +34,7 @@ def show(
         return
     from rich.text import Text
 
-    from rlm_loop.accounting.tree import FOLD, tree_of
+    from rlm_loop.accounting.tree import tree_of
     from rlm_loop.agents.past_run import outcome_of
     from rlm_loop.cli.run import summary
     from rlm_loop.cli.steps import step_panel, tree_lines
@@ -56,7 +56,7 @@ def show(
             console.print(Text(visible(compaction_line(shortened[turn.index])), style="yellow"))
     tree = tree_of(record)
     if len(tree) > 1:
-        for line in tree_lines(tree, fold=FOLD):
+        for line in tree_lines(tree):
             console.print(line, soft_wrap=True)
     console.print(Text(closing_line(outcome)))
     console.print(Text(visible(f"answer: {outcome.answer!r}")))

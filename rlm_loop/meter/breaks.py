@@ -8,9 +8,9 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any, Literal
 
-from rlm_loop.accounting.amounts import shortened
 from rlm_loop.accounting.attribution import Part, tool_name
 from rlm_loop.accounting.charges import accounts_of
+from rlm_loop.accounting.tree import shortened
 from rlm_loop.messages import Message, Prompt, ToolCall, common, digest
 from rlm_loop.traces.reader import RunRecord
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from rlm_loop.accounting.charges import restored
 from rlm_loop.accounting.ledger import Part
-from rlm_loop.accounting.tree.build import node_of
+from rlm_loop.accounting.tree import node_of
 from rlm_loop.actions import Action, Observation
 from rlm_loop.agents.past_run import action_of, observation_of
 from rlm_loop.dialects.earlier import FollowUp, follow_up

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlm_loop.accounting.tree.nodes import ROOT
+from rlm_loop.accounting.tree import ROOT
 from rlm_loop.actions import Action, Observation
 from rlm_loop.formats.traces.calls import Called, called
 from rlm_loop.messages import Message, Reply, Usage

@@ -8,8 +8,7 @@ from typing import Any
 
 from rlm_loop.accounting.attribution import Row
 from rlm_loop.accounting.charges import calls_of
-from rlm_loop.accounting.tree.build import place
-from rlm_loop.accounting.tree.nodes import ROOT
+from rlm_loop.accounting.tree import ROOT, sort_key
 from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step, kept_of
 from rlm_loop.outcome import Score
 from rlm_loop.replay.recorded import NodeRecord, Recorded, RecordedCall, RecordedStep
@@ -22,7 +21,7 @@ _WHERE = ("run", "event", "at", "schema", "node", "depth")
 def conversation_of(record: RunRecord, score: Score | None = None) -> RunConversation:
     """The conversation of a recorded run.  Raises `TraceError` where the trace was cut or edited."""
     causes = {call.call: _by_cause(call.rows) for call in calls_of(record)}
-    nodes = sorted(Recorded(record).nodes.values(), key=lambda node: place(node.path))
+    nodes = sorted(Recorded(record).nodes.values(), key=lambda node: sort_key(node.path))
     agents = [_agent(node, causes) for node in nodes if node.calls or node.start or node.over or node.end]
     if not agents or agents[0].path != ROOT:
         agents.insert(0, AgentConversation(ROOT))

@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.accounting.amounts import counted, number
 from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation, RunCode
-from rlm_loop.messages import Reply
+from rlm_loop.messages import Reply, Usage
 from rlm_loop.traces.received import shown
 from rlm_loop.traces.redact import redact
 
@@ -43,6 +42,26 @@ def visible(text: str) -> str:
 def harmless(text: str) -> str:
     """Text that steers no terminal: control characters but tab and newline, and bidirectional ones, are visible."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+
+
+def counted(usage: Usage | None) -> str:
+    """Tokens of a call or of a run in a few words; an unknown figure is `?`."""
+    if usage is None:
+        return "tokens not reported"
+    cached = _of(cached=usage.cache_read_tokens, written=usage.cache_write_tokens)
+    thought = _of(thought=usage.reasoning_tokens)
+    cost = f", ${usage.cost:.4f}" if usage.cost else ""
+    return f"{number(usage.input_tokens)} tokens in{cached}, {number(usage.output_tokens)} out{thought}{cost}"
+
+
+def _of(**parts: int | None) -> str:
+    text = ", ".join(f"{tokens:,} {name}" for name, tokens in parts.items() if tokens)
+    return f" ({text})" if text else ""
+
+
+def number(value: int | None) -> str:
+    """A figure, `?` where it is not known."""
+    return "?" if value is None else f"{value:,}"
 
 
 def plural(count: int, noun: str) -> str:

@@ -9,16 +9,17 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.accounting.amounts import counted, number
 from rlm_loop.accounting.pivot import in_order, root_turns
-from rlm_loop.accounting.tree.fold import FOLD, Fold, folded, head, status
 from rlm_loop.actions import Display
+from rlm_loop.report.call_tree import Fold, folded, head, status
 from rlm_loop.report.notebook.formatting import (
     answer_text,
     causes_title,
     clipped,
+    counted,
     labelled,
     most_first,
+    number,
     plural,
     prose,
     turn_head,
@@ -29,7 +30,7 @@ from rlm_loop.traces.redact import redact
 if TYPE_CHECKING:
     from rlm_loop.accounting.attribution import Row
     from rlm_loop.accounting.ledger import Ledger
-    from rlm_loop.accounting.tree.nodes import Node, TraceTree
+    from rlm_loop.accounting.tree import Node, TraceTree
     from rlm_loop.outcome import Outcome, Turn
     from rlm_loop.study.study import Study
 
@@ -135,12 +136,12 @@ def _causes(rows: list[Row]) -> list[dict[str, Any]]:
     return found
 
 
-def tree_html(tree: TraceTree, *, fold: int = FOLD) -> str:
+def tree_html(tree: TraceTree) -> str:
     """A call tree: nested rows that open, a square for each member of a batch, and what each depth cost."""
-    return view("tree", _depths(tree), list(_lines(tree, fold)))
+    return view("tree", _depths(tree), list(_lines(tree)))
 
 
-def _lines(tree: TraceTree, fold: int) -> Iterator[dict[str, Any] | None]:
+def _lines(tree: TraceTree) -> Iterator[dict[str, Any] | None]:
     """The lines of a tree; `None` closes a line whose children are done."""
     stack: list[Node | Fold | None] = [tree.root]
     while stack:
@@ -148,7 +149,7 @@ def _lines(tree: TraceTree, fold: int) -> Iterator[dict[str, Any] | None]:
         if item is None:
             yield None
             continue
-        below = item.members if isinstance(item, Fold) else folded(tree, item.node, fold)
+        below = item.members if isinstance(item, Fold) else folded(tree, item.node)
         yield {
             "head": head(tree, item),
             "status": status(item),

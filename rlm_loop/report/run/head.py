@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from rlm_loop.accounting.amounts import counted
-from rlm_loop.accounting.tree.nodes import ROOT
+from rlm_loop.accounting.tree import ROOT
+from rlm_loop.report.notebook.formatting import counted
 from rlm_loop.report.run.marked import brief, parts, plain_text
 from rlm_loop.report.run.reading import mapping
 from rlm_loop.report.run.view import RunView

@@ -11,7 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from rlm_loop.accounting.tree.nodes import ROOT
+from rlm_loop.accounting.tree import ROOT
 from rlm_loop.report.figures.colours import cause_colour
 from rlm_loop.report.run.head import head, index, title
 from rlm_loop.report.run.judged import judged

@@ -9,12 +9,11 @@ from typing import Any
 
 from markupsafe import Markup
 
-from rlm_loop.accounting.amounts import counted
-from rlm_loop.accounting.tree.nodes import ROOT
+from rlm_loop.accounting.tree import ROOT
 from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation, RunCode
 from rlm_loop.outcome import Turn
 from rlm_loop.report.figures.colours import cause_place
-from rlm_loop.report.notebook.formatting import action_text, compaction_line, observation_text, prose
+from rlm_loop.report.notebook.formatting import action_text, compaction_line, counted, observation_text, prose
 from rlm_loop.report.run.marked import brief, is_patch, parts, patch, plain_text, python_code
 from rlm_loop.report.run.reading import UNREADABLE, mapping
 from rlm_loop.report.run.subcalls import call_list

@@ -7,9 +7,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from rlm_loop.accounting.tree import FOLD, Fold, Node, folded
-from rlm_loop.accounting.tree.fold import head, status
-from rlm_loop.accounting.tree.nodes import ROOT
+from rlm_loop.accounting.tree import ROOT, Node
+from rlm_loop.report.call_tree import FOLD, Fold, folded, head, status
 from rlm_loop.report.notebook.formatting import plural
 from rlm_loop.report.run.marked import parts, plain_text
 from rlm_loop.report.run.view import RunView

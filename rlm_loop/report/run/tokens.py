@@ -13,7 +13,7 @@ from typing import Any
 
 from rlm_loop.accounting.attribution import UNATTRIBUTED, Part, apportion, reconcile, sent_before
 from rlm_loop.accounting.charges import restored
-from rlm_loop.accounting.tree.build import node_of
+from rlm_loop.accounting.tree import node_of
 from rlm_loop.messages import Message, Prompt, Usage
 from rlm_loop.report.run.reading import UNREADABLE
 from rlm_loop.traces.reader import RunRecord, message_of, reply_of

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from rlm_loop.accounting.tree import Node, TraceTree
-from rlm_loop.accounting.tree.build import TreeBuilder, node_of
-from rlm_loop.accounting.tree.nodes import ROOT
+from rlm_loop.accounting.tree import ROOT, Node, TraceTree, node_of, tree_of
 from rlm_loop.agents.past_run import turns_of
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.outcome import Turn
@@ -88,13 +86,7 @@ class RunView:
 
     @cached_property
     def tree(self) -> TraceTree:
-        builder = TreeBuilder()
-        for event in self.record.events:
-            try:
-                builder.add(event)
-            except UNREADABLE:
-                continue
-        return builder.tree()
+        return tree_of(self.record, skip=UNREADABLE)
 
     @cached_property
     def texts(self) -> Mapping[str, str]:

@@ -6,7 +6,6 @@ import threading
 from dataclasses import replace
 
 from rlm_loop.accounting.tree import Node, TraceTree, summed
-from rlm_loop.accounting.tree.build import place
 from rlm_loop.messages import Usage
 
 
@@ -60,4 +59,4 @@ class SubCalls:
         """The tree of the turn's sub-calls under a root without figures; the next turn begins anew."""
         with self._lock:
             nodes, self._nodes = list(self._nodes.values()), {}
-        return TraceTree((Node("0", None, "agent"), *sorted(nodes, key=lambda n: place(n.node))))
+        return TraceTree.of((Node("0", None, "agent"), *nodes))

@@ -1,0 +1,272 @@
+"""The call tree of a run: who asked whom, and what each node and its subtree cost (`read_tree`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rlm_loop.accounting.ledger import Call
+from rlm_loop.messages import Usage
+from rlm_loop.traces.display import drawing
+from rlm_loop.traces.reader import RunRecord, read, whole
+from rlm_loop.traces.runs import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROOT = "0"
+_TITLE = 80  # characters
+_FIGURES = ("calls", "input_tokens", "output_tokens", "cost")
+_COLUMNS = (
+    *("node", "parent", "depth", "kind", "model", "turn", "batch", "index", "steps"),
+    *_FIGURES,
+    "subtree_nodes",
+    *(f"subtree_{name}" for name in _FIGURES),
+    *("seconds", "model_seconds", "ok", "stop", "error", "title"),
+)
+
+
+@dataclass(frozen=True)
+class Node:
+    """One caller of models: the root run, a sub-agent, or a single sub-call.
+
+    `node` is its path ("0" is the root, "0.3" the third sub-call that the root started), `turn` the turn of the
+    parent that asked (1-based, `None` for the root).  `kind` is `agent`, `completion`, `cached` (an earlier answer,
+    no call), `fallback` (a fixed text beyond the depth limit) or `denied` (refused, an error for the cell).
+    `own` is the usage of the node's own model calls, without its children; `None` figures are not known.
+    `seconds` is the node's wall time with its subtree (`None` as long as it has not ended), `model_seconds` the sum
+    over its own model calls.  `ok` is `None` for a node that never ended.  `title` is the beginning of its question,
+    where the trace holds it.
+    """
+
+    node: str
+    parent: str | None = None
+    kind: str = "completion"
+    model: str | None = None
+    turn: int | None = None
+    batch: str | None = None
+    index: int | None = None
+    own: Usage = field(default_factory=Usage.nothing)
+    seconds: float | None = None
+    model_seconds: float = 0.0
+    ok: bool | None = None
+    error: str | None = None
+    stop: str | None = None
+    steps: int = 0
+    title: str = ""
+
+    @property
+    def depth(self) -> int:
+        return self.node.count(".")
+
+
+class DepthTotal(NamedTuple):
+    """All nodes of one depth: their number, failures, own usage and model time in sum."""
+
+    depth: int
+    nodes: int
+    failed: int
+    own: Usage
+    model_seconds: float
+
+
+@dataclass(frozen=True)
+class TraceTree:
+    """All nodes of a run, each parent before its children, siblings in the order in which they were started."""
+
+    nodes: tuple[Node, ...]
+
+    @classmethod
+    def of(cls, nodes: Iterable[Node]) -> TraceTree:
+        """The tree of nodes in any order."""
+        return cls(tuple(sorted(nodes, key=lambda n: sort_key(n.node))) or (Node(ROOT, kind="agent"),))
+
+    def __getitem__(self, node: str) -> Node:
+        return self._by_path[node]
+
+    def __contains__(self, node: object) -> bool:
+        return node in self._by_path
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @cached_property
+    def _by_path(self) -> Mapping[str, Node]:
+        return {n.node: n for n in self.nodes}
+
+    @cached_property
+    def _children(self) -> Mapping[str | None, list[Node]]:
+        children: dict[str | None, list[Node]] = {}
+        for node in self.nodes:
+            children.setdefault(node.parent, []).append(node)
+        return children
+
+    @cached_property
+    def _totals(self) -> Mapping[str, tuple[Usage, int]]:
+        """Usage and number of nodes of every subtree, from the leaves up."""
+        totals: dict[str, tuple[Usage, int]] = {}
+        for node in reversed(self.nodes):
+            usage, count = node.own, 1
+            for child in self.children(node.node):
+                usage, count = usage + totals[child.node][0], count + totals[child.node][1]
+            totals[node.node] = usage, count
+        return totals
+
+    @property
+    def root(self) -> Node:
+        return self.nodes[0]
+
+    def children(self, node: str) -> tuple[Node, ...]:
+        """The sub-calls that a node started, in order."""
+        return tuple(self._children.get(node, ()))
+
+    def total(self, node: str = ROOT) -> Usage:
+        """The usage of a node and everything below it; of the whole run by default."""
+        return self._totals[node][0]
+
+    def size(self, node: str = ROOT) -> int:
+        """The number of nodes of a subtree, its own root included."""
+        return self._totals[node][1]
+
+    def by_depth(self) -> list[DepthTotal]:
+        """The cost of each depth: the sum over depths is the whole run."""
+        totals: list[DepthTotal] = []
+        for depth in sorted({n.depth for n in self.nodes}):
+            level = [n for n in self.nodes if n.depth == depth]
+            failed, seconds = sum(n.ok is False for n in level), sum(n.model_seconds for n in level)
+            totals.append(DepthTotal(depth, len(level), failed, summed(level), seconds))
+        return totals
+
+    def frame(self) -> pd.DataFrame:
+        """A tidy frame, one row per node: `input_tokens` and the like are the node's own, `subtree_...` with all below.
+
+        The sum of `input_tokens` is the run's.  `seconds` is wall time, which for concurrent siblings does not add up.
+        """
+        import pandas as pd
+
+        rows: list[dict[str, Any]] = []
+        for node in self.nodes:
+            own = {name: getattr(node.own, name) for name in _FIGURES}
+            below = {f"subtree_{name}": getattr(self.total(node.node), name) for name in _FIGURES}
+            rows.append({**vars(node), "depth": node.depth, **own, "subtree_nodes": self.size(node.node), **below})
+        return pd.DataFrame(rows, columns=list(_COLUMNS))
+
+    def text(self, *, fold: int | None = None) -> str:
+        """The tree as lines; runs of more than `fold` siblings alike are one line (8 by default, 0 never folds)."""
+        return drawing("rlm_loop.report.call_tree.tree_text")(self, fold)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        depth = max(n.depth for n in self.nodes)
+        return f"<TraceTree of {len(self.nodes)} nodes, depth {depth}, {self.total().calls} calls>"
+
+    def _repr_html_(self) -> str:
+        return drawing("rlm_loop.report.notebook.html.tree_html")(self)
+
+
+def summed(nodes: Iterable[Node]) -> Usage:
+    """The own usage of some nodes in sum."""
+    return sum((n.own for n in nodes), Usage.nothing())
+
+
+def sort_key(node: str) -> tuple[int, ...]:
+    """The sort key of a path that puts parents before children and siblings in order."""
+    return tuple(int(part) for part in node.split("."))
+
+
+def node_of(event: Mapping[str, Any]) -> str:
+    """The path of the node that an event belongs to; events about the whole run are the root's."""
+    return str(event.get("node", ROOT))
+
+
+def read_tree(path: str | Path, *, run: Run = None) -> TraceTree:
+    """The call tree of one run of a trace file (the last by default).  Raises `TraceError` as `read` does."""
+    return tree_of(read(path, run=run))
+
+
+def tree_of(record: RunRecord, *, skip: tuple[type[Exception], ...] = ()) -> TraceTree:
+    """The call tree of a recorded run.  Raises `TraceError` for a damaged event, unless such are to be skipped."""
+    nodes: dict[str, Node] = {}
+    titles: dict[str, str] = {}
+    for event in record.events:
+        try:
+            with whole(event):
+                path = node_of(event)
+                node = nodes.get(path) or Node(path, path.rpartition(".")[0] or None)
+                if (changes := _changes(event, node, titles)) is not None:
+                    nodes[path] = replace(node, **changes)
+        except skip:
+            continue
+    return TraceTree.of(nodes.values())
+
+
+def _changes(event: Mapping[str, Any], node: Node, titles: dict[str, str]) -> dict[str, Any] | None:
+    """The fields of a node that an event states; `None` where it states nothing of the tree."""
+    match event["event"]:
+        case "run_start":
+            return {"kind": "agent", "model": event.get("model"), "title": _title(event.get("question"))}
+        case "message" if event["message"]["role"] == "user":
+            texts = (span["text"] for span in event["message"]["spans"] if span["cause"] == "task")
+            titles[event["hash"]] = _title(next(texts, ""))
+        case "text":
+            titles[event["sha256"]] = _title(event["text"])
+        case "subcall_start" | "attempt_start":
+            stated = {name: event.get(name) for name in ("model", "turn", "batch", "index")}
+            title = node.title or titles.get(event.get("prompt_sha256", ""), "")
+            return {**stated, "kind": event.get("kind") or node.kind, "title": title}
+        case "subcall_end" | "attempt_end":
+            error, ended = event.get("error"), {"seconds": event.get("seconds"), "stop": event.get("stop")}
+            if isinstance(error, Mapping):
+                error = f"{error.get('kind', 'error')}: {error.get('message', '')}"
+            return {**ended, "ok": bool(event["ok"]), "error": error}
+        case "request":
+            added = (title for key in event["added"] if (title := titles.get(key)))
+            return {"model": event.get("model") or node.model, "title": node.title or next(added, "")}
+        case "reply":
+            usage, seconds = event["reply"].get("usage"), event["reply"].get("seconds", 0.0)
+            spent = Usage() if usage is None else Usage.of(usage)
+            return {"own": node.own + spent, "model_seconds": node.model_seconds + seconds}
+        case "model_error":  # with a number it was written off: a call of unknown tokens
+            spent = Usage() if "call" in event else Usage.nothing()
+            return {"error": str(event.get("error", "")), "own": node.own + spent}
+        case "turn":
+            return {"steps": node.steps + 1}
+        case "run_end" if node.node == ROOT:
+            stop, reason = str(event.get("stop", "")), str(event.get("reason", ""))
+            error = reason if stop in ("failed", "interrupted") else None
+            return {"ok": stop == "answered", "stop": stop, "seconds": event.get("seconds"), "error": error}
+        case _:
+            pass
+    return None
+
+
+def _title(text: Any) -> str:
+    return shortened(text, _TITLE) if isinstance(text, str) else ""
+
+
+def shortened(text: str, most: int) -> str:
+    """A text in one line of at most so many characters."""
+    line = " ".join(text[: 4 * most].split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def tree_of_calls(calls: Iterable[Call]) -> TraceTree:
+    """The tree as the ledger of an outcome knows it: who called a model, and for how much.
+
+    Sub-calls that reached no model (cached, refused) and how each ended are only in the trace.
+    """
+    nodes: dict[str, Node] = {ROOT: Node(ROOT, kind="agent", ok=True)}
+    for call in calls:
+        path = ""
+        for part in call.node.split("."):  # a sub-agent may have children in the ledger before itself
+            parent, path = path or None, f"{path}.{part}".lstrip(".")
+            nodes.setdefault(path, Node(path, parent, ok=True))
+        node, step = nodes[path], bool(call.turn)
+        spent = {"own": node.own + call.usage, "model_seconds": node.model_seconds + call.seconds}
+        nodes[path] = replace(node, kind="agent" if step else node.kind, steps=node.steps + step, **spent)
+    return TraceTree.of(nodes.values())
