@@ -313,7 +313,8 @@ class Agent:
         slots = recursion.tree.calls
         sent: dict[str, Any] = {"max_tokens": self.max_tokens, "temperature": self.temperature, "hooks": self.hooks}
         metered = Metered(model, account, Ledger(), record, slots=slots, price=price, **sent)
-        hashed = Fingerprint(task.context, lambda found: record.record("context", **found))
+        kept = trace is not None and (exchange is None or record.path is not None)  # else nobody reads the hash
+        hashed = Fingerprint(task.context if kept else None, lambda found: record.record("context", **found))
         more: dict[str, Any] = {"made": agent_config(self), "price": price, "window": window_of(model)}
         if exchange is not None:
             setup = exchange.begin(setup, metered)
@@ -325,11 +326,11 @@ class Agent:
             hashed.begin()
             with run_hooks(self.hooks, task, setup.agent, metered) as told:
                 outcome = told(drive(setup, metered, recursion, workspace))
-            hashed.end(wait=True)
+            hashed.end(account.seconds_left())
             return outcome
         finally:
             metered.node.end_children()
-            hashed.end(wait=False)
+            hashed.end(0)
             if not isinstance(trace, Trace):
                 record.close()
 

@@ -23,7 +23,6 @@ from rlm_loop.repl import (
     context_fingerprint,
     describe_context,
 )
-from rlm_loop.repl.contexts import fingerprint as fingerprints
 from rlm_loop.repl.contexts.context import LEAST_TOKENS, READ, TOLD, inline_context
 from rlm_loop.repl.contexts.fingerprint import Fingerprint, Stopped
 from rlm_loop.traces.reader import read
@@ -189,22 +188,88 @@ def test_tables_with_other_contents_differ() -> None:
     assert context_fingerprint(table) != before
 
 
-def test_a_large_one_is_hashed_beside_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fingerprints, "_AT_ONCE", 10)
-    told: list[dict[str, Any]] = []
-    hashed = Fingerprint("a" * 11, told.append)
-    assert hashed.known == {"type": "str", "bytes": None}
-    assert not told
+class Told:
+    """The events that a fingerprint tells, and a hash that is made when the test lets it."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+        self.asked, self.released, self.heard = threading.Event(), threading.Event(), threading.Event()
+        self.counted = 0
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        self.events.append(event)
+        self.heard.set()
+
+    def hashing(self, context: Any, *, goes_on: Callable[[], bool]) -> dict[str, Any] | None:
+        self.counted += 1
+        self.asked.set()
+        self.released.wait()
+        return context_fingerprint(context, goes_on=goes_on)
+
+
+LARGE = "a" * ((1 << 20) + 1)
+
+
+def test_a_large_one_is_hashed_beside_the_run_and_once() -> None:
+    told = Told()
+    hashed = Fingerprint(LARGE, told, hashing=told.hashing)
+    assert (hashed.known, told.counted) == ({"type": "str", "bytes": None}, 0)
     hashed.begin()
-    hashed.end(wait=True)
-    assert told == [context_fingerprint("a" * 11)]
-    given_up = Fingerprint("a" * 11, told.append)
-    given_up.end(wait=False)
-    given_up.begin()
-    given_up.end(wait=True)
-    assert len(told) == 1
+    hashed.begin()
+    assert told.asked.wait(60)
+    told.released.set()
+    assert told.heard.wait(60)
+    hashed.end(0)
+    assert (told.events, told.counted) == ([context_fingerprint(LARGE)], 1)
+
+
+def test_a_hash_that_the_run_does_not_wait_for_is_told_as_unfinished() -> None:
+    told = Told()
+    hashed = Fingerprint(LARGE, told, hashing=told.hashing)
+    hashed.begin()
+    assert told.asked.wait(60)
+    hashed.end(0)
+    hashed.end(0)
+    assert [set(event) for event in told.events] == [{"type", "bytes", "error"}]
+    told.released.set()  # and what comes later is told to nobody
+    for thread in [t for t in threading.enumerate() if t.name == "hash of the context"]:
+        thread.join(60)
+    assert len(told.events) == 1
     with pytest.raises(Stopped):
-        context_fingerprint("a" * 11, goes_on=lambda: False)
+        context_fingerprint(LARGE, goes_on=lambda: False)
+
+
+def test_a_hash_that_nobody_began_or_that_fails_is_said() -> None:
+    told = Told()
+    Fingerprint(LARGE, told, hashing=told.hashing).end(0)
+    assert told.events == []
+
+    def fails(_: Any, *, goes_on: Callable[[], bool]) -> dict[str, Any]:
+        raise OSError(5, "Input/output error")
+
+    hashed = Fingerprint(LARGE, told, hashing=fails)
+    hashed.begin()
+    assert told.heard.wait(60)
+    assert "Input/output error" in told.events[0]["error"]
+
+
+@pytest.mark.parametrize("value", [frame, lambda: [0] * 60_000, lambda: [[Odd()]], lambda: 10**5000])
+def test_nothing_is_hashed_at_once_but_small_plain_values(value: Callable[[], Any]) -> None:
+    made = value()
+    assert Fingerprint(made, print).known == {"type": type(made).__name__, "bytes": None}
+
+
+def test_a_block_of_an_array_is_hashed_in_steps() -> None:
+    np = pytest.importorskip("numpy")
+    array, asked = np.zeros((2_000, 1_000)).T, 0
+
+    def goes_on() -> bool:
+        nonlocal asked
+        asked += 1
+        return True
+
+    assert context_fingerprint(array, goes_on=goes_on) == context_fingerprint(array)
+    assert asked >= 16_000_000 >> 20
 
 
 def code(text: str) -> str:
@@ -212,25 +277,32 @@ def code(text: str) -> str:
 
 
 @pytest.mark.parametrize("large", [False, True])
-def test_an_agent_reads_a_file_and_its_trace_holds_hash_and_size(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: bool
-) -> None:
-    if large:
-        monkeypatch.setattr(fingerprints, "_AT_ONCE", 10)
-    (tmp_path / "notes.txt").write_text("intro\n" * 40 + "the secret is here\n", newline="")
+def test_an_agent_reads_a_file_and_its_trace_holds_hash_and_size(tmp_path: Path, large: bool) -> None:
+    text = "intro\n" * (400_000 if large else 40) + "the secret is here\n"
+    (tmp_path / "notes.txt").write_text(text, newline="")
     model = ScriptedModel([code("context = 'invented'"), code("final_answer = context.count('secret')")])
     trace = tmp_path / "t.jsonl"
     outcome = ToolLoopAgent(model=model).run("How many?", context=tmp_path / "notes.txt", trace=trace)
     assert outcome.answer == 1
     record = read(trace)
     assert "the secret" not in trace.read_text()
-    whole = context_fingerprint("intro\n" * 40 + "the secret is here\n")
-    assert (
-        (record.of("context")[0]["sha256"] == whole["sha256"] if whole else False)
-        if large
-        else (record.start["context"] == whole)
-    )
-    assert not [t for t in threading.enumerate() if t.name == "hash of the context"]
+    told = record.of("context")[0] if large else record.start["context"]
+    assert {k: told[k] for k in ("type", "bytes", "sha256")} == context_fingerprint(text)
+    assert ("sha256" in record.start["context"]) is not large
+
+
+def test_a_context_is_not_hashed_where_nothing_is_written(tmp_path: Path) -> None:
+    def unread(_: Any) -> Any:
+        raise AssertionError("pickled")
+
+    class Data:
+        def __getitem__(self, _: Any) -> int:
+            return 7
+
+        __reduce_ex__ = unread
+
+    model = ScriptedModel(["7"])
+    assert DirectAgent(model=model).run("Q?", context=Data()).answer is not None
 
 
 def test_an_agent_reads_a_folder(tmp_path: Path) -> None:

@@ -127,6 +127,22 @@ def test_a_strategy_without_a_repl_is_shown_whole_rows(rows: list[tuple[int, str
         assert text == frame.to_csv(index=False)
 
 
+def test_no_more_rows_are_written_than_can_be_shown() -> None:
+    """12,000 rows of 100 columns took six seconds before the first request."""
+    written = 0
+
+    class Cell:
+        def __str__(self) -> str:
+            nonlocal written
+            written += 1
+            return "x"
+
+    frame = pd.DataFrame([[Cell()] * 10] * 1_000)
+    assert len(inline_context(frame, limit=400)) <= 400
+    assert describe_context(frame)
+    assert written <= 3 * 10 * 41
+
+
 def test_an_index_that_says_something_is_shown() -> None:
     frame = orders(4).set_index("product")
     assert inline_context(frame).startswith("product,day,units,status,gift\nchair,2024-03-01,0,paid,True\n")

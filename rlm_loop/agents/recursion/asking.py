@@ -19,7 +19,6 @@ from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models.base import ModelError
 from rlm_loop.outcome import Outcome, Stop
 from rlm_loop.repl.contexts.context import inline_context
-from rlm_loop.repl.contexts.fingerprint import context_fingerprint
 
 FALLBACK = "(not asked: the depth limit is reached)"
 
@@ -82,8 +81,8 @@ class SubcallRunner:
             account=settings.account_for(self.agent),
         )
         answers = settings.tree.answers
-        key = self.key(asked, node.depth, model.name)
-        known = answers.find(key, node.scope) if answers is not None else None
+        key = None if answers is None else self.key(asked, node.depth, model.name)
+        known = None if answers is None else answers.find(key, node.scope)
         if known is not None:
             record.start("cached", model=model.name, policy=beyond)
             self.agent.ledger.reuse(Cached(node.path, node.depth, self.agent.turn, known.cost))
@@ -107,7 +106,7 @@ class SubcallRunner:
 
         The depth of a sub-agent counts: it may go less deep than the one before.
         """
-        about = context_fingerprint(asked.context) or {}
+        about = asked.fingerprint
         level = depth if depth < self.settings.max_depth else None
         return (level, model, asked.max_tokens, asked.prompt, tuple(sorted((k, str(v)) for k, v in about.items())))
 

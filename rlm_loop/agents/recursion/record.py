@@ -6,12 +6,13 @@ import hashlib
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from rlm_loop.accounting.call_tree import Caller
 from rlm_loop.agents.metered import Metered
 from rlm_loop.messages import Usage
-from rlm_loop.repl.contexts.fingerprint import context_fingerprint
+from rlm_loop.repl.contexts.fingerprint import context_fingerprint, known_at_once
 from rlm_loop.tools.hooks import notify
 
 Kind = Literal["completion", "agent", "cached", "fallback", "denied"]
@@ -30,6 +31,16 @@ class SubCall:
     max_tokens: int | None = None
     batch: str | None = None
     index: int | None = None
+
+    @cached_property
+    def known(self) -> dict[str, Any]:
+        """Type and size of the context, and the hash of a small one."""
+        return known_at_once(self.context) or {}
+
+    @cached_property
+    def fingerprint(self) -> dict[str, Any]:
+        """Type, size and hash of the context, made once."""
+        return self.known if "sha256" in self.known else context_fingerprint(self.context) or {}
 
 
 class Record:
@@ -66,7 +77,7 @@ class Record:
                 policy=policy,
                 prompt_sha256=sha256,
                 prompt_chars=len(asked.prompt),
-                context=_about(asked.context),
+                context=_about(asked.known),
                 batch=asked.batch,
                 index=asked.index,
             )
@@ -121,8 +132,5 @@ def sha256_of(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _about(context: Any) -> dict[str, Any] | None:
-    found = context_fingerprint(context)
-    if found is None:
-        return None
-    return {"type": found.get("type"), "size": found.get("bytes", found.get("size")), "sha256": found.get("sha256")}
+def _about(known: Mapping[str, Any]) -> dict[str, Any] | None:
+    return {"type": known["type"], "size": known["bytes"], "sha256": known.get("sha256")} if known else None

@@ -1,4 +1,4 @@
-"""What a trace holds of a context: its type, its size and a hash of its content, never the content."""
+"""The hash of a context that a trace holds in its place, made beside the run."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import hashlib
 import pickle
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
 from rlm_loop.repl.contexts.on_disk import ContextFile, ContextFolder
 
-_AT_ONCE = 16 << 20  # bytes or characters; more is hashed beside the run
+PATIENCE = 2.0
+"""Seconds that a run which is over waits for the hash at most."""
+UNFINISHED = "hash unfinished: the run was over"
+_AT_ONCE = 1 << 20  # bytes, characters or twenty items; more is hashed beside the run
 _STEP = 1 << 20
+_ATOMS = (int, float, bool, type(None))
+_BITS = 10_000  # of a number; Python refuses to write out much longer ones
 
 
 class Stopped(Exception):
@@ -21,7 +27,7 @@ class Stopped(Exception):
 
 
 def context_fingerprint(context: Any, *, goes_on: Callable[[], bool] = lambda: True) -> dict[str, Any] | None:
-    """`{"type", "bytes", "sha256"}` of any value; `None` for `None`.
+    """Return `{"type", "bytes", "sha256"}` of any value; `None` for `None`.
 
     Hashed are the bytes of a text in UTF-8, of bytes and of a file; for a folder each file's path, size and bytes; for
     plain lists and dicts their `repr`; for anything else its pickle.  `bytes` is how many.  Needs little memory however
@@ -37,55 +43,78 @@ def context_fingerprint(context: Any, *, goes_on: Callable[[], bool] = lambda: T
         except Stopped:
             raise
         except Exception:
-            sink, pieces = Sink(hashlib.sha256(), lambda _: goes_on()), _of_text(str(context))
+            sink, pieces = Sink(hashlib.sha256(), lambda _: goes_on()), _steps(str(context))
     for piece in pieces or ():
-        sink.write(piece)
+        sink.write(piece.encode("utf-8", "surrogatepass") if isinstance(piece, str) else piece)
     about: dict[str, Any] = {"type": _type(context), "bytes": sink.size, "sha256": sink.hash.hexdigest()}
     if isinstance(context, ContextFolder):
         about |= {"files": len(context.sizes), "bytes": sum(context.sizes.values())}
     return about
 
 
-class Fingerprint:
-    """The fingerprint of a run's context.  A large one is hashed in a thread while the run goes on.
+def known_at_once(context: Any) -> dict[str, Any] | None:
+    """Return the fingerprint of a small plain value, and of any other one type and size without `sha256`."""
+    if context is None or _is_small(context):
+        return context_fingerprint(context)
+    if isinstance(context, ContextFile | ContextFolder):
+        size = context.size if isinstance(context, ContextFile) else sum(context.sizes.values())
+    else:
+        size = len(context) if type(context) is bytes else None
+    return {"type": _type(context), "bytes": size}
 
-    `known` is what can be said at once: without `sha256` where that takes time; `tell` gets the whole when it is there.
+
+class Fingerprint:
+    """The fingerprint of a run's context, made in a thread beside the run unless it is small and plain.
+
+    `known` is what is known at once.  `tell` gets the rest, once: the fingerprint, or what is known and an `error`
+    where the context could not be read, or the run ended first.  A value that cells share with the caller (in a
+    notebook session) may be hashed as a cell left it.  `hashing` is `context_fingerprint`.
     """
 
-    def __init__(self, context: Any, tell: Callable[[dict[str, Any]], None]) -> None:
-        self._wanted = True
-        self._thread: threading.Thread | None = None
-        size = _size(context)
-        if size is None or size <= _AT_ONCE:
-            self.known = context_fingerprint(context)
-            return
-        self.known = {"type": _type(context), "bytes": None if isinstance(context, str) else size}
-
-        def work() -> None:
-            try:
-                found = context_fingerprint(context, goes_on=lambda: self._wanted)
-            except Stopped:
-                return
-            except OSError as error:  # it has gone, or is closed to us: the cells are told themselves
-                found = {**(self.known or {}), "error": str(error)}
-            tell(found or {})
-
-        self._thread = threading.Thread(target=work, daemon=True, name="hash of the context")
+    def __init__(
+        self,
+        context: Any,
+        tell: Callable[[dict[str, Any]], None],
+        *,
+        hashing: Callable[..., dict[str, Any] | None] = context_fingerprint,
+    ) -> None:
+        self.known = known_at_once(context)
+        self._context, self._tell, self._hashing = context, tell, hashing
+        self._lock = threading.Lock()
+        self._told = self.known is None or "sha256" in self.known
+        self._over = threading.Event()
+        self._began = False
 
     def begin(self) -> None:
         """Begin to hash, where that is still to be done."""
-        if self._thread is not None:
-            self._thread.start()
+        if not self._told and not self._began:
+            self._began = True
+            threading.Thread(target=self._work, daemon=True, name="hash of the context").start()
 
-    def end(self, *, wait: bool) -> None:
-        """Wait for the hash, or give it up; Ctrl-C gives it up too, as the run itself is over."""
-        self._wanted = self._wanted and wait
-        if self._thread is not None and self._thread.is_alive():
-            try:
-                self._thread.join()
-            except KeyboardInterrupt:
-                self._wanted = False
-                self._thread.join()
+    def end(self, seconds_left: float | None = None) -> None:
+        """Give the hash up once the run's time or `PATIENCE` is over, or at Ctrl-C."""
+        if not self._began:
+            return
+        with suppress(KeyboardInterrupt):  # the run itself is over
+            self._over.wait(PATIENCE if seconds_left is None else min(seconds_left, PATIENCE))
+        with suppress(Exception):  # a trace that cannot be written has ended the run already
+            self._say({"error": UNFINISHED})
+
+    def _work(self) -> None:
+        try:
+            self._say(self._hashing(self._context, goes_on=lambda: not self._told) or {})
+        except Stopped:
+            pass
+        except Exception as error:  # it has gone, or is closed to us: the cells are told themselves
+            self._say({"error": str(error)})
+        finally:
+            self._over.set()
+
+    def _say(self, found: dict[str, Any]) -> None:
+        with self._lock:
+            told, self._told = self._told, True
+            if not told:
+                self._tell({**(self.known or {}), **found})
 
 
 def _type(context: Any) -> str:
@@ -94,32 +123,53 @@ def _type(context: Any) -> str:
     return "folder" if isinstance(context, ContextFolder) else type(context).__name__
 
 
-def _size(context: Any) -> int | None:
-    """Bytes or characters, of what cannot change while it is hashed beside the run."""
+def _is_small(context: Any) -> bool:
+    """Whether a value is a small file or text, or a list or dict of few plain values."""
     if isinstance(context, ContextFile):
-        return context.size
-    if isinstance(context, ContextFolder):
-        return sum(context.sizes.values())
-    return len(context) if type(context) in (str, bytes) else None
+        return context.size <= _AT_ONCE
+    todo, room = [context], _AT_ONCE
+    while todo:
+        item = todo.pop()
+        kind = type(item)
+        if kind in (str, bytes):
+            room -= len(item)
+        elif kind in (list, tuple, dict):
+            room -= 20 * len(item)
+        elif kind not in _ATOMS or (kind is int and item.bit_length() > _BITS):
+            return False
+        if room < 0:
+            return False
+        if kind is dict:
+            todo += chain.from_iterable(cast("dict[Any, Any]", item).items())
+        elif kind in (list, tuple):
+            todo += item
+    return True
 
 
-def _pieces(context: Any) -> Iterator[bytes | memoryview] | None:
+def _pieces(context: Any) -> Iterable[str | bytes | memoryview] | None:
+    """Return what is hashed of a value; None for one that is pickled."""
     if isinstance(context, ContextFile):
         return _of_file(context.path, context.size)
     if isinstance(context, ContextFolder):
         return _of_folder(context)
     if isinstance(context, str):
-        return _of_text(context)
+        return _steps(context)
     if isinstance(context, bytes | bytearray | memoryview):
-        return iter((memoryview(context).cast("B"),))
-    if type(context) in (list, dict, tuple, int, float, bool):
-        return _joined(_reprs(context))
-    return None
+        return (memoryview(context).cast("B"),)
+    if type(context) is dict:
+        items = (f"{k!r}: {v!r}" for k, v in cast("dict[Any, Any]", context).items())
+        return chain("{", _separated(items), "}")
+    if type(context) is list:
+        return chain("[", _separated(map(repr, cast("list[Any]", context))), "]")
+    return (repr(context),) if type(context) in (tuple, int, float, bool) else None
 
 
-def _of_text(text: str) -> Iterator[bytes]:
-    for start in range(0, len(text), _STEP):
-        yield text[start : start + _STEP].encode("utf-8", "surrogatepass")
+def _steps(text: str) -> Iterator[str]:
+    return (text[start : start + _STEP] for start in range(0, len(text), _STEP))
+
+
+def _separated(items: Iterable[str]) -> Iterator[str]:
+    return (text if at == 0 else f", {text}" for at, text in enumerate(items))
 
 
 def _of_file(path: Path, size: int) -> Iterator[bytes]:
@@ -129,43 +179,13 @@ def _of_file(path: Path, size: int) -> Iterator[bytes]:
             yield data
 
 
-def _of_folder(folder: ContextFolder) -> Iterator[bytes]:
+def _of_folder(folder: ContextFolder) -> Iterator[str | bytes]:
     for name, size in folder.sizes.items():
         yield f"{name}\0{size}\0".encode("utf-8", "surrogateescape")
         try:
             yield from _of_file(folder.path / name, size)
         except OSError:
-            yield b"cannot be read"  # a cell that asks for this file is told why
-
-
-def _joined(parts: Iterable[str]) -> Iterator[bytes]:
-    """Few large pieces instead of many small ones."""
-    waiting: list[str] = []
-    length = 0
-    for part in parts:
-        waiting.append(part)
-        length += len(part)
-        if length >= _STEP:
-            yield "".join(waiting).encode("utf-8", "surrogatepass")
-            waiting, length = [], 0
-    yield "".join(waiting).encode("utf-8", "surrogatepass")
-
-
-def _reprs(value: Any) -> Iterator[str]:
-    """The `repr` of a value, an item at a time for a list, tuple or dict."""
-    if type(value) is dict:
-        pairs = (f"{k!r}: {v!r}" for k, v in cast("dict[Any, Any]", value).items())
-        return chain(["{"], _separated(pairs), ["}"])
-    if type(value) is list:
-        return chain(["["], _separated(map(repr, cast("list[Any]", value))), ["]"])
-    return iter((repr(value),))
-
-
-def _separated(parts: Iterable[str]) -> Iterator[str]:
-    between = ""
-    for part in parts:
-        yield between + part
-        between = ", "
+            yield "cannot be read"  # a cell that asks for this file is told why
 
 
 class Sink:
@@ -175,9 +195,10 @@ class Sink:
         self.hash, self.size, self._goes_on = digest, 0, goes_on
 
     def write(self, data: Any) -> int:
-        size = memoryview(data).nbytes
-        self.size += size
-        if not self._goes_on(self.size):
-            raise Stopped
-        self.hash.update(data)
-        return size
+        view = pickle.PickleBuffer(data).raw()  # flat, whatever the shape of the array that is written
+        self.size += view.nbytes
+        for start in range(0, view.nbytes, _STEP):  # a data frame writes each block at once
+            if not self._goes_on(self.size):
+                raise Stopped
+            self.hash.update(view[start : start + _STEP])
+        return view.nbytes

@@ -15,7 +15,7 @@ START = ". Read it with code, such as context.head()"
 FEW, FEW_NUMBERS = 12, 6
 """A column with at most so many different values (numbers) is told by its values."""
 _LONG = 40  # characters of a value; a column with longer ones is told by its type
-_ROWS = 1_000_000  # of a longer frame the values are not counted
+_ROWS = 200_000  # of a longer frame the values are not counted
 _KINDS = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex", "M": "datetime", "m": "timedelta"}
 
 short = reprlib.Repr()
@@ -71,7 +71,7 @@ def frame_line(frame: Any, told: str, room: int) -> str:
         if len(line(trial, more)) <= room:
             parts = trial
     fitting = line(parts, more)
-    rows = _csv(frame.head(room), header=False).splitlines(keepends=True)
+    rows = _csv(frame.head(_rows_in(frame, room)), header=False).splitlines(keepends=True)
     for count in range(1, len(rows) + 1):
         what = "row" if count == 1 else f"{count} rows"
         longer = line(parts, f"{more}; the first {what} as CSV: {''.join(rows[:count])!r}")
@@ -87,13 +87,15 @@ def _few(column: Any) -> list[str]:
         return []
     try:
         most = FEW_NUMBERS if column.dtype.kind in "iuf" else FEW
-        if column.head(1000).nunique() > most or column.nunique() > most:
+        if column.head(1000).nunique() > most:
             return []
         values = column.unique().tolist()
     except TypeError:  # of lists, say
         return []
     missing = [v for v in values if v is None or v != v]
     known = [v for v in values if not (v is None or v != v)]
+    if len(known) > most:
+        return []
     try:
         known.sort()
     except TypeError:
@@ -116,15 +118,21 @@ def _csv(frame: Any, *, header: bool) -> str:
     return frame.to_csv(index=type(frame.index).__name__ != "RangeIndex", header=header, lineterminator="\n")
 
 
+def _rows_in(frame: Any, characters: int) -> int:
+    """Return the most rows that so many characters can hold: a row has one for each column at least."""
+    return characters // max(1, len(frame.columns)) + 1
+
+
 def frame_text(frame: Any, limit: int) -> str:
     """A frame as CSV of at most `limit` characters: whole rows of the beginning and the end, and how many are left out.
 
     Where there is no room for whole rows it is cut as any text is.
     """
-    head = _csv(frame.head(limit), header=True)  # a row has one character or more
-    if len(frame) <= limit and len(head) <= limit:
+    most = _rows_in(frame, limit)
+    head = _csv(frame.head(most), header=True)
+    if len(frame) <= most and len(head) <= limit:
         return head
-    tail = _csv(frame.tail(limit), header=False)
+    tail = _csv(frame.tail(most), header=False)
     room = (limit - len(f"... [{len(frame)} rows left out] ...\n")) // 2
     first = head[: head.rfind("\n", 0, max(room, 0)) + 1]
     last = tail[tail.find("\n", -room - 1) + 1 :] if room > 0 else ""

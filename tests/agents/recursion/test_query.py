@@ -39,6 +39,22 @@ class TestOne:
         root.query("count", context=["a", {"b": 1}])
         assert seen == ["count\n\n" + "x" * 100_000, 'count\n\n["a", {"b": 1}]']
 
+    @pytest.mark.parametrize(("cache", "times"), [(False, 0), (True, 1)])
+    def test_a_context_is_hashed_for_the_cache_alone_and_once(self, cache: bool, times: int) -> None:
+        hashed: list[str] = []
+
+        class Data:
+            def __reduce__(self) -> tuple[Any, ...]:
+                hashed.append("pickled")
+                return (Data, ())
+
+            def __str__(self) -> str:
+                return "data"
+
+        root = Root(Answering(lambda _: "ok"), tree=Tree(4, cache=cache), budget=Budget(calls=5))
+        assert str(root.batched(["count"], contexts=[Data()])[0]) == "ok"
+        assert len(hashed) == times
+
     def test_max_tokens_is_that_calls_own(self) -> None:
         root = Root(Answering(lambda _: "abcdefgh" * 10))
         assert root.query("hello", max_tokens=2) == "abcdefgh"  # as asked for: a token is four characters here
