@@ -24,6 +24,7 @@ from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.recursion import Asking, Recursion, Tree, query_tools
 from rlm_loop.messages import Prompt, Reply, Usage
+from rlm_loop.models import Model
 from rlm_loop.outcome import Outcome
 from rlm_loop.traces.trace import Trace
 
@@ -31,7 +32,7 @@ SLEEP = 0.1
 TIMED = "import time\nbegan = time.perf_counter()\n{}\nfinal_answer = time.perf_counter() - began"
 
 
-class Script:
+class Script(Model):
     """The root writes one cell; whoever else is asked sleeps and says yes."""
 
     name = "script"

@@ -20,6 +20,7 @@ from formats import ANSWER, THOUGHT, Step, format_of, written
 from workspace import BUGGY, CHECK, FIXED, LINE, PRICES, parts
 
 from rlm_loop.messages import Prompt, Reply, ToolCall
+from rlm_loop.models import Model
 
 
 def steps(turns: int) -> list[Step]:
@@ -34,7 +35,7 @@ def steps(turns: int) -> list[Step]:
     return [*begin, *islice(others, turns - 1 - len(begin))]
 
 
-class ScriptedAgent:
+class ScriptedAgent(Model):
     """A model that follows the steps in a folder, however the agent asks.  Safe to use from several threads."""
 
     def __init__(self, folder: Path, turns: int, task: str) -> None:

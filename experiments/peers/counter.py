@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from rlm_loop.accounting import Part
-from rlm_loop.messages import Prompt
+from rlm_loop.messages import Prompt, Reply
+from rlm_loop.models import Model, ModelError
 from rlm_loop.models.measure import measure
 
 _FORMS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
@@ -27,17 +28,22 @@ _WORDS = (
 )
 
 
-class FileCounter:
+class FileCounter(Model):
     """Counts as the model in a GGUF file does.  Needs `tokenizers` and `jinja2`.
 
     Raises `ValueError` for a file whose tokenizer is another than Qwen2's.
     """
 
     def __init__(self, path: Path) -> None:
+        self.name = path.name
         self._facts = facts(path)
         kind = self._facts.get("tokenizer.ggml.pre")
         if kind != "qwen2":
             raise ValueError(f"{path.name} has the tokenizer {kind!r}; only qwen2 is known here, use --exact")
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        """Raise `ModelError`: it counts alone."""
+        raise ModelError("this model only counts", self.name)
 
     def measure(self, prompt: Prompt) -> list[Part]:
         """The parts of a prompt in reading order; their sum is what the model would report."""

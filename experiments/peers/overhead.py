@@ -25,7 +25,7 @@ from tables import overhead_table, whole
 from wire_session import OBSERVATION, TASK, Step, session
 
 from rlm_loop.meter import metered_endpoint
-from rlm_loop.models import LocalModel, Measuring, ScriptedModel, weights
+from rlm_loop.models import LocalModel, Model, ScriptedModel, weights
 from rlm_loop.report import write_between
 
 RESULTS = HERE / "results" / "overhead.jsonl"
@@ -44,7 +44,7 @@ def job_of(one: Contender, url: str, steps: int) -> dict[str, Any]:
     }
 
 
-def measured(one: Contender, turns: int, counter: Measuring, cache: Path) -> dict[str, Any]:
+def measured(one: Contender, turns: int, counter: Model, cache: Path) -> dict[str, Any]:
     """One framework's session: its tokens call by call and cause by cause, or why there are none."""
     steps = session(one.form, turns)
     if not one.sends_calls_back:
@@ -62,7 +62,7 @@ def measured(one: Contender, turns: int, counter: Measuring, cache: Path) -> dic
 
 
 def causes_by_call(
-    model: ScriptedModel, steps: Sequence[Step], counter: Measuring, billed: Sequence[int]
+    model: ScriptedModel, steps: Sequence[Step], counter: Model, billed: Sequence[int]
 ) -> dict[str, Any]:
     """Tokens of each call by cause; `unfound` is what of the session the framework did not show again."""
     tokens: dict[str, list[int]] = {cause: [] for cause in CAUSES}
@@ -70,7 +70,7 @@ def causes_by_call(
     for number, prompt in enumerate(model.prompts):
         found = attribute(prompt, steps[:number])
         unfound += [f"call {number + 1}: {what}" for what in found.missing]
-        parts = counter.measure(found.prompt)
+        parts = counter.measure(found.prompt) or ()
         for cause in CAUSES:
             tokens[cause].append(sum(part.tokens for part in parts if part.cause in (cause, *_ALSO.get(cause, ()))))
     sums = [sum(of) for of in zip(*tokens.values(), strict=True)]

@@ -12,7 +12,7 @@ import json
 from experiments.recursion_depth.readers import Reader, reader_in
 from rlm_loop.accounting import Part
 from rlm_loop.messages import Prompt, Reply, Usage
-from rlm_loop.models import ModelError, RequestRejected, ScriptedModel, text_tokens
+from rlm_loop.models import Model, ModelError, RequestRejected, ScriptedModel, text_tokens
 
 #: What stands before a question about a part of the text.
 PART = "This is a part of a longer text; answer for this part only, as a JSON list of what was found. "
@@ -41,7 +41,7 @@ replies = llm_query_batched([question] * len(pieces), pieces)
 _ITEMS = "items = [x for r in replies for x in json.loads(str(r))]\n"
 
 
-class Oracle:
+class Oracle(Model):
     """A `Model` with a window of `window` tokens (4 characters each, as `ScriptedModel` counts).
 
     Where it is offered `llm_query` it splits the text into pieces of `piece` characters and asks for each; with
@@ -49,17 +49,13 @@ class Oracle:
     read, and prints as much of the rest as fits its window.
     """
 
+    name = "oracle (scripted, no language model)"
+    price = (0.0, 0.0)
+    window: int
+
     def __init__(self, *, window: int = 4_096, piece: int = 8_000, levels: int = 1) -> None:
         self.window, self.piece, self.levels = window, piece, levels
         self._counting = ScriptedModel([], name=self.name)
-
-    @property
-    def name(self) -> str:
-        return "oracle (scripted, no language model)"
-
-    @property
-    def price(self) -> tuple[float, float]:
-        return (0.0, 0.0)
 
     def measure(self, prompt: Prompt) -> list[Part]:
         """The parts of the prompt by `ScriptedModel`'s rule."""

@@ -21,7 +21,7 @@ from rlm_loop.agents.loop import record_end
 from rlm_loop.agents.metered import Metered
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.meter import metered_endpoint
-from rlm_loop.models import get_model
+from rlm_loop.models import Model, get_model
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.repl import describe_context
 from rlm_loop.repl.contexts.context import TOLD
@@ -44,7 +44,7 @@ Play = Callable[[Mapping[str, Any], Path], Mapping[str, Any]]
 
 
 @dataclass
-class Counted:
+class Counted(Model):
     """The model as the framework reaches it: each call is one turn of the episode, charged before it is answered."""
 
     metered: Metered

@@ -22,7 +22,6 @@ from rlm_loop.agents.localise import Localise
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.record_setup import record_start
 from rlm_loop.agents.recursion import OnDepth, Recursion, Tree
-from rlm_loop.agents.recursion.settings import price_of
 from rlm_loop.agents.run_hooks import run_hooks
 from rlm_loop.agents.runner import drive, unscored
 from rlm_loop.agents.setup import RunSetup, ToolLike
@@ -205,7 +204,7 @@ class Agent:
         """How sub-calls are made in one run; raises `UnknownPrice` where a cost limit could not be kept."""
         limits = (self.budget, self.sub_budget)
         asked = None if self.sub_model is None else get_model(self.sub_model)
-        if asked is not None and price_of(asked) is None and any(b is not None and b.cost is not None for b in limits):
+        if asked is not None and asked.price is None and any(b is not None and b.cost is not None for b in limits):
             raise UnknownPrice("a cost limit needs a sub_model whose price is known; limit tokens or calls instead")
         most = self.max_depth if self.budget.depth is None else min(self.max_depth, int(self.budget.depth))
         tree = Tree(self.concurrency, cache=self.cache_subcalls)
@@ -306,7 +305,7 @@ class Agent:
         context = as_context(task.material())  # a deferred context is made before the clock starts
         task = task if context is task.context else replace(task, context=context)
         model = self.own_model()
-        price = price_of(model)
+        price = model.price
         account = Account(self.budget, price=price)
         recursion, setup = self.recursion(), self.setup(task)
         record = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
@@ -369,7 +368,7 @@ class Agent:
         account's, so earlier attempts are in them.  Raises as `run` does.
         """
         own = self.own_model()
-        price, recursion = price_of(own), self.recursion()
+        price, recursion = own.price, self.recursion()
         account = model.account.scope(self.limits() if limits is None else limits, price=price)
         if account.priced and price is None:
             raise UnknownPrice("a cost limit needs a model whose price is known; limit tokens or calls instead")

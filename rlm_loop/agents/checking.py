@@ -11,6 +11,7 @@ from typing import Any
 from rlm_loop.accounting.budget import Budget
 from rlm_loop.agents.answers import adapter_of
 from rlm_loop.errors import nearest
+from rlm_loop.models.base import Model
 from rlm_loop.repl import KINDS
 from rlm_loop.repl.base import Session
 from rlm_loop.repl.contexts.context import LEAST_TOKENS
@@ -129,12 +130,10 @@ def one_of(name: str, value: Any, known: Sequence[str | None]) -> None:
 
 
 def _model(name: str, value: Any) -> None:
-    if isinstance(value, str) and value.strip():
-        return
-    if isinstance(value, type) or not callable(getattr(value, "complete", None)):
+    if not isinstance(value, Model) and not (isinstance(value, str) and value.strip()):
         raise TypeError(
-            f'{name} is a name ("local", "ollama/...", "openai/...") or an object with a name and complete(), '
-            f"not {value!r:.60}"
+            f'{name} must be a name ("local", "ollama/...", "openai/...") or a Model (derive yours from '
+            f"rlm_loop.models.Model), got {value!r:.60}"
         )
 
 

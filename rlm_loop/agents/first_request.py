@@ -12,7 +12,7 @@ from rlm_loop.agents.runner import prepared
 from rlm_loop.agents.setup import RunSetup
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.messages import Prompt, Reply
-from rlm_loop.models.base import ModelError
+from rlm_loop.models.base import Model, ModelError
 from rlm_loop.tools.function import Tool
 from rlm_loop.traces.trace import Trace
 
@@ -26,8 +26,8 @@ class FirstRequest:
     dialect: Dialect
 
 
-@dataclass(frozen=True)
-class Unasked:
+@dataclass
+class Unasked(Model):
     """Stands for a model that is never called, and says why."""
 
     name: str

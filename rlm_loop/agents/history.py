@@ -23,7 +23,6 @@ from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.window import room_of
 from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models.base import Diverged, ModelError
-from rlm_loop.models.counting import prompt_tokens
 from rlm_loop.outcome import Turn
 
 
@@ -176,7 +175,7 @@ class History:
         """Tokens by the model's own tokenizer, else estimated; each prompt is counted once."""
         name = prompt.digest()
         if name not in self._sizes:
-            self._sizes[name] = prompt_tokens(self.model.model, prompt)
+            self._sizes[name] = self.model.model.prompt_tokens(prompt)
         return self._sizes[name]
 
 

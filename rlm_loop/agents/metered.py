@@ -19,7 +19,6 @@ from rlm_loop.accounting.slots import Slots
 from rlm_loop.agents.given_reply import given_reply
 from rlm_loop.messages import Message, Prompt, Reply, Span, Usage
 from rlm_loop.models.base import Model
-from rlm_loop.models.counting import measured, size_unmeasured
 from rlm_loop.models.listening import listener, tell
 from rlm_loop.tools.hooks import notify
 from rlm_loop.tools.threads import GivenUp, Pending
@@ -136,8 +135,8 @@ class Metered:
     def _completed(self, prompt: Prompt, turn: int, streamed: Sequence[str]) -> Reply:
         scope, who = self.node.scope, self._where(turn)
         scope.check()
-        parts = self._in_time(lambda: measured(self.model, prompt))  # it may have to load the model
-        estimate = size_unmeasured(self.model, prompt) if parts is None else sum([p.tokens for p in parts])
+        parts = self._in_time(lambda: self.model.measure(prompt))  # it may have to load the model
+        estimate = self.model.estimate(prompt) if parts is None else sum([p.tokens for p in parts])
         with nullcontext() if self.slots is None else self.slots.held(scope):
             held = self.account.reserve(estimate, self.max_tokens, price=self.price, scope=scope)
             number = self.trace.next_call()
@@ -190,10 +189,10 @@ class Metered:
                 return work()
             finally:
                 call_scope.reset(token)
-        if getattr(self.model, "immediate", False):
+        if self.model.immediate:
             return work()
         main = threading.current_thread() is threading.main_thread()
-        if main and account.seconds_left() is None and getattr(self.model, "interruptible", False):
+        if main and account.seconds_left() is None and self.model.interruptible:
             return work()
         try:
             return Pending(work, "model", self.node.scope, late).result(account.seconds_left)
@@ -201,7 +200,7 @@ class Metered:
             raise BudgetSpent(*(account.exceeded() or ("seconds", "the time is up"))) from None
 
     def _charge(
-        self, prompt: Prompt, parts: list[Part] | None, reply: Reply, request: str, number: int, who: dict[str, Any]
+        self, prompt: Prompt, parts: Sequence[Part] | None, reply: Reply, request: str, number: int, who: dict[str, Any]
     ) -> None:
         found = attribute(prompt, parts, reply.usage)
         sent = common(self._sent, prompt.messages)

@@ -162,8 +162,7 @@ def _record_approval(model: Metered, **said: Any) -> None:
 
 def _samples(model: Metered) -> bool:
     """Whether replies are drawn: a temperature above 0, or none given, so that a provider takes its own."""
-    own: float | None = getattr(model.model, "temperature", 0.0)
-    temperature = own if model.temperature is None else model.temperature
+    temperature = model.model.temperature if model.temperature is None else model.temperature
     return temperature is None or temperature > 0
 
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from rlm_loop.actions import Observation
 from rlm_loop.agents.compaction import without_turns
 from rlm_loop.agents.metered import Metered
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.messages import Prompt
-from rlm_loop.models.base import ModelError
-from rlm_loop.models.counting import prompt_tokens
+from rlm_loop.models.base import Model, ModelError
 from rlm_loop.outcome import Turn
 from rlm_loop.repl.text import RECORD_CAP, clip, clip_again
 
@@ -25,15 +23,12 @@ _LEAST = 200  # characters that an observation keeps
 _TRIES = 6
 
 
-def window_of(model: Any) -> int | None:
+def window_of(model: Model) -> int | None:
     """The tokens that prompt and reply may have together; `None` where nobody says."""
-    known = getattr(model, "context_size", None)  # of a local model, which need not be loaded for it
-    if known is None:
-        try:
-            known = getattr(model, "window", None)
-        except ModelError:  # a server that cannot be asked: the request will say so
-            return None
-    return known if isinstance(known, int) and known > 0 else None
+    try:
+        return model.window
+    except ModelError:  # a server that cannot be asked: the request will say so
+        return None
 
 
 def room_of(model: Metered) -> int | None:
@@ -41,8 +36,8 @@ def room_of(model: Metered) -> int | None:
     window = window_of(model.model)
     if window is None:
         return None
-    reply = model.max_tokens or getattr(model.model, "max_tokens", None) or _REPLY
-    return window - min(int(reply), window // 4)
+    reply = model.max_tokens or model.model.max_tokens or _REPLY
+    return window - min(reply, window // 4)
 
 
 class Fit:
@@ -52,7 +47,7 @@ class Fit:
     def __init__(self, dialect: Dialect, model: Metered, *, shortens: bool) -> None:
         self._dialect, self._model, self._shortens = dialect, model, shortens
         # what is replayed was clipped when it was recorded
-        self._room = None if getattr(model.model, "immediate", False) else room_of(model)
+        self._room = None if model.model.immediate else room_of(model)
 
     def __call__(self, prompt: Prompt, turn: Turn) -> Turn:
         """The turn, with shorter observations where they do not fit; the model is told."""
@@ -62,7 +57,7 @@ class Fit:
             grown = prompt + self._dialect.format_turn(turn)
             if self._shortens:
                 grown = without_turns(grown, {turn.index})
-            over = prompt_tokens(self._model.model, grown) - self._room
+            over = self._model.model.prompt_tokens(grown) - self._room
             longest = max(turn.observations, key=lambda o: len(o.text), default=None)
             if over <= 0 or longest is None or len(longest.text) <= _LEAST:
                 break

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from rlm_loop.accounting.limits import Budget
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.meter import Meter
-from rlm_loop.models.base import Measuring, Model
+from rlm_loop.models.base import Model
 
 
 class Endpoint(str):
@@ -41,7 +40,7 @@ def metered_endpoint(
     port: int = 0,
     host: str = "127.0.0.1",
     out: str | Path | None = None,
-    counter: str | Measuring | None = None,
+    counter: str | Model | None = None,
     known: Mapping[str, Sequence[str]] | None = None,
     budget: Budget | None = None,
     concurrency: int | None = None,
@@ -68,8 +67,8 @@ def metered_endpoint(
     from rlm_loop.meter.server import serve
     from rlm_loop.models import get_model
 
-    counting: Any = get_model(counter) if isinstance(counter, str) else counter
-    if counting is not None and not isinstance(counting, Measuring):
+    counting = None if counter is None else get_model(counter)
+    if counting is not None and type(counting).measure is Model.measure:
         raise TypeError(f"{counting!r} cannot count: hand in a model with a tokenizer, such as a LocalModel")
     if (model is None) == (forward is None):
         raise TypeError("give a model, or the address to forward= to; one of them")

@@ -18,9 +18,9 @@ from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.figures import Figures
 from rlm_loop.meter.forward import ForwardedExchange, ForwardedProvider, understood
 from rlm_loop.meter.request import Refused
-from rlm_loop.meter.served import Heard, Served, at_once
+from rlm_loop.meter.served import Heard, Served
 from rlm_loop.meter.session import MeterSession
-from rlm_loop.models.base import Measuring, Model, Priced
+from rlm_loop.models.base import Model
 from rlm_loop.traces.logs import exception
 from rlm_loop.traces.redact import redact
 from rlm_loop.traces.trace import Trace, TraceError
@@ -53,7 +53,7 @@ class Meter:
         *,
         forward: ForwardedProvider | None = None,
         out: str | Path | None = None,
-        counter: Measuring | None = None,
+        counter: Model | None = None,
         known: Mapping[str, Sequence[str]] | None = None,
         budget: Budget | None = None,
         concurrency: int | None = None,
@@ -70,9 +70,9 @@ class Meter:
             except OSError as error:
                 raise TraceError(f"cannot write traces to {out}: {error.strerror}; choose another folder") from error
         self._known = known
-        price = model.price if isinstance(model, Priced) else None
+        price = None if model is None else model.price
         self._account = Account(budget or UNLIMITED, price=price)
-        self._slots = Slots(concurrency or (1 if model is None else at_once(model)))
+        self._slots = Slots(concurrency or (1 if model is None else model.slots))
         self._passed = InOrder(self._count)
         self._told = told
         self._warned: set[str] = set()

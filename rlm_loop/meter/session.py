@@ -80,7 +80,7 @@ class MeterSession:
         """
         assert isinstance(self._model, Served)
         dropped = ["thinking"] if any(m.thought or m.unread for m in request.messages) else []
-        takes = hasattr(self._model.model, "temperature")  # a script or a recording does not
+        takes = self._model.model.sampling is not None  # a script or a recording takes none
         messages, tools = for_ours(request), tuple(map(callable_form, request.tools)) if takes else request.tools
         left = self._differing({} if takes else request.sampling)
         request = replace(
@@ -312,9 +312,9 @@ class MeterSession:
 
     def _differing(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """The settings that the model does not have anyhow."""
-        model: Any = self._model.model if isinstance(self._model, Served) else None
+        has = self._model.model.sampling or {} if isinstance(self._model, Served) else {}
         missing = object()
-        return {k: v for k, v in settings.items() if getattr(model, k, missing) != v}
+        return {k: v for k, v in settings.items() if has.get(k, missing) != v}
 
 
 def turn_of(reply: Reply, new: Sequence[Message]) -> tuple[tuple[Action, ...], tuple[Observation, ...]]:

@@ -1,56 +1,72 @@
-"""What a model is: one method.  Everything else (metering, retries, counting) is put around it.
-
-Errors say whose fault it is: `ModelError` is the provider's or the set-up's, never the model's reply.
-"""
+"""The base class of models, and their errors: the provider's fault or the set-up's, never the reply's."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any
 
-from rlm_loop.accounting.ledger import Part
+from rlm_loop.accounting.attribution import Part
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.traces.redact import redact
 
 
-@runtime_checkable
-class Model(Protocol):
-    """Anything that can complete a prompt.
+class Model(ABC):
+    """A model that completes prompts.  A subclass needs a `name` and `complete`; the rest has defaults.
 
-    `name` goes into traces and tables.  `complete` blocks until the reply is whole; `max_tokens` limits what
-    is generated (`None`: the model's own limit).  It raises `ModelError` where no reply could be had.
-
-    It is called in another thread than the run's, which so can stop waiting for it at a time limit or at Ctrl-C.  A
-    model with the attribute `interruptible = True` says that Ctrl-C ends its call at once, as it does waits of Python's
-    own: it is called directly where there is no time limit.  One with `immediate = True` (a recorded one) takes no time
-    at all.  Code that runs for long can see in `scope.call_scope`
-    whether anybody still waits.
+    A run calls it in another thread, so that it can stop waiting at a time limit or at Ctrl-C.  Code that takes long
+    can see in `scope.call_scope` whether anybody still waits.
     """
 
-    @property
-    def name(self) -> str: ...
+    name: str
+    """Its name in traces and tables."""
+    price: tuple[float, float] | None = None
+    """US dollars per input and output token; `None`: not known."""
+    window: int | None = None
+    """The tokens that prompt and reply may have together; `None`: not known.
 
-    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply: ...
-
-
-@runtime_checkable
-class Measuring(Protocol):
-    """A model that knows its tokenizer.
-
-    `measure` returns the parts of the prompt *in the order in which the model reads them*; their tokens sum
-    to exactly the prompt tokens that the model will report.
+    A model that asks a server for it raises `ModelError` where the server does not answer.
     """
+    temperature: float | None = 0.0
+    """The temperature of requests that name none; `None`: the provider's default."""
+    max_tokens: int | None = None
+    """The most tokens of a reply where the call sets no limit."""
+    sampling: Mapping[str, Any] | None = None
+    """Settings sent with every prompt; `None`: it has none, and takes none from a request."""
+    slots: int = 1
+    """How many calls it answers at once."""
+    interruptible: bool = False
+    """Ctrl-C ends a call at once, as it ends Python's own waits: without a time limit no thread is needed."""
+    immediate: bool = False
+    """A call takes no time, as with recorded replies."""
 
-    def measure(self, prompt: Prompt) -> Sequence[Part]: ...
+    @abstractmethod
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        """Return the whole reply, of `max_tokens` at most; raise `ModelError` where there is none."""
 
+    def measure(self, prompt: Prompt) -> Sequence[Part] | None:
+        """Return the parts of the prompt in the order in which they are read; `None` without a tokenizer.
 
-@runtime_checkable
-class Priced(Protocol):
-    """A model that knows its price: US dollars per input and output token, or `None`."""
+        Their tokens sum to exactly the prompt tokens that the reply will report.
+        """
+        return None
 
-    @property
-    def price(self) -> tuple[float, float] | None: ...
+    def count(self, text: str) -> int:
+        """Count the tokens of a text on its own; one for four characters without a tokenizer."""
+        return -(-len(text) // 4)
+
+    def estimate(self, prompt: Prompt) -> int:
+        """Estimate the prompt tokens without a tokenizer: one for three characters, to be on the safe side."""
+        texts = sum([len(span.text) for m in prompt.messages for span in m.spans])
+        calls = sum([len(call.arguments) for m in prompt.messages for call in m.tool_calls])
+        tools = sum([len(str(dict(t))) for t in prompt.tools])
+        return (texts + calls + tools + 12 * len(prompt.messages)) // 3 + 1
+
+    def prompt_tokens(self, prompt: Prompt) -> int:
+        """Count the prompt tokens, template included, or estimate them without a tokenizer."""
+        parts = self.measure(prompt)
+        return self.estimate(prompt) if parts is None else sum([part.tokens for part in parts])
 
 
 @dataclass(eq=False)

@@ -61,29 +61,30 @@ class LiteLLMModel(RemoteModel):
         retry: RetryPolicy | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(name, temperature=temperature, seed=seed, max_tokens=max_tokens, timeout=timeout, retry=retry)
-        self._options = options
+        super().__init__(
+            name,
+            temperature=temperature,
+            seed=seed,
+            max_tokens=max_tokens,
+            timeout=timeout,
+            retry=retry,
+            options=options,
+        )
         remember(options.get("api_key"))
         self._checked = False
 
     @property
-    def sampling(self) -> dict[str, Any]:
-        """What is sent with every prompt, so that two models can be compared; keys and addresses are left out."""
-        shown = {k: v for k, v in self._options.items() if not k.startswith(("api_", "base_")) and k != "headers"}
-        return {"temperature": self.temperature, "seed": self.seed, "max_tokens": self.max_tokens, **shown}
-
-    @property
-    def window(self) -> int | None:
+    def window(self) -> int | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The most tokens of a prompt from LiteLLM's own table, `None` where that does not know."""
         try:
-            return _litellm().get_model_info(self._name).get("max_input_tokens")
+            return _litellm().get_model_info(self.name).get("max_input_tokens")
         except ModelError:
             raise
         except Exception:  # LiteLLM says "not in the table" with a bare Exception
             return None
 
     def _full_price(self) -> Price | None:
-        return known_price(self._name)
+        return known_price(self.name)
 
     def _reply(self, answer: Any, seconds: float, waited: float) -> Reply:
         litellm = _litellm()
@@ -92,17 +93,15 @@ class LiteLLMModel(RemoteModel):
             cost = _cost(litellm, answer) if body["usage"] is not None else None
         except Exception as error:  # its objects hold whatever the provider sent
             said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-            raise ModelError(f"{self._name} sent no completion ({said})", self._name) from error
-        return wire.to_reply(body, model=self._name, seconds=seconds, waited=waited, cost=cost)
+            raise ModelError(f"{self.name} sent no completion ({said})", self.name) from error
+        return wire.to_reply(body, model=self.name, seconds=seconds, waited=waited, cost=cost)
 
     def _ask(self, prompt: Prompt, settings: Mapping[str, Any]) -> Any:
         litellm = _litellm()
         self._check_keys(litellm)
         request = {**prompt.to_dict(), **settings, "timeout": self.timeout, **self._options}
         try:
-            answer = litellm.completion(
-                model=self._name, num_retries=0, max_retries=0, **_passable(self._name, request)
-            )
+            answer = litellm.completion(model=self.name, num_retries=0, max_retries=0, **_passable(self.name, request))
             return answer if isinstance(answer, litellm.ModelResponse) else self._put_together(litellm, answer)
         except ModelError:
             raise
@@ -130,7 +129,7 @@ class LiteLLMModel(RemoteModel):
         finally:
             _close(stream if stream is not None else chunks.completion_stream)
         if not chunks.received_finish_reason:
-            raise ModelUnreachable(f"{self._name} broke off in the middle of its reply", self._name, True)
+            raise ModelUnreachable(f"{self.name} broke off in the middle of its reply", self.name, True)
         body = joined(events)
         if stream is not None:
             body["usage"] = next((one["usage"] for one in reversed(sent) if one.get("usage")), None)
@@ -142,15 +141,15 @@ class LiteLLMModel(RemoteModel):
         """Say which variable is missing before the call: some providers' clients report it as a server error."""
         if self._checked or {"api_key", "api_base", "base_url", "mock_response"} & self._options.keys():
             return
-        missing = litellm.validate_environment(self._name).get("missing_keys") or []
+        missing = litellm.validate_environment(self.name).get("missing_keys") or []
         if missing:
-            raise AuthenticationFailed(f"{self._name} needs a key: set {' or '.join(missing)}", self._name)
+            raise AuthenticationFailed(f"{self.name} needs a key: set {' or '.join(missing)}", self.name)
         self._checked = True
 
     def _translated(self, litellm: Any, error: Exception) -> ModelError:
         whole = str(getattr(error, "message", "") or error)
         said = " ".join(whole.split())[:240]
-        name = self._name
+        name = self.name
         if isinstance(error, litellm.AuthenticationError | litellm.PermissionDeniedError):
             where = "api_key" if "api_key" in self._options else f"{name.partition('/')[0].upper()}_API_KEY"
             return AuthenticationFailed(f"{name} refused the key in {where}: {said}", name)
@@ -187,16 +186,16 @@ class LiteLLMModel(RemoteModel):
     def _near(self, litellm: Any) -> str:
         import difflib
 
-        provider, _slash, bare = self._name.partition("/")
+        provider, _slash, bare = self.name.partition("/")
         if of_provider := litellm.models_by_provider.get(provider):
             known = [n if n.startswith(f"{provider}/") else f"{provider}/{n}" for n in of_provider]
-            near = difflib.get_close_matches(self._name, known, 3, 0.6)
+            near = difflib.get_close_matches(self.name, known, 3, 0.6)
         else:
             near = [f"{p}/{bare}" for p in difflib.get_close_matches(provider, litellm.models_by_provider, 2, 0.6)]
         return f" (near: {', '.join(near)})" if near else ""
 
     def __repr__(self) -> str:
-        return f"LiteLLMModel({self._name!r})"
+        return f"LiteLLMModel({self.name!r})"
 
 
 def _kept(stream: Any, sent: list[dict[str, Any]]) -> Iterator[Any]:

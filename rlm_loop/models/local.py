@@ -12,7 +12,7 @@ from rlm_loop.accounting.ledger import Part
 from rlm_loop.accounting.own_lock import OwnLock
 from rlm_loop.messages import Prompt, Reply, Span
 from rlm_loop.models import catalog, weights, wire
-from rlm_loop.models.base import RequestRejected
+from rlm_loop.models.base import Model, RequestRejected
 from rlm_loop.models.llama_server import LlamaServer, ServerSettings, shared
 from rlm_loop.models.measure import measure
 
@@ -25,7 +25,7 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-class LocalModel:
+class LocalModel(Model):
     """A GGUF model run by llama.cpp in this process.
 
     `path_or_name` is a known name (`rlm-loop models list`) or the path of a GGUF file.  It is loaded at the first
@@ -56,8 +56,8 @@ class LocalModel:
                 raise ValueError(f"LocalModel: {setting} is a whole number of at least 1, not {value!r}")
         self._where = os.fspath(path_or_name)
         known = catalog.find(self._where)
-        self._name = f"local:{known.name if known else Path(self._where).name}"
-        self.context_size = context_size
+        self.name = f"local:{known.name if known else Path(self._where).name}"
+        self.window: int = context_size  # pyright: ignore[reportIncompatibleVariableOverride]
         self.threads = threads or _cores()
         self.seed = seed
         self.temperature = temperature
@@ -70,31 +70,18 @@ class LocalModel:
         self._lock = OwnLock()
 
     interruptible = True
+    price = (0.0, 0.0)
 
     @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def price(self) -> tuple[float, float]:
-        """Zero: the machine is yours."""
-        return (0.0, 0.0)
-
-    @property
-    def sampling(self) -> dict[str, Any]:
+    def sampling(self) -> dict[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """What is sent with every prompt, so that two models can be compared."""
         return {
             "temperature": self.temperature,
             "seed": self.seed,
             "max_tokens": self.max_tokens,
-            "context_size": self.context_size,
+            "context_size": self.window,
             **({} if self.prompt_cache else {"prompt_cache": False}),  # as it was before it could be off
         }
-
-    @property
-    def window(self) -> int:
-        """How many tokens prompt and reply may have together.  Loads the model."""
-        return self.load().window
 
     @property
     def weights_hash(self) -> str | None:
@@ -113,7 +100,7 @@ class LocalModel:
         Raises `ModelNotFound` where the file is not here, `ModelError` where it cannot be loaded.
         """
         if self._settings is None:
-            self._settings = ServerSettings(self._file(), self.context_size, self.threads, self.slots, self._verbose)
+            self._settings = ServerSettings(self._file(), self.window, self.threads, self.slots, self._verbose)
         return shared(self._settings)
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
@@ -181,7 +168,7 @@ class LocalModel:
         return weights.path(self._where)
 
     def __repr__(self) -> str:
-        return f"LocalModel({self._where!r}, context_size={self.context_size}, slots={self.slots})"
+        return f"LocalModel({self._where!r}, context_size={self.window}, slots={self.slots})"
 
 
 def _ends_in_one(prompt: Prompt) -> Prompt:

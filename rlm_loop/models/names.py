@@ -34,6 +34,10 @@ def get_model(name: str | Model, **options: Any) -> Model:
     if not isinstance(name, str):
         if options:
             raise TypeError(f"options ({', '.join(options)}) go with a model's name, not with a model object")
+        if not isinstance(name, Model):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(
+                f"model must be a name or a Model (derive yours from rlm_loop.models.Model), got {name!r:.60}"
+            )
         return name
     wanted = name.strip()
     kind, colon, rest = wanted.partition(":")

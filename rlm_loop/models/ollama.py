@@ -74,11 +74,15 @@ class OllamaModel(OpenAICompatibleModel):
         self._growing = OwnLock()
 
     @property
-    def window(self) -> int | None:
-        """The most tokens that a prompt and its reply may have together; `None` where the server does not say.
+    def window(self) -> int | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """`context_size`, else the length that the server states; `None` where it does not say.
 
         Raises `ModelError` where the server cannot be asked.
         """
+        return self.context_size or self._longest()
+
+    def _longest(self) -> int | None:
+        """The most tokens that a prompt and its reply may have together here, as far as the server says."""
         with self._growing:
             if not self._asked:
                 self._length, self._asked = self._shown(), True
@@ -147,7 +151,7 @@ class OllamaModel(OpenAICompatibleModel):
 
     def _fitting(self, needed: int, limit: int) -> int:
         """The window for a prompt that may need so many tokens."""
-        most = self.window
+        most = self._longest()
         if most is not None and needed > most:
             raise RequestRejected(
                 f"the prompt does not fit the window of {self.name}: it may need {needed:,} tokens of {most:,}"

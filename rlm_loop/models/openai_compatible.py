@@ -75,13 +75,13 @@ class OpenAICompatibleModel(RemoteModel):
             max_tokens=max_tokens,
             timeout=timeout,
             retry=retry,
+            options=options or {},
         )
         self._key = api_key
         self._variable = key_variable or _KEY
         self._trusted = key_variable is not None or _may_have_key(self.base_url)
         remember(api_key or os.environ.get(self._variable))  # the variable may have any name
         self._price = Price(price[0] * 1e6, price[1] * 1e6) if isinstance(price, tuple) else price
-        self._options = dict(options or {})
         self._client: Http | None = None
         self._lock = OwnLock()
 

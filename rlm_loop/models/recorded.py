@@ -13,8 +13,7 @@ from rlm_loop.accounting.charges import accounts_of
 from rlm_loop.accounting.limits import BudgetSpent
 from rlm_loop.accounting.own_lock import OwnLock
 from rlm_loop.messages import Prompt, Reply, common
-from rlm_loop.models.base import Diverged, ModelError
-from rlm_loop.models.counting import size_unmeasured
+from rlm_loop.models.base import Diverged, Model, ModelError
 from rlm_loop.traces import reader as trace_reader
 from rlm_loop.traces.runs import Run
 
@@ -22,7 +21,7 @@ from rlm_loop.traces.runs import Run
 Call = tuple[str, Reply] | tuple[str, Prompt, Reply]
 
 
-class RecordedModel:
+class RecordedModel(Model):
     """Gives recorded replies in order, each only to the request that it was recorded for.
 
     Requests are compared by `Prompt.digest`, so they are equal byte for byte.  Raises `Diverged` at the first
@@ -48,7 +47,8 @@ class RecordedModel:
         self._calls = [(call[0], call[1] if len(call) == 3 else None, call[-1]) for call in calls]
         self._todo = list(range(len(self._calls)))
         self._together = [*together, *[False] * len(self._calls)]
-        self._name = name
+        self.name = name
+        self._parts: Mapping[str, Sequence[Part]] | None = None
         self._lock = OwnLock()
 
     @classmethod
@@ -60,8 +60,8 @@ class RecordedModel:
     def from_record(cls, record: trace_reader.RunRecord, *, name: str = "recorded") -> RecordedModel:
         """The replies of a run that was read; `name` is for one that names no model.
 
-        Where every prompt of the run was counted exactly, the model counts them again as they were (it is a
-        `Measuring`), so that the ledger of the new run is exact too.
+        Where every prompt of the run was counted exactly, `measure` returns these counts, so that the ledger of the
+        new run is exact too.
         """
         model = next((str(e["model"]) for e in record.of("request") if e.get("model")), name)
         sizes = {e["digest"]: e["estimate"] for e in record.of("request") if "estimate" in e}
@@ -69,26 +69,28 @@ class RecordedModel:
             sizes |= event["sizes"]
         failures = [(e["request"], e["error"]) for e in record.of("model_error")]
         together = [event.get("depth", 0) > 0 for event, _, _ in record.replies()]
-        made = cls if (parts := _exact_parts(record)) is None else _Counted
-        found = made(record.calls(), name=model, sizes=sizes, failures=failures, together=together)
-        if isinstance(found, _Counted):
-            found.parts = parts or {}
-        return found
+        recorded = cls(record.calls(), name=model, sizes=sizes, failures=failures, together=together)
+        recorded._parts = _exact_parts(record)
+        return recorded
 
     immediate = True
-
-    @property
-    def name(self) -> str:
-        return self._name
 
     @property
     def left(self) -> int:
         """How many recorded replies have not been asked for."""
         return len(self._calls) - len(self.prompts)
 
-    def recorded_size(self, prompt: Prompt) -> int | None:
-        """How many tokens the prompt was found to have when it was recorded."""
-        return self._sizes.get(prompt.digest())
+    def estimate(self, prompt: Prompt) -> int:
+        """Return the recorded size of the prompt, so that what was decided by length is decided alike again."""
+        known = self._sizes.get(prompt.digest())
+        return super().estimate(prompt) if known is None else known
+
+    def measure(self, prompt: Prompt) -> list[Part] | None:
+        """Return the recorded parts; of an unknown prompt (`complete` refuses it) its size, shared out by length."""
+        if self._parts is None:
+            return None
+        known = self._parts.get(prompt.digest())
+        return apportion(prompt, self.estimate(prompt)) if known is None else list(known)
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
         """The next recorded reply.  `max_tokens` is not looked at: it shaped the reply when it was recorded."""
@@ -100,18 +102,18 @@ class RecordedModel:
                 kind, _, said = failed[1].partition(": ")
                 if kind == "BudgetSpent":  # the time was up before there was a reply
                     raise BudgetSpent("seconds", said)
-                raise ModelError(said or failed[1], self._name)
+                raise ModelError(said or failed[1], self.name)
             if number >= len(self._calls):
                 raise Diverged(
-                    f"call {number + 1} of {self._name} was never recorded: the record ends after {number} calls",
-                    self._name,
+                    f"call {number + 1} of {self.name} was never recorded: the record ends after {number} calls",
+                    self.name,
                 )
             place = self._place(prompt.digest())
             if place is None:
                 request = self._calls[self._todo[0]][1]
                 raise Diverged(
-                    f"call {number + 1} of {self._name} differs from the record: {_difference(request, prompt)}",
-                    self._name,
+                    f"call {number + 1} of {self.name} differs from the record: {_difference(request, prompt)}",
+                    self.name,
                 )
             self.prompts.append(prompt)
             return self._calls[self._todo.pop(place)][2]
@@ -128,18 +130,7 @@ class RecordedModel:
         return None
 
     def __repr__(self) -> str:
-        return f"RecordedModel({self._name!r}, {len(self._calls)} calls, {self.left} left)"
-
-
-class _Counted(RecordedModel):
-    """A recorded model whose prompts were counted exactly: their parts by digest."""
-
-    parts: Mapping[str, Sequence[Part]] = {}
-
-    def measure(self, prompt: Prompt) -> list[Part]:
-        """The recorded parts; of another prompt (`complete` refuses it) the estimated size, shared out by length."""
-        known = self.parts.get(prompt.digest())
-        return apportion(prompt, size_unmeasured(self, prompt)) if known is None else list(known)
+        return f"RecordedModel({self.name!r}, {len(self._calls)} calls, {self.left} left)"
 
 
 def _exact_parts(record: trace_reader.RunRecord) -> dict[str, Sequence[Part]] | None:

@@ -10,7 +10,7 @@ from rlm_loop.accounting.prices import Price
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import wire
 from rlm_loop.models.adapting import Adapting, noted
-from rlm_loop.models.base import ModelError, RateLimited, RequestRejected
+from rlm_loop.models.base import Model, ModelError, RateLimited, RequestRejected
 from rlm_loop.models.listening import listener
 from rlm_loop.models.retry import RetryPolicy, retry_after
 from rlm_loop.models.streams import STREAMED
@@ -19,7 +19,7 @@ from rlm_loop.models.streams import STREAMED
 _TRANSIENT = (408, 409, 425, 429, 500, 502, 503, 504, 529)
 
 
-class RemoteModel:
+class RemoteModel(Model):
     """A model that is asked over a network.  `_ask` asks it once, `_reply` reads what it answered."""
 
     def __init__(
@@ -31,25 +31,30 @@ class RemoteModel:
         max_tokens: int | None,
         timeout: float,
         retry: RetryPolicy | None,
+        options: Mapping[str, Any],
     ) -> None:
-        self._name = name
+        self.name = name
         self.temperature = temperature
         self.seed = seed
         self.max_tokens = max_tokens
         self.timeout = timeout
+        self._options = dict(options)
         self._retry = retry or RetryPolicy()
         self._adapting = Adapting(name)
 
     interruptible = True
+    slots = 32
     #: What asks for a reply in events, where somebody listens.
     _streaming: ClassVar[Mapping[str, Any]] = STREAMED
 
     @property
-    def name(self) -> str:
-        return self._name
+    def sampling(self) -> dict[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The settings sent with every prompt, without keys and addresses."""
+        options = {k: v for k, v in self._options.items() if not k.startswith(("api_", "base_")) and k != "headers"}
+        return {"temperature": self.temperature, "seed": self.seed, "max_tokens": self.max_tokens, **options}
 
     @property
-    def price(self) -> tuple[float, float] | None:
+    def price(self) -> tuple[float, float] | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         """US dollars per input and output token; `None` where no table knows."""
         found = self._full_price()
         return None if found is None else (found.input / 1e6, found.output / 1e6)
@@ -76,7 +81,7 @@ class RemoteModel:
         raise NotImplementedError
 
     def _reply(self, answer: Any, seconds: float, waited: float) -> Reply:
-        return wire.to_reply(answer, model=self._name, seconds=seconds, waited=waited)
+        return wire.to_reply(answer, model=self.name, seconds=seconds, waited=waited)
 
     def _refused(
         self, status: int, said: str, whole: str, *, after: str | None = None, parameter: str | None = None

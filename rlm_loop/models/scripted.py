@@ -10,7 +10,7 @@ from typing import cast
 from rlm_loop.accounting.ledger import Part
 from rlm_loop.accounting.own_lock import OwnLock
 from rlm_loop.messages import Prompt, Reply, ToolCall, Usage
-from rlm_loop.models.base import ModelError, RequestRejected
+from rlm_loop.models.base import Model, ModelError, RequestRejected
 
 Written = str | Reply | BaseException | type[BaseException]
 Scripted = Written | Callable[[Prompt], Written]
@@ -42,7 +42,7 @@ def _parts(prompt: Prompt) -> list[Part]:
     return parts
 
 
-class ScriptedModel:
+class ScriptedModel(Model):
     """Gives the replies it was made with, in order.
 
     A reply is a string, a `Reply`, an exception to raise, or a callable that gets the prompt and returns one of
@@ -70,33 +70,25 @@ class ScriptedModel:
     ) -> None:
         self.prompts: list[Prompt] = []
         self._replies = list(replies)
-        self._name = name
-        self._price = price
+        self.name = name
+        self.price = price
         self.window = window
         self._lock = OwnLock()
         self._measured: tuple[Prompt | None, tuple[Part, ...]] = None, ()
 
     interruptible = True
 
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def price(self) -> tuple[float, float] | None:
-        return self._price
-
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
         """The next reply."""
         if self.window is not None and (size := sum(p.tokens for p in self.measure(prompt))) > self.window:
-            raise RequestRejected(f"the prompt has {size} tokens but the window is {self.window}", self._name)
+            raise RequestRejected(f"the prompt has {size} tokens but the window is {self.window}", self.name)
         with self._lock:
             number = len(self.prompts)
             previous = self.prompts[-1] if self.prompts else None
             self.prompts.append(prompt)
         if number >= len(self._replies):
             raise ModelError(
-                f"{self._name} was given {len(self._replies)} replies and asked for one more: give it more", self._name
+                f"{self.name} was given {len(self._replies)} replies and asked for one more: give it more", self.name
             )
         given = self._replies[number]
         if not isinstance(given, str | Reply | BaseException | type):
@@ -130,7 +122,7 @@ class ScriptedModel:
                     break
                 same += 1
         cached = sum([part.tokens for part in parts if part.message < same]) if same else 0
-        cost = None if self._price is None else entered * self._price[0] + left * self._price[1]
+        cost = None if self.price is None else entered * self.price[0] + left * self.price[1]
         return Usage(entered, left, cached, cost=cost)
 
     def __repr__(self) -> str:

@@ -17,7 +17,6 @@ from rlm_loop.agents.config import agent_config
 from rlm_loop.agents.environment import ToolLike
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.record_setup import record_start
-from rlm_loop.agents.recursion.settings import price_of
 from rlm_loop.agents.run_hooks import run_hooks
 from rlm_loop.agents.runner import drive, unscored
 from rlm_loop.agents.setup import NO_LIMITS
@@ -88,7 +87,7 @@ def fork(
     driven = replace(again.agent, **settings)
     driven, put = _placed(driven, recorded, list(tools), task, context, workspace, of_record=agent is None)
     live = _live(driven, model, agent is None)
-    plan = ForkPlan(course, at, live, price_of(live), driven.limits())
+    plan = ForkPlan(course, at, live, live.price, driven.limits())
     account = Account(plan.budget, price=plan.price, clock=plan.clock)
     if at:
         account.budget = NO_LIMITS  # what was recorded is not stopped on its way

@@ -11,8 +11,7 @@ from rlm_loop.accounting.limits import BudgetSpent
 from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import base
-from rlm_loop.models.base import ModelError
-from rlm_loop.models.counting import prompt_tokens
+from rlm_loop.models.base import Model, ModelError
 from rlm_loop.replay.differences import REDACTED, Difference, between
 from rlm_loop.replay.recorded import ROOT, NodeRecord, Recorded, RecordedCall, RecordEnds
 
@@ -52,7 +51,7 @@ class ReplayState:
         self.difference = self.difference or difference
 
 
-class Replies:
+class Replies(Model):
     """Recorded replies, by node."""
 
     immediate = True  # the time is that of the record, which no limit is held against twice
@@ -61,19 +60,20 @@ class Replies:
         self._course, self.price = course, price
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         call, node = self._course.next_call(), self._course.node
         event = call.event if call is not None else node.start or self._course.recorded.start
         return str(event.get("model") or self._course.recorded.start.get("model", ""))
 
     @property
-    def window(self) -> int | None:
+    def window(self) -> int | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The model's, in tokens, where it was recorded."""
         return self._course.recorded.start.get("window")
 
-    def recorded_size(self, prompt: Prompt) -> int | None:
-        """How many tokens the prompt was found to have when it was recorded."""
-        return self._course.recorded.sizes.get(prompt.digest())
+    def estimate(self, prompt: Prompt) -> int:
+        """Return the recorded size of the prompt, else estimate it."""
+        known = self._course.recorded.sizes.get(prompt.digest())
+        return super().estimate(prompt) if known is None else known
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
         """The recorded reply, or the recorded error; a request that differs is noted, and answered all the same."""
@@ -124,8 +124,7 @@ class CountedReplies(Replies):
             return list(call.parts)
         if call is not None and call.parts is not None and between(call.prompt, prompt, 0) is None:
             return list(call.parts)  # redacted
-        size = prompt_tokens(Replies(self._course, None), prompt)
-        return [Part("template", 0, -1, size)]
+        return [Part("template", 0, -1, self.estimate(prompt))]
 
 
 def replies_of(course: ReplayState, price: tuple[float, float] | None) -> Replies:

@@ -15,7 +15,7 @@ from rlm_loop import Budget, LeanAgent, ToolLoopAgent
 from rlm_loop.accounting import Part
 from rlm_loop.accounting.attribution import UNATTRIBUTED, attribute, credible, reconcile
 from rlm_loop.messages import Message, Prompt, Reply, Span, ToolCall, Usage, say
-from rlm_loop.models import ScriptedModel
+from rlm_loop.models import Model, ScriptedModel
 from rlm_loop.replay import ledger_of
 from rlm_loop.traces import read
 
@@ -104,7 +104,7 @@ def test_a_usage_that_is_missing_or_cannot_be(usage: Usage | None, known: Usage,
 
 
 @dataclass
-class Counting:
+class Counting(Model):
     """A scripted model whose own counts and reports are given."""
 
     replies: list[Reply]

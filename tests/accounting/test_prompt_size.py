@@ -11,7 +11,7 @@ from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.accounting import Ledger
 from rlm_loop.dialects import Nudge
 from rlm_loop.messages import Message, Prompt, Span
-from rlm_loop.models import LocalModel, ModelNotFound, Reply, ScriptedModel, Usage
+from rlm_loop.models import LocalModel, Model, ModelNotFound, Reply, ScriptedModel, Usage
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ CALLS = [
 ]
 
 
-class Counted:
+class Counted(Model):
     """A scripted model with the tokenizer of a local one, so that what is counted is exact and nothing is random."""
 
     def __init__(self, replies: list[str], tokenizer: LocalModel) -> None:

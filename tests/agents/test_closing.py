@@ -11,7 +11,7 @@ import pytest
 
 from rlm_loop import ToolLoopAgent
 from rlm_loop.agents import Interrupted
-from rlm_loop.models import ScriptedModel
+from rlm_loop.models import Model, ScriptedModel
 from rlm_loop.repl import PythonREPL
 
 main_only = pytest.mark.skipif(
@@ -50,7 +50,7 @@ def test_a_session_that_cannot_be_closed_is_a_note_of_the_outcome(error: Excepti
 
 @pytest.mark.parametrize(("way", "kind"), [(RuntimeError("the model is gone"), RuntimeError), (None, Interrupted)])
 def test_nor_does_it_take_the_place_of_an_exception(way: Exception | None, kind: type[BaseException]) -> None:
-    class Ends:
+    class Ends(Model):
         name = "ends"
         asked = 0
 

@@ -14,7 +14,7 @@ import pytest
 from rlm_loop import Budget, Compaction, DirectAgent, LeanAgent, PythonREPL, ReActAgent, ScriptedModel, ToolLoopAgent
 from rlm_loop.agents import Agent, BackgroundRun, Interrupted, outcome_of
 from rlm_loop.messages import Prompt, Reply, ToolCall, Usage
-from rlm_loop.models import ModelError
+from rlm_loop.models import Model, ModelError
 from rlm_loop.outcome import Outcome
 from rlm_loop.replay import ReplayError, fork, replay
 from rlm_loop.traces import Trace, read_all
@@ -220,7 +220,7 @@ def test_what_cannot_be_is_one_line() -> None:
         agent.session(contxt=1)  # pyright: ignore[reportCallIssue]
 
 
-class Gate:
+class Gate(Model):
     """A model that says that it was asked, and waits."""
 
     name = "gate"

@@ -13,12 +13,13 @@ import pytest
 from rlm_loop import LeanAgent
 from rlm_loop.agents import outcome_of
 from rlm_loop.messages import Prompt, Reply, ToolCall, Usage
+from rlm_loop.models import Model
 from rlm_loop.traces import read
 
 CALL = ToolCall("1", "final_answer", '{"answer": 5}')
 
 
-class Saying:
+class Saying(Model):
     """A model that gives the same reply to everything."""
 
     name = "mine"

@@ -14,7 +14,7 @@ import pytest
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, Suite, Task, ToolLoopAgent
 from rlm_loop.agents import Agent
-from rlm_loop.models import ScriptedModel
+from rlm_loop.models import Model, ScriptedModel
 from rlm_loop.replay import replay
 from rlm_loop.study import Study, StudyError
 from rlm_loop.tasks import Attempt, Score
@@ -26,13 +26,20 @@ def four() -> ScriptedModel:
     return ScriptedModel(["4"])
 
 
-class Mute:
+class Mute(Model):
     """A model of a user's that forgets to return."""
 
     name = "mute"
 
     def complete(self, prompt: Any, *, max_tokens: int | None = None) -> Any:
         return None
+
+
+class Namesake:
+    """An object with a name and `complete()` that derives from nothing."""
+
+    name = "namesake"
+    complete = Mute.complete
 
 
 def study(*args: Any, **given: Any) -> Study:
@@ -54,8 +61,9 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: LeanAgent(max_tokens=1.5), "max_tokens is the tokens of one reply, .* not 1.5"),
     (lambda: LeanAgent(tool_timeout="60"), "tool_timeout is seconds, .* not '60'"),
     (lambda: LeanAgent(concurrency=0), "concurrency is a whole number, 1 or more, not 0"),
-    (lambda: LeanAgent(model=5), "model is a name"),
-    (lambda: LeanAgent(model=ScriptedModel), "model is a name"),
+    (lambda: LeanAgent(model=5), "model must be a name"),
+    (lambda: LeanAgent(model=ScriptedModel), "model must be a name"),
+    (lambda: LeanAgent(sub_model=Namesake()), "sub_model must be a name .*derive"),
     (lambda: LeanAgent(tools=print), r"tools is a list of tools, .* write tools=\[print\]"),
     (lambda: LeanAgent(tools=[5]), "a tool is a documented function"),
     (lambda: LeanAgent(hooks=Budget()), r"write hooks=\[Budget\]"),

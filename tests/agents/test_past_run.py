@@ -9,7 +9,7 @@ import pytest
 from rlm_loop import DirectAgent, LeanAgent, Outcome, ToolLoopAgent
 from rlm_loop.agents import outcome_of
 from rlm_loop.messages import Prompt, Reply
-from rlm_loop.models import ScriptedModel
+from rlm_loop.models import Model, ScriptedModel
 from rlm_loop.traces import read
 
 RUNS = [
@@ -23,7 +23,7 @@ RUNS = [
 ]
 
 
-class WithoutTokenizer:
+class WithoutTokenizer(Model):
     """A model that reports its prompt tokens and cannot count them beforehand, as most providers."""
 
     name = "local:uncounted"

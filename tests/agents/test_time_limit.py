@@ -21,14 +21,14 @@ from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent, 
 from rlm_loop.accounting import Cancelled, Scope, call_scope
 from rlm_loop.agents import Agent, Interrupted
 from rlm_loop.messages import Prompt
-from rlm_loop.models import ModelError, OpenAICompatibleModel, Reply, RetryPolicy, ScriptedModel, ToolCall, Usage
+from rlm_loop.models import Model, ModelError, OpenAICompatibleModel, Reply, RetryPolicy, ScriptedModel, ToolCall, Usage
 from rlm_loop.tasks import Task
 from rlm_loop.traces import Trace
 
 SHORT = Budget(seconds=1.2)  # enough for a busy machine to ask the model before it
 
 
-class Hung:
+class Hung(Model):
     """A model that replies when it is told to, and not before."""
 
     name = "hung"

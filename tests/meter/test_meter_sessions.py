@@ -171,8 +171,11 @@ def test_times_add_up() -> None:
     assert list(times.call) == [1, 2]
 
 
-class Counter:
+class Counter(ScriptedModel):
     """A tokenizer of one token a word."""
+
+    def __init__(self) -> None:
+        super().__init__([])
 
     def measure(self, prompt: Prompt) -> list[Any]:
         from rlm_loop.accounting import Part

@@ -7,7 +7,7 @@ import pytest
 from rlm_loop import ToolLoopAgent
 from rlm_loop.accounting import Part
 from rlm_loop.messages import Prompt, Reply, Usage, say
-from rlm_loop.models import Diverged, RecordedModel
+from rlm_loop.models import Diverged, Model, RecordedModel
 from rlm_loop.traces import Trace
 
 FIRST = Prompt((say("system", "Be brief.", "system"), say("user", "How much is 2 + 2?", "task")))
@@ -70,7 +70,7 @@ def test_from_a_trace(tmp_path: Path) -> None:
     assert replies[1].extra == {"id": "7"}
 
 
-class Counting:
+class Counting(Model):
     """Counts a token for each letter, and `more` than it reports."""
 
     name = "some/counting"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop.messages import Message, Prompt, Reply, Span, ToolCall, Usage, say
-from rlm_loop.models import Measuring, Model, ModelError, Priced, ScriptedModel, text_tokens
+from rlm_loop.models import Model, ModelError, ScriptedModel, text_tokens
 
 ASK = Prompt.ask("12345")
 
@@ -15,8 +15,6 @@ def test_replies_come_in_order_in_all_their_forms() -> None:
     assert [model.complete(ASK).text for _ in range(4)] == ["a", "b", "1 message", "d"]
     assert model.prompts == [ASK] * 4
     assert isinstance(model, Model)
-    assert isinstance(model, Measuring)
-    assert isinstance(model, Priced)
 
 
 @pytest.mark.parametrize("error", [ModelError("x"), ValueError("x"), KeyboardInterrupt(), KeyboardInterrupt])

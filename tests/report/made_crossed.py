@@ -7,6 +7,7 @@ from typing import Any
 
 from rlm_loop import Suite, Task, ToolLoopAgent
 from rlm_loop.messages import Prompt, Reply, Usage
+from rlm_loop.models import Model
 from rlm_loop.study import Study
 from rlm_loop.tasks import Attempt, Score
 
@@ -20,7 +21,7 @@ print(found)
 ENDS = "```python\nfinal_answer = sum(map(int, found))\n```"
 
 
-class Asks:
+class Asks(Model):
     """Asks for three pieces, then adds up what they are; its reply depends on the prompt alone."""
 
     name = "local:scripted"

@@ -8,7 +8,7 @@ from typing import Any
 
 from rlm_loop import DirectAgent, Suite, Task
 from rlm_loop.messages import Prompt, Reply, Usage
-from rlm_loop.models import ModelError
+from rlm_loop.models import Model, ModelError
 from rlm_loop.study import Study
 from rlm_loop.tasks import Attempt, Score
 
@@ -16,7 +16,7 @@ HOSTILE = "</script><img src=x onerror=\"document.title='taken'\"> & <b>bold</b>
 QUESTION = "Is the careful loop as good as the hasty one?"
 
 
-class Says:
+class Says(Model):
     """A model whose reply and tokens depend on the task alone, so that the order of running does not matter."""
 
     def __init__(self, name: str, replies: dict[str, str | Exception], wordy: int) -> None:

@@ -11,14 +11,14 @@ from rlm_loop.accounting import Account, Budget, Ledger
 from rlm_loop.actions import Answer, FinalAnswer, Malformed, Observation
 from rlm_loop.agents.metered import Metered
 from rlm_loop.messages import Message, Prompt, Reply, Span, Usage, say
-from rlm_loop.models import ModelError
+from rlm_loop.models import Model, ModelError
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.tasks import Attempt, Score, Suite, Task
 from rlm_loop.traces import Trace
 
 
 @dataclass
-class Echo:
+class Echo(Model):
     """A model that says the last word of the question.  A word of the prompt is ten tokens, half of them cached."""
 
     name: str = "echo"

@@ -15,7 +15,7 @@ from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, Suite, Task, To
 from rlm_loop.agents import Agent
 from rlm_loop.dialects import Initiator, Nudge, TurnCounter
 from rlm_loop.messages import Prompt, Reply
-from rlm_loop.models import LocalModel, ScriptedModel
+from rlm_loop.models import LocalModel, Model, ScriptedModel
 from rlm_loop.study import (
     FACTORS,
     FairnessCheck,
@@ -181,7 +181,7 @@ def test_the_first_request_is_the_one_that_a_run_sends() -> None:
         assert probe.requests["one"] == model.prompts[0].digest()[:16]
 
 
-class Silent:
+class Silent(Model):
     """A model that must not be asked."""
 
     name = "silent"

@@ -10,6 +10,7 @@ import pytest
 
 from rlm_loop import Budget, ToolLoopAgent
 from rlm_loop.messages import Prompt, Reply
+from rlm_loop.models import Model
 from rlm_loop.study import Study, load_study
 from rlm_loop.tasks import Attempt, Score, Suite, Task
 
@@ -30,7 +31,7 @@ ANSWERS = {
 
 
 @dataclass(frozen=True)
-class Says:
+class Says(Model):
     code: str
     name: str = "says"
 

@@ -17,6 +17,7 @@ from study_arms import Arm, suite
 
 from rlm_loop import DirectAgent
 from rlm_loop.messages import Prompt, Reply
+from rlm_loop.models import LocalModel, Model
 from rlm_loop.study import Study, StudyError, StudyWarning, load_study
 from rlm_loop.tasks import Attempt, Score, Suite, Task
 
@@ -190,11 +191,12 @@ class Local(Arm):
     model: Any = None
 
 
-@dataclass
-class Weights:
-    name: str = "local:mine.gguf"
-    weights_hash: str | None = "aa"
-    slots: int = 1
+class Weights(LocalModel):
+    weights_hash = None
+
+    def __init__(self, weights_hash: str | None = "aa", slots: int = 1) -> None:
+        super().__init__("mine.gguf", slots=slots)
+        self.weights_hash = weights_hash
 
 
 @pytest.mark.parametrize(
@@ -237,7 +239,7 @@ def test_the_weights_of_a_file_are_read_once(tmp_path: Path, monkeypatch: pytest
 
 
 @dataclass
-class Nano:
+class Nano(Model):
     version: str
     name: str = "openai/nano"
 

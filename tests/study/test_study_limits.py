@@ -16,7 +16,7 @@ from study_arms import Arm, Echo, suite
 
 from rlm_loop import Budget, DirectAgent, LeanAgent, Task
 from rlm_loop.messages import Prompt, Reply, say
-from rlm_loop.models import AuthenticationFailed, ModelError, ModelUnreachable, RateLimited, ScriptedModel
+from rlm_loop.models import AuthenticationFailed, Model, ModelError, ModelUnreachable, RateLimited, ScriptedModel
 from rlm_loop.study import Study, StudyError, StudyWarning, load_study
 from rlm_loop.study.run.episode import agent_of, run_episodes
 from rlm_loop.study.run.progress import Silent
@@ -142,7 +142,7 @@ def test_a_missing_key_is_no_failed_episode(tmp_path: Path) -> None:
     assert not found.crashed
 
 
-class Gone:
+class Gone(Model):
     name = "gone"
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:

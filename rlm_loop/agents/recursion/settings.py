@@ -160,7 +160,7 @@ class Recursion:
             model = self.tree.model(name, (self.sub_model, agent.model), self.sub_models)
         else:
             model = self.sub_model or agent.model
-        price = price_of(model)
+        price = model.price
         if price is None and self.account_for(agent).priced:
             raise SubCallError(f"the price of {model.name} is not known, and this run has a cost limit", "denied")
         return model, price
@@ -170,8 +170,3 @@ class Recursion:
         if self.sub_budget is None:
             return agent.account
         return agent.account.scope(self.sub_budget, price=agent.price or (0.0, 0.0))
-
-
-def price_of(model: Model) -> PricePerToken | None:
-    """US dollars per input and output token, where they are known."""
-    return getattr(model, "price", None)  # as `Priced` has it, without asking the protocol, which is slow

@@ -15,7 +15,7 @@ from typing import Any
 
 from rlm_loop.errors import DISTRIBUTION
 from rlm_loop.messages import digest
-from rlm_loop.models import get_model
+from rlm_loop.models import LocalModel, get_model
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.llama_server import llama_build
 from rlm_loop.study.errors import StudyError
@@ -234,7 +234,7 @@ def local_models(agents: Iterable[StudyAgent]) -> dict[str, dict[str, Any]]:
     for agent in agents:
         for role in ("model", "sub_model"):
             model = _made(getattr(agent, role, None))
-            if hasattr(model, "weights_hash"):
+            if isinstance(model, LocalModel):
                 found[model.name] = {"weights": model.weights_hash, "slots": model.slots}
     return found
 

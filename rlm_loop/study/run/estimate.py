@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.accounting.prices import known_price
-from rlm_loop.agents.recursion.settings import price_of
 from rlm_loop.models import get_model
 from rlm_loop.models.base import ModelError
-from rlm_loop.models.counting import size_unmeasured
 from rlm_loop.models.scripted import ScriptedModel
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.factors import Beginning
@@ -118,7 +116,7 @@ def _bound(agent: StudyAgent, episode: Episode) -> Tokens | None:
     if steps is None or reply is None or not isinstance(agent, Beginning):
         return None
     try:
-        first = size_unmeasured(ScriptedModel([]), agent.first_request(episode.task).prompt)
+        first = ScriptedModel([]).estimate(agent.first_request(episode.task).prompt)
     except Exception:  # a repository that is not here, say: the run will name it
         return None
     return float(steps * first + reply * steps * (steps - 1) // 2), float(steps * reply)
@@ -138,7 +136,7 @@ def _price(model: str, agents: Iterable[StudyAgent]) -> Tokens | None:
 
 def _price_of(model: Any) -> Tokens | None:
     with suppress(ModelError, ImportError, ValueError):  # an extra that is missing: a table may know the price
-        return price_of(get_model(model))
+        return get_model(model).price
     listed = known_price(model) if isinstance(model, str) else None
     return None if listed is None else (listed.input / 1e6, listed.output / 1e6)
 

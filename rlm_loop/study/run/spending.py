@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from rlm_loop.agents.recursion.settings import price_of
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model, ModelError
 from rlm_loop.study.errors import StudyError
@@ -52,7 +51,7 @@ class Spending:
             agent = self._agents(episode)
             for role in ("model", "sub_model"):
                 model = _made(getattr(agent, role, None))
-                if model is not None and price_of(model) is None:
+                if model is not None and model.price is None:
                     raise unknown_price(f"{model.name} ({episode.arm})", self.limit)
 
     def allows(self, episode: Episode, running: Iterable[Episode]) -> bool:
@@ -133,6 +132,6 @@ def unknown_price(what: str, limit: float) -> StudyError:
 def _made(model: Any) -> Model | None:
     """The model of a name or an object; `None` for none of ours: then the rows say what it costs."""
     try:
-        return None if model is None else get_model(model)
+        return get_model(model) if isinstance(model, (str, Model)) else None
     except ModelError:
         return None

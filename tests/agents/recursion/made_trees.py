@@ -14,7 +14,7 @@ from rlm_loop.outcome import Outcome, Stop
 from rlm_loop.traces import Trace
 
 
-class Answering:
+class Answering(Model):
     """A model that answers by a function of the prompt's text; counted as `ScriptedModel` counts."""
 
     def __init__(self, answer: Callable[[str], str | Reply], name: str = "answering", price: Any = None) -> None:

@@ -15,6 +15,7 @@ from rlm_loop import ToolLoopAgent
 from rlm_loop.accounting import Ledger
 from rlm_loop.cli.steps import WRITTEN, LiveSteps
 from rlm_loop.messages import Prompt, Reply, Usage
+from rlm_loop.models import Model
 from rlm_loop.models.listening import Kind, tell
 from rlm_loop.report import LiveView
 from rlm_loop.report.notebook.live.writing import KEPT, Writing
@@ -61,7 +62,7 @@ def test_only_the_end_of_a_long_reply_is_kept() -> None:
     assert (len(writing.text), writing.length) == (KEPT, 50_000)
 
 
-class Typing:
+class Typing(Model):
     """A model that tells its reply letter by letter, as one that streams does."""
 
     name = "typing"

@@ -15,7 +15,7 @@ from rlm_loop.agents import AGENTS, Agent
 from rlm_loop.agents.conversation import Conversation
 from rlm_loop.agents.loop import Interrupted
 from rlm_loop.models import get_model
-from rlm_loop.models.base import ModelError
+from rlm_loop.models.base import Model, ModelError
 from rlm_loop.report.notebook.jupyter.background import start_live
 from rlm_loop.report.notebook.live import LiveView
 
@@ -97,7 +97,7 @@ def _agent(given: argparse.Namespace, namespace: Mapping[str, Any]) -> Agent | C
     model = None if given.model is None else namespace.get(given.model, given.model)
     if isinstance(model, str):
         get_model(model)  # a name that is none is refused here, before anything is shown
-    elif model is not None and not hasattr(model, "complete"):
+    elif model is not None and not isinstance(model, Model):
         raise ValueError(f"the variable {given.model} holds no model but a {type(model).__name__}")
     ready = None if given.agent is None else namespace.get(given.agent)
     if isinstance(ready, Conversation):
