@@ -1,19 +1,14 @@
 """How long `rlm-loop view` takes to show a folder of many episodes, and how much memory it takes.
 
     python benchmarks/view.py [--episodes 5000] [--kinds study packed runs] [--repeat 3]
-    python benchmarks/view.py --kinds study --inspect PYTHON     # beside `inspect view`, on the same runs exported
 
 The episodes are copies of ones that a scripted model ran (two turns each), with names and figures of their own: as a
-study with a trace file an episode, the same packed as `study export` packs it, and as runs that belong to no study.
-For each kind, in seconds: from the start of the command until it answers at all (`up`); the first answer, for which the
-folder is read (`first byte`), and the one after it (`again`); in headless Chromium from the start of the navigation to
-the first picture (`first paint`) and to the first lines of the table (`lines`); one episode; and the first search in
-all transcripts.  Each is the median of the repetitions, for each of which the command is started anew.  `memory` is the
-server's largest resident set in MiB, before and after the search.
-
-PYTHON is that of an environment with this package and its extra `inspect`.  The same episodes are exported (`study
-export --to inspect`: a log an arm), which is timed apart, and shown by `inspect view` in the same browser with an empty
-profile.  `lines` is when its table has rows: of the logs, its first page, and of all samples (`#/samples/`).
+study with a trace file an episode, the same packed as `study.archive.export` packs it, and as runs that belong to no
+study.  For each kind, in seconds: from the start of the command until it answers at all (`up`); the table's data, for
+which the folder is read (`rows`), and the same once more (`again`); in headless Chromium from the start of the
+navigation to the first picture (`first paint`) and to the first lines of the table (`lines`); and one episode.  Each is
+the median of the repetitions, for each of which the command is started anew.  `memory` is the server's largest resident
+set in MiB.
 """
 
 from __future__ import annotations
@@ -23,7 +18,6 @@ import contextlib
 import json
 import random
 import re
-import socket
 import statistics
 import subprocess
 import sys
@@ -41,14 +35,11 @@ from rlm_loop.study.store.archive import export
 
 TESTS = Path(__file__).parents[1] / "tests"
 ARMS = [f"arm-{k}" for k in range(10)]
-#: The browser's own figures; the table is there when its script has run, which is before the load event.
+#: The browser's own figures of the first paint, and when the first lines of the table are there.
 PAINT = """(async () => {
-  await new Promise(done => requestAnimationFrame(() => setTimeout(done)));
   const painted = () => performance.getEntriesByName("first-contentful-paint")[0];
-  while (!painted()) await new Promise(done => setTimeout(done, 20));
-  const paint = painted();
-  const [load] = performance.getEntriesByType("navigation");
-  return [paint.startTime / 1000, load.domContentLoadedEventEnd / 1000, document.querySelectorAll("#rows tr").length];
+  while (!painted() || !document.querySelector("#rows tr")) await new Promise(done => setTimeout(done, 5));
+  return [painted().startTime / 1000, performance.now() / 1000];
 })()"""
 
 
@@ -80,57 +71,6 @@ def made(folder: Path, episodes: int) -> None:
     )
 
 
-#: When rows are there, looked for in every frame; the count is the viewer's own ("5000 rows").
-INSPECT = """(async () => {
-  const painted = () => performance.getEntriesByName("first-contentful-paint")[0];
-  const there = () => /(\\d+) rows/.exec(document.body.innerText);
-  while (!painted() || !there() || document.querySelectorAll("[role=row]").length < 2)
-    await new Promise(done => requestAnimationFrame(done));
-  return [painted().startTime / 1000, performance.now() / 1000, Number(there()[1])];
-})()"""
-
-
-@contextlib.contextmanager
-def served_by_inspect(python: str, logs: Path) -> Iterator[tuple[str, int, float]]:
-    """`inspect view` over logs: its address, its process, and the seconds until it listened."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    began = time.perf_counter()
-    command = [str(Path(python).with_name("inspect")), "view", "start", "--log-dir", str(logs), "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        while True:
-            with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
-                break
-            if process.poll() is not None:
-                raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
-            time.sleep(0.01)
-        yield f"http://127.0.0.1:{port}/", process.pid, time.perf_counter() - began
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def measured_inspect(python: str, logs: Path, profile: Path, episodes: int) -> dict[str, float]:
-    """One start of `inspect view`: its first byte, its first page, the table of all samples, and its memory."""
-    from browser import Browser
-
-    found: dict[str, float] = {}
-    with served_by_inspect(python, logs) as (url, process, found["up"]):
-        found["first byte"] = get(url)[0]
-        found["again"] = get(url)[0]
-        for name, page in (("logs", ""), ("samples", "#/samples/")):
-            with Browser(profile / name) as browser:  # an empty profile each: it keeps what it read in the browser
-                browser.open(url, fragment=page)
-                paint, lines, count = browser.value(INSPECT)
-                while name == "samples" and count < episodes:
-                    paint, lines, count = browser.value(INSPECT)
-            found |= {f"{name}: first paint": paint, f"{name}: lines": lines, f"{name}: rows": count}
-        found["memory"] = peak(process)
-    return found
-
-
 @contextlib.contextmanager
 def served(folder: Path) -> Iterator[tuple[str, int, float]]:
     """The command over a folder: its address, its process, and the seconds until it listened."""
@@ -148,13 +88,12 @@ def served(folder: Path) -> Iterator[tuple[str, int, float]]:
         process.stderr.close()
 
 
-def get(url: str) -> tuple[float, float, bytes]:
-    """Seconds to the first byte and to the last, and the bytes."""
+def get(url: str) -> tuple[float, bytes]:
+    """The seconds that an answer took, and its bytes."""
     began = time.perf_counter()
     with urllib.request.urlopen(url) as answer:
-        first = time.perf_counter() - began
         body = answer.read()
-    return first, time.perf_counter() - began, body
+    return time.perf_counter() - began, body
 
 
 def peak(process: int) -> float:
@@ -171,30 +110,22 @@ def measured(folder: Path, profile: Path) -> dict[str, float]:
     from browser import Browser
 
     with served(folder) as (url, process, up):
-        first, _, body = get(url)
-        again, whole, _ = get(url)
-        rows = json.loads(get(f"{url}rows.json")[2])["rows"]
-        episode = get(f"{url}e/{rows[len(rows) // 2][0]}.html")[1]
-        memory = peak(process)
+        first, body = get(f"{url}rows.json")
+        again, _ = get(f"{url}rows.json")
+        rows = json.loads(body)["rows"]
+        episode, _ = get(f"{url}e/{rows[len(rows) // 2][0]}.html")
         with Browser(profile) as browser:
             browser.open(url)
-            paint, lines, count = browser.value(PAINT)
-            assert count, "no line of the table"
-        began = time.perf_counter()
-        while (said := json.loads(get(f"{url}found.json?text=nobody")[2]))["read"] < said["of"]:
-            time.sleep(0.05)
+            paint, lines = browser.value(PAINT)
         return {
             "up": up,
-            "first byte": first,
+            "rows": first,
             "again": again,
-            "whole": whole,
             "MB": len(body) / 1e6,
             "first paint": paint,
             "lines": lines,
             "episode": episode,
-            "memory": memory,
-            "search": time.perf_counter() - began,
-            "memory after": peak(process),
+            "memory": peak(process),
         }
 
 
@@ -203,7 +134,6 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=5000)
     parser.add_argument("--kinds", nargs="+", default=["study", "packed", "runs"], choices=["study", "packed", "runs"])
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--inspect", metavar="PYTHON", help="measure `inspect view` of this environment too")
     given = parser.parse_args()
     sys.path.insert(0, str(TESTS))  # where the driver of the browser is
     with tempfile.TemporaryDirectory() as at:
@@ -216,27 +146,6 @@ def main() -> None:
                 (study / "traces").rename(runs)
             folder = {"study": study, "packed": packed, "runs": runs}[kind]
             told(kind, given.episodes, [measured(folder, Path(at) / f"{kind}-{n}") for n in range(given.repeat)])
-            if given.inspect and kind == "study":
-                logs, began = Path(at) / "logs", time.perf_counter()
-                command = [
-                    "-m",
-                    "rlm_loop.cli.main",
-                    "study",
-                    "export",
-                    str(folder),
-                    "--to",
-                    "inspect",
-                    "--out",
-                    str(logs),
-                ]
-                subprocess.run([given.inspect, *command], check=True, stdout=subprocess.DEVNULL)
-                print(f"exported to inspect in {time.perf_counter() - began:.1f} s", flush=True)
-                profiles = [Path(at) / f"inspect-{n}" for n in range(given.repeat)]
-                told(
-                    "inspect",
-                    given.episodes,
-                    [measured_inspect(given.inspect, logs, p, given.episodes) for p in profiles],
-                )
 
 
 def told(kind: str, episodes: int, all_of: Sequence[Mapping[str, float]]) -> None:

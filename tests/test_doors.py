@@ -55,7 +55,6 @@ INSIDE = {
     "repl/test_values_on_disk.py": "values too large for a frame, on disk",
     "report/notebook/test_live_writing.py": "what a half-written reply shows of a key",
     "report/test_page.py": "escaping of any text, and sums of tokens",
-    "report/test_view.py": "data of a page that could end its element",
     "study/statistics/test_statistics_examples.py": "statistics against published examples",
     "study/statistics/test_statistics_simulated.py": "statistics against simulation",
     "study/study_arms.py": "arms that write real traces without a loop",

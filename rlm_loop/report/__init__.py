@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rlm_loop.report.notebook.live import LiveView
     from rlm_loop.report.run import run_page
     from rlm_loop.report.study import study_page, write_study_page, write_trace_pages
-    from rlm_loop.report.view import RunIndex, viewing
+    from rlm_loop.report.view import viewing
 
 #: The module of each name that is loaded when it is asked for, with jinja2 or a notebook's display.
 _WHERE = {
@@ -38,13 +38,12 @@ _WHERE = {
     "step_text": "notebook.formatting",
     "run_page": "run",
     **dict.fromkeys(("study_page", "write_study_page", "write_trace_pages"), "study"),
-    **dict.fromkeys(("RunIndex", "viewing"), "view"),
+    "viewing": "view",
 }
 
 __all__ = [
     "LiveRun",
     "LiveView",
-    "RunIndex",
     "Table",
     "alt_text",
     "arm_table",

@@ -30,7 +30,7 @@ def test_serve_look_interrupt(tmp_path: Path, number: signal.Signals) -> None:
         address = re.search(r"http://127\.0\.0\.1:\d+/", process.stderr.readline())
         assert address is not None
         with urllib.request.urlopen(address[0]) as answer:
-            assert b"0 episodes" in answer.read()
+            assert b"Episodes of" in answer.read()
         process.send_signal(number)
         shown, said = process.communicate(timeout=300)
     finally:

@@ -46,25 +46,23 @@ def fill(browser: Browser, box: str, value: str) -> None:
 
 def test_the_table_filters_and_keeps_it_in_its_address(browser: Browser, url: str) -> None:
     browser.open(url)
-    assert browser.value(LINES) == 38
+    browser.until(f"{LINES} === 38")
     fill(browser, "arm", "careful")
     fill(browser, "state", "not resolved")
     assert browser.value(COUNT) == "1 of 38 episodes"
     address = browser.value("location.search")
     assert address == "?arm=careful&state=not+resolved"
     browser.open(f"{url}{address}")
-    assert browser.value(LINES) == 1
+    browser.until(f"{LINES} === 1")
     browser.press("Escape")
     assert browser.value(LINES) == 38
     assert browser.value("location.search") == ""
     fill(browser, "q", "HARD-2 careful")
     assert browser.value(LINES) == 1
     browser.value("document.querySelector('#rows a').click()")
-    browser.until("document.getElementById('before') && document.readyState === 'complete'")
-    browser.press("ArrowRight")
-    browser.until("document.readyState === 'complete'")
-    browser.press("u")
-    browser.until("location.pathname === '/' && document.readyState === 'complete'")
+    browser.until("document.querySelector('.around a') && document.readyState === 'complete'")
+    browser.value("document.querySelector('.around a').click()")
+    browser.until(f"location.pathname === '/' && document.readyState === 'complete' && {LINES} === 38")
     fill(browser, "q", "nobody is called so")
     assert "No episode is like that" in browser.value("document.getElementById('none').textContent")
     assert browser.complaints() == []
@@ -72,6 +70,7 @@ def test_the_table_filters_and_keeps_it_in_its_address(browser: Browser, url: st
 
 def test_a_column_sorts(browser: Browser, url: str) -> None:
     browser.open(url)
+    browser.until(f"{LINES} === 38")
     tokens = "[...document.querySelectorAll('#rows td.tokens')].map(c => Number(c.textContent.replace(',', '')))"
     click = "document.querySelector('[data-sort=tokens]').click()"
     as_read = browser.value(tokens)
@@ -88,16 +87,14 @@ def test_a_column_sorts(browser: Browser, url: str) -> None:
 def test_a_running_folder_is_followed(browser: Browser, tmp_path: Path, folder: Path) -> None:
     with viewing(tmp_path) as url:
         browser.open(url)
-        assert "no run here yet" in browser.value("document.getElementById('none').textContent")
+        browser.until("document.getElementById('none').textContent.includes('no run here yet')")
         lines = (folder / "42.jsonl").read_bytes().splitlines(True)
         (tmp_path / "run.jsonl").write_bytes(b"".join(lines[:-1]))
         browser.until(f"{LINES} === 1")
         assert "running" in browser.value("document.querySelector('#rows td.state').textContent")
         browser.value("document.querySelector('#rows a').click()")
-        browser.until("document.querySelector('.live') && document.readyState === 'complete'")
-        browser.value("new Promise(done => setTimeout(done, 2500))")
+        browser.until("document.querySelector('.stop .mark')?.textContent === 'unfinished'")
         (tmp_path / "run.jsonl").write_bytes(b"".join(lines))
-        browser.until("document.readyState === 'complete' && !document.querySelector('.live')")
         browser.until("document.querySelector('.stop .mark')?.textContent === 'answered'")
 
 
@@ -106,6 +103,7 @@ PAGES = ("", "e")
 
 def address(browser: Browser, url: str, page: str) -> str:
     browser.open(f"{url}?q=careful+hard-2")
+    browser.until(f"{LINES} === 1")
     first = browser.value("document.querySelector('#rows tr').id")
     ways = {
         "": "",

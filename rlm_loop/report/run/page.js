@@ -62,12 +62,10 @@
   document.addEventListener("toggle", (e) => { if (e.target.open) equip(e.target); }, true);
   for (const place of document.querySelectorAll("details[open]")) equip(place);
 
-  // -- keys; those of ways to other pages where there are such
+  // -- keys
   const onStep = (by) => (e) => e.target.matches(".step > details > summary") && move(by);
-  const follow = (id) => () => { const link = get(id); if (!link || link.hidden) return false; location.href = link.href; };
   onKeys({
     j: () => move(1), k: () => move(-1), ArrowDown: onStep(1), ArrowUp: onStep(-1),
-    ArrowLeft: follow("before"), "[": follow("before"), ArrowRight: follow("after"), "]": follow("after"), u: follow("up"),
     e: () => move(1, (s) => s.classList.contains("failed")), E: () => move(-1, (s) => s.classList.contains("failed")),
     g: () => { const list = shown(); if (list.length) go(list[0]); }, G: () => { const list = shown(); if (list.length) go(list[list.length - 1]); },
     o: all,

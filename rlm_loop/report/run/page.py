@@ -34,7 +34,19 @@ def run_page(trace: str | Path, *, run: Run = None, row: Mapping[str, Any] | Non
     version, is shown as far as it can be read, and the page says what is missing.
     Raises `TraceError` for a file that cannot be read or holds no event, and for a run that it does not hold.
     """
-    views = views_of(found_in(trace), trace, run)
+    return page_of(found_in(trace), Path(trace).name, run=run, row=row)
+
+
+def page_of(
+    found: Sequence[RunInFile],
+    name: str,
+    *files: str,
+    run: Run = None,
+    row: Mapping[str, Any] | None = None,
+    **values: Any,
+) -> str:
+    """The page of the runs of a file as they were read; `files` and `values` as in `sealed`."""
+    views = views_of(found, name, run)
     shades, colours = shades_of(views)
     several = len(views) > 1
     runs = [index(views)] if several else []
@@ -47,10 +59,12 @@ def run_page(trace: str | Path, *, run: Run = None, row: Mapping[str, Any] | Non
     return sealed(
         "run/page.html",
         "run/page.js",
+        *files,
         colours=colours,
-        title=title(views[0]) if not several else f"{len(views)} runs of {Path(trace).name}",
+        title=title(views[0]) if not several else f"{len(views)} runs of {name}",
         runs=linked(Markup("").join(runs)),
-        name=Path(trace).name,
+        name=name,
+        **values,
     )
 
 

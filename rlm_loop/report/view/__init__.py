@@ -1,11 +1,7 @@
-"""A folder of runs, studies and sessions of the meter as pages: a table of all episodes, and a page for each.
-
-`viewing` serves them on this machine while they run.  The pages of runs are those of `report.run`.
-"""
+"""A folder of runs, studies and sessions of the meter as pages: a table of all episodes, and a page for each."""
 
 from __future__ import annotations
 
-from rlm_loop.report.view.index import RunIndex
-from rlm_loop.report.view.server import Viewer, viewing
+from rlm_loop.report.view.server import viewing
 
-__all__ = ["RunIndex", "Viewer", "viewing"]
+__all__ = ["viewing"]

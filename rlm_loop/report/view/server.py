@@ -6,78 +6,29 @@ import contextlib
 import json
 import threading
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from rlm_loop.report.view.episode import episode_page
-from rlm_loop.report.view.episodes import ListedEpisode
-from rlm_loop.report.view.index import FolderContents, RunIndex
-from rlm_loop.report.view.table import table_data, table_page
+from rlm_loop.report.run.judged import judged
+from rlm_loop.report.run.page import page_of
+from rlm_loop.report.run.reading import found_in_bytes
+from rlm_loop.report.run.sealed import sealed
+from rlm_loop.report.templates import macros
+from rlm_loop.report.view.folder import ListedEpisode, RunFolder
 from rlm_loop.traces.trace import TraceError
 
-_HTML, _JSON, _TEXT = "text/html; charset=utf-8", "application/json", "text/plain; charset=utf-8"
-#: What every answer says: nothing of it is for pages of others.
+_HTML, _JSON, _TEXT = "text/html", "application/json", "text/plain"
+_SCRIPT = "view/watch.js"
+#: What every answer says: nothing of it is for pages of others, and the browser asks whether its copy is still good.
 _HEADERS = {
     "Cache-Control": "no-cache",
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",
 }
 _LOOPBACK = "127.0.0.1"
-
-
-@dataclass(frozen=True)
-class ServedPage:
-    """An answer of the server: its bytes are made only where the browser does not have those of the same `tag`."""
-
-    make: Callable[[], str]
-    tag: str = ""
-    kind: str = _HTML
-    status: int = 200
-
-
-@dataclass
-class Viewer:
-    """The pages over a folder, by their addresses."""
-
-    index: RunIndex
-    _table: tuple[int, str] = field(default=(0, ""))
-
-    def page(self, address: str) -> ServedPage:
-        """The page at an address (path and query); one that says so where there is none."""
-        parts = urlsplit(address)
-        found = self.index.found()
-        match parts.path.strip("/").split("/"):
-            case [""]:
-                return ServedPage(lambda: self._whole(found), str(found.version))
-            case ["rows.json"]:
-                return ServedPage(lambda: _json(table_data(found)), str(found.version), _JSON)
-            case ["e", name] if (episode := found.by_id.get(name.removesuffix(".html"))) is not None:
-                return ServedPage(lambda: episode_page(self.index, found, episode), self._tag(found, episode))
-            case _:
-                return _said("There is no such page", 404)
-
-    def _tag(self, found: FolderContents, *episodes: ListedEpisode) -> str:
-        marks = "-".join(f"{number:x}" for episode in episodes for number in self.index.mark(episode))
-        return f"{found.version}-{marks}"
-
-    def _whole(self, found: FolderContents) -> str:
-        if self._table[0] != found.version:
-            self._table = found.version, table_page(found, self.index.name)
-        return self._table[1]
-
-
-def _said(text: str, status: int) -> ServedPage:
-    return ServedPage(lambda: f"{text}; the table of all episodes is at /\n", kind=_TEXT, status=status)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 @contextlib.contextmanager
@@ -85,14 +36,12 @@ def viewing(folder: str | Path, *, port: int = 0) -> Generator[str]:
     """Serve the pages over a folder (or one trace file) as long as the block runs; the value is the address.
 
     The server listens on the loopback address alone, refuses requests under another host's name (a page of others
-    could reach it through a name of theirs), knows only GET and HEAD, and writes nothing.  `port` 0 takes a free one.
+    could reach it through a name of theirs), knows only GET, and writes nothing.  `port` 0 takes a free one.
     Raises `OSError` where the port is taken.
     """
-    viewer = Viewer(RunIndex(Path(folder)))
-    server = _Server((_LOOPBACK, port), _handler(viewer))
+    server = _Server((_LOOPBACK, port), _handler(RunFolder(Path(folder))))
     thread = threading.Thread(target=server.serve_forever, name="view", daemon=True)
     thread.start()
-    threading.Thread(target=viewer.index.found, name="first look", daemon=True).start()  # while the browser starts
     try:
         yield f"http://{_LOOPBACK}:{server.server_address[1]}/"
     finally:
@@ -101,49 +50,69 @@ def viewing(folder: str | Path, *, port: int = 0) -> Generator[str]:
         thread.join()
 
 
+def table_page(name: str) -> str:
+    """The page that shows the table; it asks for `rows.json`.  `name` is that of the folder."""
+    return sealed("view/table.html", "view/view.css", _SCRIPT, "view/table.js", connect=True, title=name, name=name)
+
+
+def episode_page(folder: RunFolder, episode: ListedEpisode, tag: str) -> str:
+    """The page of an episode.  One whose trace cannot be read has its row, and says what is missing."""
+    pieces = macros("view/episode.html")
+    values: dict[str, Any] = {
+        "connect": True,
+        "nav": pieces.nav(tag),
+        "foot": "This page comes from this machine and asks no other.",
+    }
+    path = episode.path or episode.name
+    try:
+        found = found_in_bytes(folder.trace(episode), path)
+        return page_of(found, path, _SCRIPT, run=episode.run or None, row=episode.row, **values)
+    except TraceError as error:
+        row = json.dumps(episode.row, indent=1, ensure_ascii=False, default=str) if episode.row else ""
+        runs = pieces.row_alone(episode.name, judged(episode.row), str(error), row)
+        return sealed("run/page.html", "run/page.js", _SCRIPT, title=episode.name, runs=runs, name=path, **values)
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 32
 
 
-def _handler(viewer: Viewer) -> type[BaseHTTPRequestHandler]:
+def _handler(folder: RunFolder) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         server_version, sys_version = "rlm-loop", ""
         timeout = 30
 
         def do_GET(self) -> None:
-            self._answer(whole=True)
-
-        def do_HEAD(self) -> None:
-            self._answer(whole=False)
-
-        def _answer(self, *, whole: bool) -> None:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                page = viewer.page(self.path) if self._ours() else _refused()
-                tag = f'"{page.tag}"' if page.tag else ""
-                if tag and self.headers.get("If-None-Match") == tag:
-                    self._head(304, page.kind, tag, 0)
+                if not self._ours():
+                    self._send(403, _TEXT, lambda: f"This server answers only as {_LOOPBACK} and localhost.\n")
                     return
-                body = b""
-                if whole:
-                    try:
-                        body = page.make().encode("utf-8", "replace")
-                    except TraceError as error:
-                        page, tag = _said(str(error), 404), ""
-                        body = page.make().encode("utf-8", "replace")
-                self._head(page.status, page.kind, tag, len(body) if whole else None)
-                self.wfile.write(body)
+                contents = folder.contents()
+                match urlsplit(self.path).path.split("/")[1:]:
+                    case [""]:
+                        self._send(200, _HTML, lambda: table_page(folder.name))
+                    case ["rows.json"]:
+                        self._send(200, _JSON, lambda: contents.json, contents.tag)
+                    case ["e", name] if episode := contents.episodes.get(name.removesuffix(".html")):
+                        tag = folder.tag(episode)
+                        self._send(200, _HTML, lambda: episode_page(folder, episode, tag), tag)
+                    case _:
+                        self._send(404, _TEXT, lambda: "There is no such page; the table of all episodes is at /\n")
 
-        def _head(self, status: int, kind: str, tag: str, length: int | None) -> None:
-            self.send_response(status)
+        def _send(self, status: int, kind: str, make: Callable[[], str], tag: str = "") -> None:
+            """Send a page; its text is made only where the browser does not have that of the same `tag`."""
+            same = bool(tag) and self.headers.get("If-None-Match") == f'"{tag}"'
+            body = b"" if same else make().encode("utf-8", "replace")
+            self.send_response(304 if same else status)
             for name, value in _HEADERS.items():
                 self.send_header(name, value)
             if tag:
-                self.send_header("ETag", tag)
-            self.send_header("Content-Type", kind)
-            if length is not None:
-                self.send_header("Content-Length", str(length))
+                self.send_header("ETag", f'"{tag}"')
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
+            self.wfile.write(body)
 
         def _ours(self) -> bool:
             """Whether the request names this server, and not a name of somebody else's that leads here."""
@@ -154,7 +123,3 @@ def _handler(viewer: Viewer) -> type[BaseHTTPRequestHandler]:
             pass
 
     return Handler
-
-
-def _refused() -> ServedPage:
-    return ServedPage(lambda: "This server answers only as 127.0.0.1 and localhost.\n", kind=_TEXT, status=403)
