@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import os
 import signal
@@ -21,6 +22,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("local", deadline=None, max_examples=30)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+gc.disable()  # nothing of what is imported and collected is ever garbage
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 class NetworkForbidden(RuntimeError):
@@ -77,4 +86,5 @@ def no_network() -> Iterator[None]:
         patch.delenv("COLUMNS", raising=False)  # pytest-xdist sets it, and what is printed would be folded
         patch.delenv("RLM_LOOP_MODEL", raising=False)  # it names the model of agents that are given none
         patch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        patch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # a pytest that a test starts loads none of our plugins
         yield

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-SMALL, TIMES = 20_000, 8
-FLOOR = 0.03  # seconds: below it, what else the interpreter does counts for more than the text
+SMALL, TIMES = 8_000, 8
+FLOOR = 0.006  # seconds: below it, what else the interpreter does counts for more than the text
 
 
 def grows_in_proportion(read: Callable[[str], object], unit: str, head: str = "", tail: str = "") -> None:

@@ -72,6 +72,7 @@ def test_the_page_is_short() -> None:
     assert len(PAGE.read_text(encoding="utf-8").split()) < 500
 
 
+@pytest.mark.slow  # four seconds of imports and drawing, in a process of its own
 def test_the_script_of_the_page_does_what_the_page_says(address: str, tmp_path: Path) -> None:
     (tmp_path / "first.py").write_text(script(), encoding="utf-8")
     named = {"RLM_LOOP_MODEL": f"openai-compatible:m@{address}", "PYTHONPATH": str(docs.ROOT)}

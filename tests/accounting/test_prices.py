@@ -9,6 +9,7 @@ import pytest
 from rlm_loop.accounting import Price, known_price
 
 
+@pytest.mark.slow  # LiteLLM takes seconds to import
 def test_prices_are_those_of_genai_prices_and_else_of_litellm(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("genai_prices", reason='pip install -e ".[litellm]"')
     pytest.importorskip("litellm", reason='pip install -e ".[litellm]"')

@@ -204,8 +204,10 @@ def test_tools_and_those_behind_them_in_a_reply_end_at_the_limit(tools: list[Any
 
 def test_taking_the_artifact_ends_when_the_time_is_up() -> None:
     """It had a cell's whole time for itself, after the run's."""
-    cell = "```python\nclass Endless:\n    def __repr__(self):\n        while True: pass\nx = Endless()\n```"
-    model = ScriptedModel([cell, "```python\nwhile True: pass\n```"])
+    cell = (
+        "```python\nclass Endless:\n    def __repr__(self):\n        __import__('time').sleep(3600)\nx = Endless()\n```"
+    )
+    model = ScriptedModel([cell, "```python\nimport time; time.sleep(3600)\n```"])
     agent = ToolLoopAgent(model=model, budget=SHORT, cell_timeout=3600)
     outcome = agent.attempt(Task("t", "q", lambda attempt: False, collect="x"))
     assert (outcome.stop, outcome.artifact) == ("seconds", None)

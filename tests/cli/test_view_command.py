@@ -16,7 +16,7 @@ import pytest
 from rlm_loop.cli.main import main
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_serve_look_interrupt(tmp_path: Path, number: signal.Signals) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "rlm_loop.cli.main", "view", str(tmp_path), "--port", "0"],

@@ -21,7 +21,7 @@ from rlm_loop.models import ScriptedModel
 REPLIES = '"Hello."\n\n{"text": "", "tool_calls": [{"name": "add", "arguments": {"a": 1}}]}\n'
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_serve_ask_interrupt(tmp_path: Path, number: signal.Signals) -> None:
     script, out = tmp_path / "replies.jsonl", tmp_path / "out"
     script.write_text(REPLIES)

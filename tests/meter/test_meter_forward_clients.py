@@ -217,6 +217,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow  # each client takes seconds to import
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize(("package", "ask", "whole", "events"), CASES)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")  # the clients' own

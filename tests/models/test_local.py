@@ -129,7 +129,7 @@ def test_without_the_prompt_cache_every_prompt_is_read_whole(small: LocalModel) 
     for before in (other, prompt, Prompt.ask("Name a colour."), None):
         if before is not None:
             small.complete(before, max_tokens=3)  # the same loaded copy, with its cache
-        replies.append(whole.complete(prompt, max_tokens=24))
+        replies.append(whole.complete(prompt, max_tokens=8))
     assert {reply.usage.cached_tokens for reply in replies if reply.usage} == {0}
     assert len({reply.text for reply in replies}) == 1
     assert whole.sampling == {**small.sampling, "prompt_cache": False}
@@ -225,13 +225,13 @@ def test_ctrl_c_stops_a_reply_at_once(small: LocalModel) -> None:
     prompt = Prompt.ask("Tell a very long story about a dog and a cat.")
     small.complete(prompt, max_tokens=1)
     start = time.perf_counter()
-    small.complete(prompt, max_tokens=100)
+    small.complete(prompt, max_tokens=40)
     short, start = time.perf_counter() - start, time.perf_counter()
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
         small.complete(Prompt(prompt.messages, stop=("never",)), max_tokens=1900)
-    small.complete(prompt, max_tokens=1)  # not queued behind the rest of the story, 19 times as long
-    assert time.perf_counter() - start < 10 * short + 0.2
+    small.complete(prompt, max_tokens=1)  # not queued behind the rest of the story, 47 times as long
+    assert time.perf_counter() - start < 20 * short + 0.2
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_a_stopped_run_frees_the_model_for_the_next_one(small: LocalModel) -> No
 
 def test_loading_is_told(small: LocalModel) -> None:  # asked for so that it is skipped where the file is not here
     heard = Heard()
-    own = LocalModel("smollm2-135m", context_size=256)  # no other test has it loaded
+    own = LocalModel("smollm2-135m", context_size=256, threads=1)  # no other test has it loaded
     DirectAgent(model=own, max_tokens=2, max_steps=1).run("?", hooks=[heard])
     assert [kind for kind, _ in heard.told][:2] == ["begin", "loading"]
 

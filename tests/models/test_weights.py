@@ -9,6 +9,7 @@ import random
 import threading
 import zipfile
 from collections import namedtuple
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -218,6 +219,8 @@ def test_a_wheel_that_is_not_whole_is_refused(tmp_path: Path, damage: str) -> No
         b"".join(read_member(file, pattern))
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("pip") is None, reason="needs pip: python -m ensurepip")
 def test_pip_brings_a_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "index").mkdir()
     made = wheel(tmp_path / "index", "part-one==1.0", PARTS[0])

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from openai.types.chat import ChatCompletion
+from lazy import Lazy
 from pydantic import Field, ValidationError
 from serving import CACHE_READ, INPUT, OUTPUT, REASONING, Provider, Refused, Said, Strict, halves, sse  # pyright: ignore
 
+chat = Lazy("openai.types.chat")
 Name = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
 
 
@@ -202,7 +203,7 @@ class OpenAIChat(Provider):
                 "completion_tokens_details": {"reasoning_tokens": REASONING if self.reasoning else 0},
             },
         }
-        ChatCompletion.model_validate(completion)
+        chat.ChatCompletion.model_validate(completion)
         if self.arguments_as_objects:  # as some servers of this API do, against the reference
             for call, (_, arguments) in zip(calls, said.calls, strict=True):
                 call["function"]["arguments"] = dict(arguments)  # pyright: ignore[reportArgumentType]

@@ -82,7 +82,7 @@ def test_files_and_their_size_are_limited() -> None:
 
 
 @linux
-@pytest.mark.parametrize("stubborn", [False, True])
+@pytest.mark.parametrize("stubborn", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_repl_that_used_up_its_processor_time_is_replaced(stubborn: bool) -> None:
     limits = Limits(cpu_seconds=1)
     ignore = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\n" if stubborn else ""

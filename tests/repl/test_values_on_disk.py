@@ -139,7 +139,7 @@ def test_isolated_cells_reach_what_is_given_late_or_closed_to_others(kind: str, 
 
 @pytest.mark.parametrize("given", ["object", "text", "file"])
 def test_what_is_larger_than_memory_is_one_clear_line(tmp_path: Path, given: str) -> None:
-    text = "0123456789 äöü the needle\n" * 2_000_000
+    text = "0123456789 äöü the needle\n" * 1_300_000
     (tmp_path / "large.txt").write_text(text)
     value = {"object": [text + str(i) for i in range(2)], "text": text, "file": ContextFile(tmp_path / "large.txt")}
     with PythonREPL(limits=Limits(memory=32 << 20)) as repl:

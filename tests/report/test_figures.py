@@ -44,11 +44,14 @@ DRAWN: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_a_figure_says_its_numbers_and_is_the_same_again(name: str, tmp_path: Path) -> None:
+def test_a_figure_says_its_numbers(name: str) -> None:
     draw, says = DRAWN[name]
-    made = draw()
-    assert says in alt_text(made)
-    files = save(made, tmp_path / "one"), save(draw(), tmp_path / "two")
+    assert says in alt_text(draw())
+
+
+def test_a_figure_is_the_same_again(tmp_path: Path) -> None:
+    draw, _ = DRAWN["rates by suite"]
+    files = save(draw(), tmp_path / "one"), save(draw(), tmp_path / "two")
     assert [path.read_bytes() for path in files[0]] == [path.read_bytes() for path in files[1]]
 
 

@@ -190,8 +190,7 @@ def test_where_the_question_comes_from(
     there.mkdir()
     for name, content in files.items():
         (there / name).write_text(content)
-    made = made_results(1)
-    page = study_page(replace(made, lock={**made.lock, "name": "a name", **lock}, folder=str(there)))
+    page = study_page(Results([], {**made_results(1).lock, "name": "a name", **lock}, str(there)))
     assert f"<h1>{title}</h1>" in page
     assert all(part in sound(page).text for part in text)
 
@@ -205,8 +204,9 @@ def crossed(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 
 def test_factors_and_traces_have_figures_of_their_own(crossed: Results, tmp_path: Path) -> None:
-    assert "Response to max_tokens, in words" in sound(study_page(crossed)).text
-    assert "Overhead by turn, mean of the runs that reach it, code" in sound(study_page(crossed)).text
+    text = sound(study_page(crossed)).text
+    assert "Response to max_tokens, in words" in text
+    assert "Overhead by turn, mean of the runs that reach it, code" in text
     assert "Overhead by turn" not in sound(study_page(replace(crossed, folder=""))).text  # no traces
     export(crossed.folder, tmp_path / "packed")
     cut = tmp_path / "packed" / "traces.tar.xz"

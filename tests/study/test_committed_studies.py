@@ -16,10 +16,12 @@ FINDINGS = sorted(path.parent.name for path in EXPERIMENTS.glob("*/finding.py"))
 #: Studies whose file loads without another package or a data set from the hub.
 FILES = sorted({p.parent.name for p in EXPERIMENTS.glob("*/study.py")} - {"harness_tax", "swebench_lite"})
 #: Their findings take a bootstrap of mixed models, or the tests of 100 tasks.
-LONG = {"noise_floor", "headline"}
+LONG = {"noise_floor", "headline", "answer_contract"}
+#: Studies of thousands of traces.
+LARGE = {"answer_contract/results", "scaffold_length/results", "noise_floor/results"}
 
 
-@pytest.mark.parametrize("folder", STUDIES)
+@pytest.mark.parametrize("folder", [pytest.param(s, marks=pytest.mark.slow if s in LARGE else ()) for s in STUDIES])
 def test_a_study_is_whole_and_agrees_with_its_traces(folder: str) -> None:
     results = load_study(EXPERIMENTS / folder)
     assert (results.left_out, results.crashed) == (0, [])

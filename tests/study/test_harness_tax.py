@@ -143,6 +143,7 @@ print(json.dumps([alone, reached, row, requests]))
 """
 
 
+@pytest.mark.slow
 def test_a_run_without_network_comes_to_its_end(tmp_path: Path) -> None:
     if shutil.which("unshare") is None:
         pytest.skip("needs unshare")

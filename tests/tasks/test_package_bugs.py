@@ -74,6 +74,7 @@ def fix(bug: Bug) -> str:
         return space.diff()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("pip") is None, reason="needs pip: python -m ensurepip")
 def test_pip_fetches_a_package_once_and_again_when_damaged_and_never_runs_it(package: Package, tmp_path: Path) -> None:
     """The package's setup.py ends with an error when it is run."""

@@ -15,19 +15,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("mcp")
+from lazy import needs
 
 from rlm_loop import LeanAgent, ToolLoopAgent
 from rlm_loop.models import Reply, ScriptedModel, ToolCall
 from rlm_loop.tools import McpError, McpTools, ToolError, ToolGateway, mcp_tools
 from rlm_loop.tools.mcp.schemas import python_names, type_of
 
+pytestmark = needs("mcp", extra="mcp")
 SERVER = [sys.executable, str(Path(__file__).parent / "mcp_server.py")]
 TEN_MB = 10 << 20
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tools() -> Iterator[McpTools]:
     with mcp_tools(SERVER, timeout=20) as made:
         yield made
@@ -249,6 +249,7 @@ uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listening])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["json", "events"])
 def test_a_server_at_an_address(form: str) -> None:
     with subprocess.Popen([sys.executable, "-c", AT_AN_ADDRESS, form], stdout=subprocess.PIPE, text=True) as process:

@@ -65,8 +65,10 @@ def _shared(repository: Path) -> Path:
     return repository.parent / "shared"
 
 
-@pytest.mark.parametrize("kind", [lambda path: path, _bare, _worktree, _shared])
-@pytest.mark.parametrize("loose", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "loose"),
+    [(lambda path: path, True), (_worktree, True), *((kind, False) for kind in (lambda path: path, _bare, _shared))],
+)
 def test_a_commit_comes_out_byte_for_byte_and_the_copy_is_not_touched(
     repository: Path, kind: object, loose: bool
 ) -> None:

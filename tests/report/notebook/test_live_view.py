@@ -195,7 +195,7 @@ def test_a_long_run_makes_no_long_page(outputs: list[Output]) -> None:
     view = LiveView(every=1e9)
     view.on_run_start(agent="a", model="m", question="?")
     for number in range(1, 101):
-        view.on_step_end(turn=turn(number, "y" * 100_000))
+        view.on_step_end(turn=turn(number, "y" * 10_000))
     page = outputs[0].pages[-1]
     assert len(page) < 60_000
     assert page.count("<details") == 3
