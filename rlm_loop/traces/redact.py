@@ -1,46 +1,100 @@
-"""What must not reach a trace, a log, a page or an error: keys, tokens and passwords.
+"""Taking secrets out of all that is kept or shown: traces, logs, pages and errors.
 
-One redactor for all of them.  Secrets are known by their shape or the name in front of them (`secrets`), and as the
-values of environment variables that are named for one.
+A secret is known by its shape or by the name in front of it (`secret_kinds.toml`), as a private key, or as the value of
+an environment variable that is named for one.  Traces hold code that models write, so a name alone says little:
+`password = input()`, `token=tokens[i]` and `{"token": "the"}` stay as they are.
+
+A text without the mark of a kind is passed over at the speed of `in`, and what is looked for beyond a mark is bounded:
+no text takes time that grows with its square.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import functools
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from math import isfinite
+from pathlib import Path
 from typing import Any, cast
 
-from rlm_loop.traces.secrets import BEGIN, MARKS, SHAPES, STEMS, holds_secret, named_secrets, speaks_of_secret
-
 REDACTED = "[redacted]"
-_TOLD: set[str] = set()
-
-_WORDS = frozenset(
-    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "PASS", "PWD", "CREDENTIAL", "CREDENTIALS", "APIKEY"]
-)
-_ENDINGS = ("PASSWORD", "PASSWD", "APIKEY", "SECRET", "TOKEN")
-#: A name that ends so says where something is or what it is called, not what it is.
-_ABOUT = frozenset(
-    [
-        *("FILE", "PATH", "DIR", "FOLDER", "HOST", "URL", "URI", "NAME", "TYPE", "ID", "SOCK", "SIZE", "LENGTH"),
-        *("PUBLIC", "BACKEND", "LAYOUT"),
-    ]
-)
-#: Lower-case words, joined perhaps: such a value stands in prose, too.
-_COMMON = re.compile(r"[A-Za-z]?[a-z]*(?:[-_. ][A-Za-z]?[a-z]+)*|[A-Z]+(?:[-_. ][A-Z]+)*")
-_PATH = re.compile(r"(?:~|\.{0,2}|[A-Za-z]:)(?:[/\\][\w. -]+){2,}[/\\]?")
-_SHORTEST, _LONGEST_WORD = 12, 20
-_KEPT = 20_000
-#: What is shorter holds no secret that could be told: the shortest is a password in an address, `://a:b@`.
-_LEAST = 7
+_REMEMBERED: set[str] = set()
+_SHORTEST, _LONGEST_WORD = 12, 20  # characters of a value of the environment, and of one that may be a word
+_TOKEN = 16  # characters of the shortest token
+_LEAST = 7  # a shorter text holds no secret that could be told: the shortest is a password in an address, `://a:b@`
+_KEPT = 20_000  # characters of a text of which the result is kept
 _NAMES = 4096
 _DEEPEST = 900  # levels; beyond, a value is written out as text (see `trace.plain`)
 _NO_TEXT = frozenset((int, bool, type(None)))
-_JSON = frozenset((dict, list, tuple))
+#: Values that each rule takes for a secret.
+_PROBES = ("aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0z", "sid=aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0z", "dXNlcjpwYXNzd29yZA==")
+_SIGNS = ("_", "-", ".", "")
+
+
+@dataclass
+class Kind:
+    """A kind of secret, as `secret_kinds.toml` has it."""
+
+    name: str
+    marks: str
+    rest: str
+    gone: list[str]
+    stays: tuple[str, ...] = ()
+    judge: str = ""
+    before: str | None = None
+    after: str = ""
+    back: int = 0
+    lines: bool = False
+    named: bool = False
+
+    @functools.cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """The pattern, which begins `back` characters before a mark; compiled when a mark was seen."""
+        marks = "|".join(map(re.escape, sorted(self.marks.split(), key=len, reverse=True)))
+        words = "|".join(f"(?<={word}{gap}{marks})" for word in self.after.split() for gap in ("", "[_ -]"))
+        after = rf"(?=[\"'`\\\]\s=:])(?:{words})" if words else ""
+        before = ("" if self.named else "<BEGIN>") if self.before is None else self.before
+        return re.compile(_filled(f"{before}(?:{marks}){after}{self.rest}"), re.IGNORECASE * self.named)
+
+
+@functools.cache
+def _data() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("secret_kinds.toml").read_text("utf-8"))
+
+
+def _filled(pattern: str) -> str:
+    """A pattern with the pieces in it that are named."""
+    for name, piece in reversed(_data()["pieces"].items()):
+        pattern = pattern.replace(f"<{name}>", piece)
+    return pattern
+
+
+@functools.cache
+def kinds() -> list[Kind]:
+    """All kinds: tokens, and secrets with a name in front of them."""
+    return [Kind(**kind, named=table == "named") for table in ("token", "named") for kind in _data()[table]]
+
+
+@functools.cache
+def _by_mark() -> dict[str, dict[str, list[Kind]]]:
+    """Kinds by their marks: under `named`, and tokens under the sign that their marks have in common."""
+    found: dict[str, dict[str, list[Kind]]] = {}
+    for kind in kinds():
+        for mark in kind.marks.split():
+            sign = "named" if kind.named else next((sign for sign in "_-." if sign in mark), "")
+            found.setdefault(sign, {}).setdefault(mark, []).append(kind)
+    return found
+
+
+@functools.cache
+def _value(name: str) -> re.Pattern[str]:
+    return re.compile(_data()["values"][name])
 
 
 class Redactor:
@@ -50,7 +104,7 @@ class Redactor:
         forms = {form for v in values for form in (v, json.dumps(v)[1:-1], json.dumps(json.dumps(v))[3:-3])}
         self._own = tuple(sorted(forms, key=len, reverse=True))
         any_of = "|".join(map(re.escape, self._own))
-        self._values = re.compile(rf"(?:{BEGIN}|(?<!\w))(?:{any_of})(?!\w)") if self._own else None
+        self._values = re.compile(rf"(?:{_filled('<BEGIN>')}|(?<!\w))(?:{any_of})(?!\w)")
         # a run says the same texts again and again: as a reply, as a message, as what was run
         self._cached = functools.lru_cache(maxsize=512)(self._redacted)
         self._names = _Names(self)
@@ -59,11 +113,16 @@ class Redactor:
         return self._cached(text) if len(text) <= _KEPT else self._redacted(text)
 
     def _redacted(self, text: str) -> str:
-        if self._values is not None and _any_in(text, self._own):
-            text = self._values.sub(REDACTED, text)
-        if _any_in(text, MARKS):
-            text = SHAPES.sub(REDACTED, text)
-        return _without_named(text) if _any_in(text.lower(), STEMS) else text
+        for own in self._own:
+            if own in text:
+                text = self._values.sub(REDACTED, text)
+                break
+        parts, done = list[str](), 0
+        for begin, end in _secrets(text):
+            if begin >= done:
+                parts += [text[done:begin], REDACTED]
+            done = max(done, end)
+        return "".join([*parts, text[done:]]) if parts else text
 
     def value(self, value: Any, name: str = "", default: Callable[[Any], Any] | None = None) -> Any:
         """A JSON value with every text in it redacted; one in a field named for a secret by that name, too.
@@ -77,44 +136,41 @@ class Redactor:
         todo: list[tuple[Any, Any, Any, str, int]] = [(root, 0, value, name, 0)]
         while todo:
             into, at, item, name, depth = todo.pop()
+            if depth > _DEEPEST:
+                raise RecursionError("a value is nested too deeply to be redacted")
             kind = type(item)
             if kind is str:
-                if name and names[name][1] and holds_secret(name, item):
+                if name and names[name][1] and _holds_secret(name, item):
                     item = REDACTED
                 elif len(item) >= _LEAST:
                     item = hide(item) if len(item) <= _KEPT else self._redacted(item)
                 into[at] = item
-            elif kind in _NO_TEXT or (kind is float and isfinite(item)):
-                into[at] = item
             elif kind is dict:
-                found = into[at] = dict[str, Any]()
+                into[at] = fields = dict[str, Any]()
                 for key, inner in cast("dict[str, Any]", item).items():
                     known, speaks = names[key]
                     kind = type(inner)
-                    if kind in _NO_TEXT or (kind is str and not speaks and len(inner) < _LEAST):
-                        found[known] = inner
-                    elif kind is str and not speaks and len(inner) <= _KEPT:
-                        found[known] = hide(inner)
+                    if kind is str and not speaks and len(inner) <= _KEPT:
+                        fields[known] = hide(inner) if len(inner) >= _LEAST else inner
                     else:
-                        found[known] = None  # its place in the order
-                        todo.append((found, known, inner, key, depth + 1))
+                        fields[known] = inner  # its place in the order
+                        if kind not in _NO_TEXT:
+                            todo.append((fields, known, inner, key, depth + 1))
             elif kind is list or kind is tuple:
-                listed = into[at] = list[Any](item)
-                for number, inner in enumerate(listed):
+                into[at] = items = list[Any](item)
+                for number, inner in enumerate(items):
                     if type(inner) not in _NO_TEXT:
-                        todo.append((listed, number, inner, "", depth + 1))
+                        todo.append((items, number, inner, "", depth + 1))
+            elif kind in _NO_TEXT or (kind is float and isfinite(item)):
+                into[at] = item
             elif isinstance(item, str):
                 todo.append((into, at, str(item), name, depth))
             elif default is None or isinstance(item, int):
                 into[at] = item
+            elif isinstance(made := default(item), float):
+                into[at] = made
             else:
-                made = default(item)
-                if isinstance(made, float):
-                    into[at] = made
-                else:
-                    todo.append((into, at, made, name, depth + 1))
-            if depth > _DEEPEST:
-                raise RecursionError("a value is nested too deeply to be redacted")
+                todo.append((into, at, made, name, depth + 1))
         return root[0]
 
 
@@ -126,7 +182,7 @@ class _Names(dict[str, tuple[str, bool]]):
         self._hide = hide
 
     def __missing__(self, name: str) -> tuple[str, bool]:
-        known = self._hide(str(name)), speaks_of_secret(str(name))
+        known = self._hide(str(name)), any(_holds_secret(str(name), value) for value in _PROBES)
         if len(self) < _NAMES:
             self[name] = known
         return known
@@ -138,14 +194,16 @@ def redactor(environ: Mapping[str, str]) -> Redactor:
     Those are the values of variables whose name has a whole word such as KEY, TOKEN, SECRET or PASSWORD
     (KEYBOARD_LAYOUT has none): 12 characters or more, no path and no common word; they are found as whole words.
     """
-    return _made(frozenset(v for k, v in environ.items() if len(v) >= _SHORTEST and _secret(k, v)) | _TOLD)
+    return _made(frozenset([v for k, v in environ.items() if len(v) >= _SHORTEST and _is_named(k, v)]) | _REMEMBERED)
 
 
 def remember(key: object) -> None:
-    """A key that was given to a model in Python: from now on it is a secret of this process, like one of the
-    environment.  What could be a word is not (`EMPTY`, `no-key-needed`)."""
-    if isinstance(key, str) and len(key) >= _SHORTEST and _secret("KEY", key):
-        _TOLD.add(key)
+    """Make a key that was given to a model in Python a secret of this process, like one of the environment.
+
+    A key that could be a word is none (`EMPTY`, `no-key-needed`).
+    """
+    if isinstance(key, str) and len(key) >= _SHORTEST and _is_named("KEY", key):
+        _REMEMBERED.add(key)
 
 
 def redact(text: str) -> str:
@@ -159,28 +217,132 @@ def _made(values: frozenset[str]) -> Redactor:
 
 
 @functools.lru_cache(maxsize=1024)
-def _secret(name: str, value: str) -> bool:
+def _is_named(name: str, value: str) -> bool:
+    """Whether an environment variable holds a secret."""
+    known = _data()["environment"]
     words = re.split(r"[^A-Z0-9]+", name.upper())
-    if words[-1] in _ABOUT or name.upper() in ("PWD", "OLDPWD"):
+    if (words[-1] in known["about"].split() and "WEBHOOK" not in words) or name.upper() in ("PWD", "OLDPWD"):
         return False
-    if not any(w in _WORDS or w.endswith(_ENDINGS) for w in words):
+    if not any(w in known["words"].split() or w.endswith(tuple(known["endings"].split())) for w in words):
         return False
-    if len(value) < _LONGEST_WORD and _COMMON.fullmatch(value):
+    is_word = len(value) < _LONGEST_WORD and re.fullmatch(known["harmless"], value)
+    return not is_word and not re.fullmatch(known["path"], value)
+
+
+def _secrets(text: str) -> list[tuple[int, int]]:
+    """The places of the secrets in a text, in order; they may overlap."""
+    found = list[tuple[int, int]]()
+    marks, dense = _by_mark(), " ".join([word for word in text.split() if len(word) >= _TOKEN])
+    for sign in _SIGNS if dense else ():
+        if sign in dense:
+            for mark in marks[sign]:
+                if mark in dense:
+                    found += _places(text, text, mark, marks[sign][mark])
+    low = text.lower()
+    if len(low) != len(text):  # a letter whose lower case is two
+        low = re.sub("[A-Z]", lambda letter: letter[0].lower(), text)
+    for mark in marks["named"]:
+        if mark in low:
+            found += _places(text, low, mark, marks["named"][mark])
+    if "PRIVATE KEY" in text:
+        found += _private_keys(text)
+    return sorted(found)
+
+
+def _places(text: str, where: str, mark: str, kinds: list[Kind]) -> Iterator[tuple[int, int]]:
+    for kind in kinds:
+        at, back = where.find(mark), kind.back
+        while at >= 0:
+            found = kind.pattern.match(text, at - back) if at >= back else None
+            end = at + 1
+            if found is not None and _is_secret(found, kind.judge):
+                begin, end = found.span(found.lastgroup or 0)
+                if kind.lines:
+                    end = _last_line(text, end, end + _LONGEST_KEY, _GAP)
+                yield begin, end
+            at = where.find(mark, end)
+
+
+def _holds_secret(name: str, value: str) -> bool:
+    """Whether a field of that name holds a secret as its value."""
+    squeezed = re.sub(r"[\s\"'`]+", ".", value[:4000])
+    return any(end > len(name) + 4 for _, end in _secrets(f'"{name}": "{squeezed}"'))
+
+
+def _is_secret(found: re.Match[str], judge: str) -> bool:
+    """Whether what a pattern found is a secret, by the rule of its group."""
+    group = found.lastgroup
+    if group is None or group == "whole":
+        return True
+    value = found[group]
+    if group == "basic":
+        try:
+            return b":" in base64.b64decode(value, validate=True)
+        except (binascii.Error, ValueError):
+            return False
+    if group == "cookie":
+        values = re.findall(r"[=:]\s*\\*[\"']?([^;\s\"',]+)", value)
+        return any(_is_mixed(v, 8) and not _value("blank").match(v) for v in values)
+    if _value("blank").match(value):
         return False
-    return not _PATH.fullmatch(value)
+    digits, variable = len(re.findall(r"\d", value)), _value("variable").match(value)
+    if group == "any":
+        return not variable or (digits > 1 and "/" not in value)
+    if group == "bearer":
+        return digits > 0 or len(value) >= 20
+    if group == "quoted" and judge != "token" and len(value) >= (6 if judge == "password" else 16):
+        return not variable or digits > 1
+    if group == "bare" and (variable or _value("attribute").match(value)):
+        return False  # code says such things all the time
+    if judge == "token":
+        return digits > 1 and _is_mixed(value, 12) and len(re.findall(r"[^\W\d_]", value)) > 3
+    return _is_mixed(value, 6 if judge == "password" else 8)
 
 
-def _any_in(text: str, parts: tuple[str, ...]) -> bool:
-    for part in parts:  # noqa: SIM110  twice as fast as `any`, and every text of a trace passes here
-        if part in text:
-            return True
-    return False
+def _is_mixed(value: str, least: int) -> bool:
+    """Whether a value is neither a word nor a number."""
+    if len(value) < least or not re.search(r"[^\W\d_]", value):
+        return False
+    return re.search(r"\d", value) is not None or (len(value) >= 8 and not _value("words").match(value))
 
 
-def _without_named(text: str) -> str:
-    parts: list[str] = []
-    done = 0
-    for begin, end in named_secrets(text):
-        parts += [text[done:begin], REDACTED]
-        done = end
-    return "".join([*parts, text[done:]]) if parts else text
+_EDGE = re.compile(r"-{4,5} ?(BEGIN|END) [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
+#: A line of a key, or most of one; not the name of a function.
+_LINE = re.compile(r"(?<!\\)(?=[A-Za-z+/]{0,80}[0-9])(?=[a-z0-9+/]{0,80}[A-Z])[A-Za-z0-9+/]{16,}={0,2}")
+_GAP = 48  # characters between two lines of a key that is printed with prefixes, or as a list
+_LONGEST_KEY = 20_000
+
+
+def _private_keys(text: str) -> Iterator[tuple[int, int]]:
+    """Keys in PEM, also without their first lines, clipped, or printed with something in front of each line."""
+    edges = [*_EDGE.finditer(text)]
+    before, opened = 0, -1  # the end of the edge before, and the beginning of a key whose end is not found yet
+    for number, edge in enumerate(edges):
+        after = edges[number + 1].start() if number + 1 < len(edges) else len(text)
+        if edge[1] == "END":
+            begin = opened if opened >= 0 else _first_line(text, before, edge.start())
+            if begin < edge.start():
+                yield begin, edge.end()
+            opened = -1
+        elif (end := _last_line(text, edge.end(), min(after, edge.end() + _LONGEST_KEY), 4 * _GAP)) > edge.end():
+            yield edge.start(), end
+            opened = edge.start() if after - edge.end() < _LONGEST_KEY else -1
+        before = edge.end()
+
+
+def _last_line(text: str, at: int, end: int, gap: int) -> int:
+    """The end of the lines of a key that follow each other from there; the first may be `gap` characters away."""
+    for line in _LINE.finditer(text, at, end):
+        if line.start() - at > gap:
+            break
+        at, gap = line.end(), _GAP
+    return at
+
+
+def _first_line(text: str, begin: int, at: int) -> int:
+    """The beginning of the lines of a key that lead up to there."""
+    for line in reversed([*_LINE.finditer(text, max(begin, at - _LONGEST_KEY), at)]):
+        if at - line.end() > _GAP:
+            break
+        at = line.start()
+    return at

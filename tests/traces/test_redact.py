@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import logging
+import re
 import sys
 from html import escape
+from itertools import chain
 from pathlib import Path
 
 import pytest
-from growth import grows_in_proportion
+from growth import grows_in_proportion, parts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,151 +28,102 @@ from rlm_loop.report.notebook.live import LiveView
 from rlm_loop.report.run import run_page
 from rlm_loop.tasks.swebench.predictions import predictions_of
 from rlm_loop.traces import Trace, read
-from rlm_loop.traces.redact import REDACTED, redactor
+from rlm_loop.traces.redact import REDACTED, kinds, redactor
 
+ROOT = Path(__file__).parents[2]
 ENVIRON = {
     "MY_API_KEY": "hunter2hunter2",
     "AWS_SESSION_TOKEN": 'quote"and\nline9',
     "PGPASSWORD": "correct-horse-battery-staple",
 }
+FILLING = {"": "aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0z", "x": "0123456789abcdef", "A": "ABC3DEF7GHI2JKLM5NOP"}
 
-#: Secrets that are known wherever they stand, by what they are.
-SHAPES = {
-    "OpenAI": "sk-abcdefghijklmnopqrstuv",
-    "OpenAI project": "sk-proj-abc_def-GHIjkl0123456789",
-    "OpenAI service account": "sk-svcacct-abcdefghijklmnop",
-    "Anthropic": "sk-ant-api03-abc_DEF-ghij0123456789AA",
-    **{f"GitHub {kind}": f"gh{kind}_abcdefghijklmnopqrstuvwxyz0123456789" for kind in "pousr"},
-    "GitHub fine-grained": "github_pat_11ABCDEFG0abcdefghijkl_mnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWX",
-    "GitLab": "glpat-abcdefghij_KLMNOPQR1",
-    "AWS key id": "AKIAIOSFODNN7EXAMPLE",
-    "AWS temporary key id": "ASIAIOSFODNN7EXAMPLE",
-    "Google": "AIzaSyA1234567890abcdefghijklmnopqrstuv",
-    "Slack": "xoxb-123456789012-abcdefghijkl",
-    "Hugging Face": "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH",
-    "JWT": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
-    **{f"environment {name}": value for name, value in ENVIRON.items()},
+
+def filled(example: str) -> str:
+    """Return an example with `{20}` and the like written out."""
+    return re.sub(r"\{([xA]?)(\d+)\}", lambda m: (FILLING[m[1]] * 9)[: int(m[2])], example)
+
+
+#: By kind and example: the text, with «» around what must go.
+GONE = {
+    f"{kind.name}: {example.replace('*', mark)}": filled(example.replace("*", mark))
+    for kind in kinds()
+    for example in kind.gone
+    for mark in (kind.marks.split() if "*" in example else [""])
 }
-
-#: Secrets that are known by what stands in front of them.
-NAMED = {
-    "key=": ("api_key={}", "abcd1234efgh5678"),
-    "key in an address": ("https://example.com/y?api_key={}&z=1", "abcdefgh1234"),
-    "Google's key in an address": ("https://example.com/y?key={}", "abcdefgh1234"),
-    "JSON": ('{{"api_key": "{}"}}', "abcd1234efgh5678"),
-    "JSON in JSON": ('{{\\"api_key\\": \\"{}\\"}}', "abcd1234efgh5678"),
-    "a dict": ("{{'client_secret': '{}'}}", "abcdefghijklmnopqr"),
-    "an annotated name": ('api_key: str = "{}"', "abcd1234efgh5678"),
-    "a shell": ("export OPENAI_API_KEY={}", "abcd1234efgh5678"),
-    "an option": ("tool --api-key {} --verbose", "abcd1234efgh5678"),
-    "token=": ("token={}", "abcdef1234567890"),
-    "password=": ("password={}", "hunter2"),
-    "password:": ("Password: {}", "Abcdef1!"),
-    "a connection string": ("Server=db;Uid=me;Pwd={};", "hunter22"),
-    "an address": ("postgres://me:{}@example.com/db", "pw"),
-    "an address without a user": ("redis://:{}@example.com", "pw"),
-    "Bearer": ("Authorization: Bearer {}", "abcdefghijklmnop1234"),
-    "Bearer, letters alone": ("authorization: Bearer {}", "abcdefghijklmnopqrst"),
-    "Bearer in JSON": ('{{"Authorization": "Bearer {}"}}', "abcdefghijklmnop1234"),
-    "Bearer by itself": ("-H 'X: Bearer {}'", "abcdefghijklmnop1234"),
-    "Basic": ("Authorization: Basic {}", "dXNlcjpwYXNzd29yZA=="),
-    "Basic by itself": ("Basic {}", "dXNlcjpwYXNzd29yZA=="),
-    "AWS secret": ("aws_secret_access_key = {}", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
-    "AWS secret in JSON": ('"SecretAccessKey": "{}"', "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
-    "PEM": (
-        "-----BEGIN RSA PRIVATE KEY-----\n{}\nabcdefgh+/==\n-----END RSA PRIVATE KEY-----",
-        "MIIEpAIBAAKCAQEA0123456789abcdef",
-    ),
-    "PEM, escaped and clipped": ("'-----BEGIN PRIVATE KEY-----\\n{}\\nabcd", "MIIEpAIBAAKCAQEA0123456789abcdef"),
-}
-PLANTED = {**{name: ("{}", value) for name, value in SHAPES.items()}, **NAMED}
-
-#: Code, prose and data of every day.
-HARMLESS = """
-password = input()
-password = getpass.getpass()
-self.password = password
-f(user=u, password=user.password)
-password: str
-password: required
-"password": "password"
-token=tokens[i]
-token = next(tokens)
-token = text[i:i+12]
-token = m.group(1)
-if token == 'abc123def456789':
-assert tokenize(token) == ['abc123def4567']
-tokenizer=AutoTokenizer.from_pretrained('x')
-{"token": "the", "pos": "DET"}
-max_tokens=4096, input_tokens: 1,234
-sorted(xs, key=len)
-key=lambda x: x[1]
-d[key]=value123
-for key, token in pairs: out[key]=token
-{'key': 'abc123def456ghi789'}
-foreign_key='users.id2'
-primary_key=True
-api_key=None
-api_key=os.environ["OPENAI_API_KEY"]
-private_key = rsa.generate_private_key(65537)
-f"https://x.example?key={key}"
-f"http://{user}:{pw}@{host}/"
-https://example.com/search?key=name&page=2
-https://example.com:8080/a@b
-secret = secrets.token_hex(16)
-the secret: it works
-Bearer of bad news, basic operations, Basic authentication
-headers = {"Authorization": f"Bearer {token}"}
-curl -H "Authorization: Bearer $TOKEN" -H "X-Api-Key: <your key>"
-if "-----BEGIN PRIVATE KEY-----" in text:
-class="sk-toggleable__label-arrow sk-estimator-id-1"
-hf_hub_download, sk_test, task-abcdefghijklmnopqrstuv
-PWD=/home/user1/work
-0123456789abcdef0123456789abcdef01234567
-""".strip().splitlines()
+GONE = {name: text if "«" in text else f"«{text}»" for name, text in GONE.items()}
+STAYS = [filled(example.replace("*", kind.marks.split()[0])) for kind in kinds() for example in kind.stays]
+OWN = {f"environment: {name}": f"«{value}»" for name, value in ENVIRON.items()}
+JWT = next(text.strip("«»") for name, text in GONE.items() if name.startswith("JSON Web"))
+OPENAI = "sk-proj-abc_def-GHIjkl0123456789"
 
 
-@pytest.mark.parametrize("name", PLANTED)
-@pytest.mark.parametrize("around", ["{}", "see {} there", "one\n{}\ntwo", "'{}'", "x={}", "[{}],"])
+def test_each_kind_has_examples() -> None:
+    assert [kind.name for kind in kinds() if not kind.gone or not kind.stays] == []
+    assert {name.partition(":")[0] for name in GONE} == {kind.name.partition(":")[0] for kind in kinds()}
+
+
+@pytest.mark.parametrize("name", GONE | OWN)
+@pytest.mark.parametrize("around", ["{}", "see {} there", "one\n{}\ntwo", "'{}'", "[{}],"])
 def test_a_planted_secret_is_gone_and_nothing_else(name: str, around: str) -> None:
-    redact, (form, secret) = redactor(ENVIRON), PLANTED[name]
-    planted = around.format(form.format(secret))
+    redact, marked = redactor(ENVIRON), (GONE | OWN)[name]
+    planted = around.replace("{}", re.sub("[«»]", "", marked))
     found = redact(planted)
-    assert secret not in found
-    assert REDACTED in found
+    assert found == around.replace("{}", re.sub("«.*?»", REDACTED, marked, flags=re.DOTALL))
     assert redact(found) == found
-    assert found.startswith(around.partition("{")[0])
-    assert found.endswith(around.rpartition("}")[2])
     # so it is where a text holds the JSON of a text, as the arguments of a call do
-    inner = json.dumps(secret)[1:-1]
-    assert inner not in redact(json.dumps({"code": f"a\n{planted}\n"}))
+    within = redact(json.dumps({"code": f"a\n{planted}\n"}))
+    for secret in re.findall("«(.*?)»", marked, re.DOTALL):
+        assert json.dumps(secret)[1:-1] not in within
+    json.loads(within)
 
 
-@pytest.mark.parametrize("text", HARMLESS)
+@pytest.mark.parametrize("text", [*STAYS, "Straße İstanbul password = input()"])
 def test_code_and_prose_are_left_as_they_are(text: str) -> None:
     redact = redactor(ENVIRON)
     assert redact(text) == text
     assert redact(json.dumps({"code": text})) == json.dumps({"code": text})
 
 
-PIECES = [
-    "sk-",
-    "token",
-    "password",
-    "api_key",
-    "=",
-    ":",
-    '"',
-    "'",
-    "\\",
-    "\n",
-    " ",
-    "a1",
-    "B2b3c4d5",
-    "://",
-    "@",
-    "Bearer ",
+#: Lines of a private key: as the file has them, and with its last one short.
+BODY = [
+    f"MIIEvQIBADANBgkqhkiG9w0BAQEFAASC{filled('{32}')}",
+    *[filled("{64}")[n:] + filled("{64}")[:n] for n in range(20)],
 ]
+PEM = ["-----BEGIN PRIVATE KEY-----", *BODY, "aB3dE6=", "-----END PRIVATE KEY-----"]
+PRINTED = {
+    "as it is": "\n".join(PEM),
+    "quoted": "\n".join(f"> {line}" for line in PEM),
+    "numbered": "\n".join(f"{n:6}\t{line}" for n, line in enumerate(PEM)),
+    "numbered with colons": "\n".join(f"{n}: {line}" for n, line in enumerate(PEM)),
+    "indented": "\n".join(f"        {line}" for line in PEM),
+    "a diff": "\n".join(f"+{line}" for line in PEM),
+    "a list": repr(PEM),
+    "escaped": "\n".join(PEM).replace("\n", "\\n"),
+    "escaped twice": json.dumps(json.dumps("\n".join(PEM))),
+    "encrypted": "\n".join([PEM[0], "Proc-Type: 4,ENCRYPTED", "DEK-Info: AES-128-CBC,0123456789ABCDEF", "", *PEM[1:]]),
+    "without its first line": "\n".join(PEM[1:]),
+    "numbered, without its first lines": "\n".join(f"{n}: {line}" for n, line in enumerate(PEM[5:])),
+    "without its last lines": "\n".join(PEM[:-5]),
+    "clipped in the middle": "\n".join([*PEM[:8], "[... 500 characters left out ...]", *PEM[-8:]]),
+    "the body alone": "\n".join(BODY),
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_no_line_of_a_private_key_is_left(name: str) -> None:
+    found = redactor({})(f"$ cat key.pem\n{PRINTED[name]}\n$ ls\nkey.pem a_function_of_many_words_in_2026\n")
+    assert [line for line in PEM[1:-1] if line[:16] in found] == []
+    assert found.startswith("$ cat key.pem\n")
+    assert found.endswith("\n$ ls\nkey.pem a_function_of_many_words_in_2026\n")
+
+
+def test_a_line_that_speaks_of_private_keys_stays() -> None:
+    text = 'if "-----BEGIN PRIVATE KEY-----" in text and text[-25:] == "-----END PRIVATE KEY-----":\n    load_pem_key()'
+    assert redactor({})(text) == text
+
+
+PIECES = parts("sk-|token|password|api_key|cookie: a|=|:|\"|'|\\|\n| |a1|B2b3c4d5|://|@|Bearer |PASS=|--|.|&")
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
@@ -178,10 +132,50 @@ def test_redacting_twice_changes_nothing_more(text: str) -> None:
     assert redact(redact(text)) == redact(text)
 
 
-@given(st.text(max_size=40), st.sampled_from(sorted(SHAPES)), st.text(max_size=40))
+@given(
+    st.text(max_size=40), st.sampled_from(sorted(OWN | {"jwt": f"«{JWT}»", "key": f"«{OPENAI}»"})), st.text(max_size=40)
+)
 def test_a_secret_is_found_between_any_texts(before: str, name: str, after: str) -> None:
-    found = redactor(ENVIRON)(f"{before} {SHAPES[name]}\n{after}")
-    assert SHAPES[name] not in found
+    secret = (OWN | {"jwt": f"«{JWT}»", "key": f"«{OPENAI}»"})[name].strip("«»")
+    assert secret not in redactor(ENVIRON)(f"{before} {secret}\n{after}")
+
+
+#: Files that hold made-up secrets.
+PLANTED_IN = {"secret_kinds.toml", "redact.py"}
+
+
+def test_sources_docs_and_recorded_runs_stay_as_they_are() -> None:
+    redact, changed, seen = redactor({}), set[str](), 0
+    for path in chain(*(ROOT.glob(f"{place}/**/*.*") for place in ("rlm_loop", "docs", "notebooks", "tests/golden"))):
+        if path.suffix in (".py", ".md", ".js", ".css", ".html", ".jsonl", ".ipynb", ".toml", ".json"):
+            text = path.read_text("utf-8")
+            seen += len(text)
+            changed |= {path.name} if redact(text) != text else set()
+    assert seen > 1_000_000
+    assert changed == PLANTED_IN
+
+
+NOISE = bytes(range(256)) * 300
+DATA = {
+    "a picture": base64.b64encode(NOISE).decode(),
+    "a picture in lines": base64.encodebytes(NOISE).decode(),
+    "an address of a picture": f'<img src="data:image/png;base64,{base64.b64encode(NOISE).decode()}">',
+    "hashes": "commit 0123456789abcdef0123456789abcdef01234567\nsha256:"
+    + "9f86d081884c7d65" * 4
+    + "\n"
+    + "d41d8cd98f00b204" * 2,
+    "identifiers": "3f2504e0-4f89-11d3-9a0c-0305e82c3301 01ARZ3NDEKTSV4RRFFQ69G5FAV r1f0c2a9b7e",
+    "a schema": json.dumps(
+        {"properties": {"token": {"type": "string", "description": "The API key to use"}}, "required": ["token"]}
+    ),
+    "a certificate": "-----BEGIN CERTIFICATE-----\nMIIDdzCCAl+gAwIBAgIEAgAAuTANBg\n-----END CERTIFICATE-----",
+    "a lock file": "integrity sha512-" + base64.b64encode(NOISE[:64]).decode(),
+}
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_data_stays_as_it_is(name: str) -> None:
+    assert redactor({})(DATA[name]) == DATA[name]
 
 
 VARIABLES = {
@@ -190,14 +184,23 @@ VARIABLES = {
     "PGPASSWORD": ("abcdefgh12345", True),
     "DB_PASS": ("abcdefgh12345", True),
     "MYSQL_PWD": ("abcdefgh12345", True),
+    "GH_PAT": ("abcdefgh12345", True),
+    "SESSION_COOKIE": ("abcdefgh12345", True),
+    "AUTH_HEADER": ("Digest abcdefgh12345", True),
+    "SIGNING_SALT": ("abcdefgh12345", True),
+    "SLACK_WEBHOOK": ("https://example.com/hook/abc", True),
+    "SLACK_WEBHOOK_URL": ("https://example.com/hook/abc", True),
     "KEYBOARD_LAYOUT": ("function-row-12", False),  # no word of it is one for a secret
     "TOKENIZERS_PARALLELISM": ("abcdefgh12345", False),
     "MONKEY_BUSINESS": ("abcdefgh12345", False),
+    "PATTERN": ("abcdefgh12345", False),
+    "AUTHOR": ("abcdefgh12345", False),
     "SORT_KEY": ("administration", False),  # a common word
     "API_TOKEN": ("short1", False),
     "PWD": ("/home/somebody12", False),
     "SSL_KEY": ("/etc/ssl/private/key.pem", False),
     "SSH_KEY_FILE": ("abcdefgh12345", False),
+    "SSH_AUTH_SOCK": ("abcdefgh12345", False),
 }
 
 
@@ -211,30 +214,30 @@ def test_which_values_of_the_environment_are_secrets(name: str) -> None:
 
 def test_a_field_named_for_a_secret_hides_its_value() -> None:
     value = {"api_key": "abcd1234efgh", "name": "abcd1234efgh", "max_tokens": 5, "all": [{"password": "hunter22"}]}
-    assert redactor({}).value(value) == {
+    more = {"passphrase": "correct horse battery staple", "Cookie": "sid=abcd1234efgh; a=b", "secret": "aB3" * 999}
+    assert redactor({}).value(value | more) == {
         "api_key": REDACTED,
         "name": "abcd1234efgh",
         "max_tokens": 5,
         "all": [{"password": REDACTED}],
+        **dict.fromkeys(more, REDACTED),
     }
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "sk-",
-        "-eyJ",
-        "token=",
-        "token=a1 ",
-        "password:",
-        "://a:",
-        "bearer ",
-        "--token ",
-        "-----BEGIN PRIVATE KEY-----\n",
-    ],
+HOSTILE = parts(
+    "sk-|-eyJ|eyJ.|token=|token=a1 |password:|://a:|bearer |--token |cookie: a=|cookies={|curl -u |auth=('|machine x "
+    '|MIIEpAIBAAKCAQEA|-----BEGIN PRIVATE KEY-----\n|-----END PRIVATE KEY-----\n|password="|\\\\|--a-|fm2_|SG.|A1|key ='
 )
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
 def test_no_text_takes_time_that_grows_with_its_square(piece: str) -> None:
     grows_in_proportion(redactor({}), piece)
+
+
+def test_a_line_of_a_million_hostile_characters_is_read_in_time_that_grows_with_its_length() -> None:
+    piece = "".join(HOSTILE)
+    grows_in_proportion(lambda text: redactor({})(text * 6), piece)
 
 
 class Loud:
@@ -251,10 +254,9 @@ class Loud:
 def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The trace of a run in which each secret was asked about, said by the model, and printed by its code."""
     path = tmp_path_factory.mktemp("planted") / "run.jsonl"
-    text = "\n".join(form.format(secret) for form, secret in PLANTED.values())
+    text = "\n".join([re.sub("[«»]", "", text) for text in (GONE | OWN).values()] + [PRINTED["as it is"]])
     cells = [f"```python\nprint({text!r})\n```", f"```python\nfinal_answer = {text!r}\n```"]
-    shown = io.StringIO()
-    lines = io.StringIO()
+    shown, lines = io.StringIO(), io.StringIO()
     handler = logging.StreamHandler(lines)
     log = logging.getLogger("rlm_loop")
     with pytest.MonkeyPatch.context() as patch:
@@ -286,18 +288,16 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", PLANTED)
-def test_it_is_in_nothing_that_is_kept_or_shown(everything: Path, name: str) -> None:
-    secret = PLANTED[name][1]
+def test_no_secret_is_in_what_is_kept_or_shown(everything: Path) -> None:
     files = sorted(everything.parent.iterdir())
     assert len(files) == 8
+    secrets = {s for text in (GONE | OWN).values() for s in re.findall("«(.*?)»", text, re.DOTALL)} | set(BODY)
     for kept in files:
         text = kept.read_text()
         assert REDACTED in text, kept.name
-        assert secret != "pw" or "pw@" not in text, kept.name
-        if secret != "pw":
-            found = secret in text or json.dumps(secret)[1:-1] in text or escape(secret) in text
-            assert not found, kept.name
+        for secret in secrets - {":pw", "sesame", "hunter2"}:  # others hold these words, too
+            forms = {secret, json.dumps(secret)[1:-1], escape(secret)}
+            assert [form for form in forms if form in text] == [], kept.name
 
 
 def test_a_redacted_run_is_replayed(everything: Path) -> None:
@@ -310,22 +310,20 @@ def test_a_page_of_an_older_trace_is_redacted_too(tmp_path: Path) -> None:
     path = tmp_path / "old.jsonl"
     with Trace(path) as trace:
         trace.start(task="t", question="What is PLANTED?")
-    path.write_text(path.read_text().replace("PLANTED", SHAPES["JWT"]))
-    assert SHAPES["JWT"] in str(read(path).start)
-    assert SHAPES["JWT"] not in run_page(path)
+    path.write_text(path.read_text().replace("PLANTED", JWT))
+    assert JWT in str(read(path).start)
+    assert JWT not in run_page(path)
 
 
 def test_an_error_of_a_provider_does_not_quote_the_key() -> None:
-    error = ModelError(f"Incorrect API key provided: {SHAPES['OpenAI project']}")
+    error = ModelError(f"Incorrect API key provided: {OPENAI}")
     assert str(error) == error.message == f"Incorrect API key provided: {REDACTED}"
 
 
 PATCH = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-{}\n+{}\n"
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "kept"), [("a", "b", 1), (f"k = {SHAPES['JWT']!r}", "k = load()", 1), ("a", SHAPES["JWT"], 0)]
-)
+@pytest.mark.parametrize(("old", "new", "kept"), [("a", "b", 1), (f"k = {JWT!r}", "k = load()", 1), ("a", JWT, 0)])
 def test_a_patch_that_adds_a_secret_is_no_prediction(old: str, new: str, kept: int) -> None:
     outcome = Outcome(None, Stop.ANSWERED, (), Usage(1, 1), Ledger(), artifact=PATCH.format(old, new))
     found = predictions_of({"t": outcome})
@@ -336,7 +334,5 @@ def test_a_patch_that_adds_a_secret_is_no_prediction(old: str, new: str, kept: i
 def test_a_key_that_was_given_in_python_is_a_secret_too() -> None:
     OpenAICompatibleModel("m", "http://127.0.0.1:9/v1", api_key="local-gateway-7f3a91")
     OpenAICompatibleModel("m", "http://127.0.0.1:9/v1", api_key="no-key-needed")
-    assert (
-        str(ModelError("local-gateway-7f3a91 is no key here, no-key-needed"))
-        == f"{REDACTED} is no key here, no-key-needed"
-    )
+    told = str(ModelError("local-gateway-7f3a91 is no key here, no-key-needed"))
+    assert told == f"{REDACTED} is no key here, no-key-needed"
