@@ -114,8 +114,8 @@ class Observation:
     cell which then raised, `effects` the files it changed (`{"added": [...], "changed": [...], "removed": [...],
     "hashes": {...}, "tree": ...}`, see `effects`), `displays` pictures and tables for a reader (never for the model).
     `full` is for the record: what `text` was before it was clipped, up to a cap of its own; empty where nothing was
-    left out. `repeatable` says that the same again is no standstill: a tool that polls, a call with an
-    idempotency key, a model that samples.
+    left out. `printed` is what a tool printed, which no model sees. `repeatable` says that the same again is no
+    standstill: a tool that polls, a call with an idempotency key, a model that samples.
     """
 
     text: str = ""
@@ -129,6 +129,7 @@ class Observation:
     displays: tuple[Display, ...] = ()
     full: str = ""
     repeatable: bool = False
+    printed: str = ""
 
     @property
     def ok(self) -> bool:

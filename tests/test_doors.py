@@ -76,6 +76,7 @@ INSIDE = {
     "test_install.py": "the extras that messages name",
     "tools/test_mcp_tools.py": "names and schemas that foreign servers give",
     "tools/test_refusals.py": "files opened after the check, against links",
+    "tools/test_tool_threads.py": "a value that comes in the very moment in which its caller gives up",
     "tools/test_watch.py": "processes that hang, flood or escape",
     "traces/test_damaged.py": "damaged events, given to each reader",
     "traces/test_received.py": "damaged and hostile files, bounded before they are unpacked",

@@ -29,6 +29,7 @@ from rlm_loop.repl.text import HARD_CAP, dedented
 from rlm_loop.tools.calls import KEY, IdempotencyCache, describe
 from rlm_loop.tools.function import Tool, as_tool
 from rlm_loop.tools.gateway import ToolGateway
+from rlm_loop.tools.hooks import Hooks
 from rlm_loop.workspace import Workspace
 
 _log = logging.getLogger(__name__)
@@ -113,7 +114,7 @@ class Environment:
         if action_mode == "calls":
             called += ([python_tool(self._python)] if repl is not None else []) + (FINAL_ANSWER if answer_tool else [])
         self._approve = approve
-        told: dict[str, Any] = {"hooks": hooks, "node": node, "about": about, "seconds_left": seconds_left}
+        told: dict[str, Any] = {"hooks": Hooks(hooks), "node": node, "about": about, "seconds_left": seconds_left}
         told["approve"] = approve
         allowed = None if allow is None else {*allow, *OF_THE_LOOP}  # no list of tools is about these
         kept = IdempotencyCache()  # one for both gates: a key is the same in a cell and in a call
@@ -316,7 +317,13 @@ class Environment:
             raise self._fault
         if self._cell is not None:
             return self._cell_observation(self._cell)
-        seen = Observation(result.text, seconds=result.seconds, truncated=result.truncated, full=result.full)
+        seen = Observation(
+            result.text,
+            seconds=result.seconds,
+            truncated=result.truncated,
+            full=result.full,
+            printed=result.printed,
+        )
         if result.failure is not None:
             return replace(seen, failure=result.failure, cause="error")
         return self._offer(FinalAnswer(result.data, "object"), seen) if name == "final_answer" else seen

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop.tools.calls import IdempotencyCache, ToolResult
 from rlm_loop.tools.function import SimpleTool, Tool, ToolError, as_tool, tool
 from rlm_loop.tools.gateway import ToolGateway
+from rlm_loop.tools.hooks import Hooks
 
 if TYPE_CHECKING:
     from rlm_loop.tools.mcp import McpError, McpTools, mcp_tools
 
 __all__ = [
+    "Hooks",
     "IdempotencyCache",
     "McpError",
     "McpTools",

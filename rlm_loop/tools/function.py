@@ -1,4 +1,7 @@
-"""A tool is a documented, typed function: its help text, JSON schema and argument check all come from it."""
+"""A tool is a documented, typed function: its help line, JSON schema and checks all come from it.
+
+pydantic makes schemas and checks; it is imported when the first one is needed.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,20 @@ import functools
 import inspect
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+import reprlib
+import typing
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol, cast, overload, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Protocol, Required, cast, overload, runtime_checkable
 
 from rlm_loop.actions import FailureKind
-from rlm_loop.tools.schema import Fields, adapter, is_json, parameters_of, read_fields, show_type, untitled
 
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+#: Name, type and whether it is required, of each parameter.
+Fields = tuple[tuple[str, Any, bool], ...]
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
@@ -69,17 +79,35 @@ class Tool:
         _ = self._fields  # so that an unusable signature is reported where the tool is made
 
     def over(self, function: Callable[..., Any]) -> Tool:
-        """The same tool over another function of the very same signature, which is not read again."""
-        made = object.__new__(type(self))
-        vars(made).update(vars(self), function=function)
-        return made
+        """Return the same tool over another function of the very same signature, which is not read again."""
+        copy = object.__new__(type(self))
+        vars(copy).update(vars(self), function=function)
+        return copy
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
     @functools.cached_property
     def _fields(self) -> Fields:
-        return read_fields(self.name, self.function)
+        return tuple([(p.name, self._type_of(p), p.default is p.empty) for p in self._listed()])
+
+    def _listed(self) -> list[inspect.Parameter]:
+        try:
+            parameters = list(inspect.signature(self.function).parameters.values())
+        except ValueError:
+            raise TypeError(f"tool {self.name!r} has no signature to read: wrap it in a typed function") from None
+        for p in parameters:
+            if p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
+                text = f"tool {self.name!r}: name the parameters that {str(p)!r} stands for"
+                raise TypeError(f"{text}, {p.kind.description} ones cannot be described to a model")
+        return parameters
+
+    def _type_of(self, parameter: inspect.Parameter) -> Any:
+        try:
+            return _resolved(self.function, parameter.name, parameter.annotation)
+        except Exception as error:
+            message = f"tool {self.name!r}: the type of {parameter.name!r} cannot be resolved: {error}"
+            raise TypeError(message) from error
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -90,13 +118,15 @@ class Tool:
     def parameters(self) -> dict[str, Any]:
         """The JSON schema of the arguments (an object; parameters with a default are optional)."""
         try:
-            schema = cast("dict[str, Any]", untitled(adapter(self._fields).json_schema()))
+            schema = cast("dict[str, Any]", untitled(_adapter(self._fields).json_schema()))
         except Exception as error:
             line = str(error).splitlines()[0]
             raise TypeError(f"tool {self.name!r} has a parameter that JSON cannot describe: {line}") from error
-        for parameter in parameters_of(self.name, self.function):
-            if parameter.default is not parameter.empty and is_json(parameter.default):
-                schema["properties"][parameter.name]["default"] = json.loads(json.dumps(parameter.default))
+        for parameter in self._listed():
+            if parameter.default is not parameter.empty:
+                with suppress(TypeError, ValueError, RecursionError):  # a default that is no JSON is not told
+                    text = json.dumps(parameter.default, allow_nan=False)
+                    schema["properties"][parameter.name]["default"] = json.loads(text)
         schema.setdefault("properties", {})
         return schema
 
@@ -109,24 +139,23 @@ class Tool:
     @functools.cached_property
     def signature(self) -> str:
         """One line of help: `name(parameter: type = default) -> type: description`."""
-        shown: list[str] = []
-        parameters = parameters_of(self.name, self.function)
-        for parameter, (_, hint, required) in zip(parameters, self._fields, strict=True):
-            kind = "" if parameter.annotation is parameter.empty else f": {show_type(hint)}"
+        parts: list[str] = []
+        for parameter, (_, hint, required) in zip(self._listed(), self._fields, strict=True):
+            kind = "" if parameter.annotation is parameter.empty else f": {_type_text(hint)}"
             default = "" if required else f" = {parameter.default!r}" if kind else f"={parameter.default!r}"
-            shown.append(f"{parameter.name}{kind}{default}")
+            parts.append(f"{parameter.name}{kind}{default}")
         returns = inspect.signature(self.function).return_annotation
-        arrow = "" if returns is inspect.Signature.empty else f" -> {show_type(returns)}"
-        return f"{self.name}({', '.join(shown)}){arrow}: {self.description}"
+        arrow = "" if returns is inspect.Signature.empty else f" -> {_type_text(returns)}"
+        return f"{self.name}({', '.join(parts)}){arrow}: {self.description}"
 
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments as the function's types; `ToolError("invalid_arguments", one line)` where they do not fit.
+        """Return the arguments as the function's types, or raise `ToolError("invalid_arguments", one line)`.
 
         Types are strict as JSON has them: `"3"` and `true` are no integers, `3` is a number, a list fits a tuple.
         """
         from pydantic import ValidationError
 
-        types = adapter(self._fields)
+        types = _adapter(self._fields)
         try:
             return cast("dict[str, Any]", types.validate_python(dict(arguments), strict=True))
         except ValidationError as error:
@@ -137,25 +166,55 @@ class Tool:
             problem = error if isinstance(error, ValidationError) else problem
             raise ToolError("invalid_arguments", self._explain(problem.errors(include_url=False))) from None
 
+    def _explain(self, errors: Sequence[Any]) -> str:
+        parts: list[str] = []
+        for error in errors[:3]:
+            where = ".".join(str(step) for step in error["loc"])
+            if error["type"] in ("missing", "extra_forbidden"):
+                parts.append(f"{'missing' if error['type'] == 'missing' else 'unexpected'} {where!r}")
+            else:
+                got = repr(error["input"])
+                parts.append(f"{where!r}: {error['msg']}, not {got if len(got) <= 60 else got[:57] + '...'}")
+        return f"{'; '.join(parts)}. {self.name} takes ({', '.join(self.names)})"
+
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """A Python call's arguments by name; `ToolError("invalid_arguments", ...)` where they do not fit."""
+        """Return a Python call's arguments by name, or raise `ToolError("invalid_arguments", ...)`."""
         try:
             return dict(inspect.signature(self.function).bind(*args, **kwargs).arguments)
         except TypeError as error:
             raise ToolError("invalid_arguments", f"{error}; usage: {self.signature}") from None
 
-    def _explain(self, errors: Sequence[Any]) -> str:
-        parts: list[str] = []
-        for error in errors[:3]:
-            where = ".".join(str(step) for step in error["loc"])
-            if error["type"] == "missing":
-                parts.append(f"missing {where!r}")
-            elif error["type"] == "extra_forbidden":
-                parts.append(f"unexpected {where!r}")
-            else:
-                got = repr(error["input"])
-                parts.append(f"{where!r}: {error['msg']}, not {got if len(got) <= 60 else got[:57] + '...'}")
-        return f"{'; '.join(parts)}. {self.name} takes ({', '.join(self.names)})"
+    @functools.cached_property
+    def _returns(self) -> tuple[Any, TypeAdapter[Any]] | None:
+        """The declared type of a result and its check; None where there is none that pydantic knows."""
+        with suppress(Exception):
+            declared = _resolved(self.function, "result", inspect.signature(self.function).return_annotation)
+            if typing.get_origin(declared) in (Awaitable, Coroutine):
+                declared = typing.get_args(declared)[-1]
+            return None if declared is Any else (declared, _adapter((("result", declared, True),)))
+        return None
+
+    def check_result(self, value: Any) -> None:
+        """Raise `ToolError("runtime", one line)` for a result that is not of the declared type.
+
+        A value of another class passes where pydantic makes an equal one of it: a NumPy integer, but no `"3"`.
+        """
+        if self._returns is None:
+            return
+        from pydantic import ValidationError
+
+        declared, types = self._returns
+        try:
+            types.validate_python({"result": value}, strict=True)
+        except ValidationError as error:
+            with suppress(Exception):
+                if types.validate_python({"result": value})["result"] == value:
+                    return
+            problem = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, problem["loc"][1:]))
+            at = f" ({where}: {problem['msg']})" if where else ""
+            message = f"{self.name} must return {_type_text(declared)}, got {reprlib.repr(value)}{at}"
+            raise ToolError("runtime", message) from None
 
 
 @overload
@@ -176,10 +235,7 @@ def tool(
     *,
     name: str | None = None,
     description: str | None = None,
-    timeout: float | None = None,
-    mutates: bool = False,
-    dry_run: Callable[..., Any] | None = None,
-    polls: bool = False,
+    **options: Any,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a documented function: `@tool`, or `@tool(name=..., timeout=...)` with the fields of `Tool`.
 
@@ -188,29 +244,85 @@ def tool(
     """
 
     def make(target: Callable[..., Any]) -> Tool:
-        inner = target
-        while isinstance(inner, functools.partial):  # a partial has its class's docstring, not the function's
-            inner = cast("Callable[..., Any]", inner.func)
+        inner = _unwrapped(target)  # a partial has its class's docstring, not the function's
         text = description or inspect.getdoc(inner) or ""
         first = " ".join(text.strip().split("\n\n")[0].split())
-        called = name or getattr(inner, "__name__", type(inner).__name__)
-        return Tool(called, first, target, timeout, mutates, dry_run, polls)
+        return Tool(name or getattr(inner, "__name__", type(inner).__name__), first, target, **options)
 
     return make if function is None else make(function)
 
 
 def as_tool(source: Tool | SimpleTool | Callable[..., Any]) -> Tool:
-    """A tool, a `SimpleTool` object, a session (`PythonREPL`) or a documented function as a `Tool`.
+    """Return a tool, a `SimpleTool` object, a session (`PythonREPL`) or a documented function as a `Tool`.
 
     Raises `TypeError` for anything else.
     """
     if isinstance(source, Tool):
         return source
-    made: Any = getattr(source, "as_tool", None)
-    if callable(made) and not isinstance(source, type):  # a session: its own `run` returns more than text
-        return as_tool(cast("SimpleTool", made()))
+    session: Any = getattr(source, "as_tool", None)
+    if callable(session) and not isinstance(source, type):  # its own `run` returns more than text
+        return as_tool(cast("SimpleTool", session()))
     if isinstance(source, SimpleTool) and not isinstance(source, type):
         return Tool(source.name, " ".join(source.description.split()), source.run)
     if callable(source):
         return tool(source)
-    raise TypeError(f"a tool is a documented function or has name, description and run, not {source!r:.80}")
+    raise TypeError(f"a tool must be a documented function or have name, description and run, got {source!r:.80}")
+
+
+def _unwrapped(function: Any) -> Any:
+    while isinstance(function, functools.partial):
+        function = cast("Any", function.func)
+    return function
+
+
+def _resolved(function: Callable[..., Any], name: str, annotation: Any) -> Any:
+    """Return the type that an annotation stands for; Any where there is none."""
+    if annotation is inspect.Parameter.empty:
+        return Any
+    inner = _unwrapped(function)
+    if not (inspect.isroutine(inner) or inspect.isclass(inner)):
+        inner = inner.__call__
+    scope = getattr(inspect.unwrap(inner), "__globals__", {})
+    holder = type("_", (), {"__annotations__": {name: annotation}})
+    return typing.get_type_hints(holder, globalns=scope, localns=scope, include_extras=True)[name]
+
+
+def _type_text(annotation: Any) -> str:
+    if isinstance(annotation, str):
+        return annotation
+    if typing.get_origin(annotation) is Annotated:
+        return _type_text(annotation.__origin__)
+    return "None" if annotation is type(None) else inspect.formatannotation(annotation).replace("typing.", "")
+
+
+def _adapter(fields: Fields) -> TypeAdapter[Any]:
+    try:
+        return _cached_adapter(fields)
+    except TypeError:  # a type that cannot be hashed, such as Annotated with a list
+        return _cached_adapter.__wrapped__(fields)
+
+
+@functools.lru_cache(maxsize=256)
+def _cached_adapter(fields: Fields) -> TypeAdapter[Any]:
+    from pydantic import ConfigDict, TypeAdapter
+    from typing_extensions import TypedDict
+
+    # A typed dict and not a model, because models reserve names (`copy`, `schema`, `_x`) that a tool may use.
+    types = {name: Required[hint] if required else NotRequired[hint] for name, hint, required in fields}
+    arguments: Any = TypedDict("arguments", types)  # pyright: ignore
+    arguments.__pydantic_config__ = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    return TypeAdapter(arguments)
+
+
+def untitled(schema: Any) -> Any:
+    """Return the schema without the titles that pydantic adds: they are prompt tokens that say nothing."""
+    if isinstance(schema, list):
+        return [untitled(item) for item in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    literal = ("default", "enum", "const", "examples")
+    return {
+        key: value if key in literal else untitled(value)
+        for key, value in cast("dict[str, Any]", schema).items()
+        if not (key == "title" and isinstance(value, str))
+    }

@@ -7,25 +7,32 @@ import json
 import logging
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, cast
 
 from rlm_loop.accounting.limits import BudgetSpent
 from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.actions import CallTool, Failure
 from rlm_loop.errors import nearest
-from rlm_loop.repl.text import RECORD_CAP, clip
-from rlm_loop.tools.calls import CallOptions, IdempotencyCache, ToolFuture, ToolResult, as_text, describe, sendable
+from rlm_loop.repl.in_process.streams import CellOutput, captured
+from rlm_loop.repl.text import RECORD_CAP, clip, clip_parts
+from rlm_loop.tools.calls import DRY_RUN, KEY, IdempotencyCache, ToolResult, as_text, describe
 from rlm_loop.tools.function import SimpleTool, Tool, ToolError, as_tool
-from rlm_loop.tools.hooks import notify
-from rlm_loop.tools.threads import awaited
+from rlm_loop.tools.hooks import Hooks
+from rlm_loop.tools.threads import GivenUp, Pending, awaited
 from rlm_loop.traces.logs import say
 
 _log = logging.getLogger(__name__)
 
 #: What to do about JSON that cannot be read: nearly always it holds code with quotes of its own.
 JSON_HINT = 'inside a JSON string write \\" for a quote and \\n for a line break'
+_MAX_KEY = 200
+#: Returns the arguments of a call of this tool, and its options (idempotency key, dry run).
+Read = Callable[[Tool], tuple[dict[str, Any], dict[str, Any]]]
+#: The value that the work of a call gave, its text, and what was raised.
+_Done = tuple[Any, str, BaseException | None]
 
 
 class ToolGateway:
@@ -40,8 +47,9 @@ class ToolGateway:
     - `watch` is called after a tool has run and returns what changed since the last time.
     - `seconds_left` returns the seconds left to the run (`None`: no limit).  At 0 a call raises `BudgetSpent`.
 
-    Whatever a tool raises is a failure of the call, `SystemExit` and `KeyboardInterrupt` included.  Three things pass
-    through: `BudgetSpent`, `Cancelled`, and Ctrl-C while the gateway waits for a tool.
+    Whatever a tool raises is a failure of the call, `SystemExit` and `KeyboardInterrupt` included, and so is a result
+    that is not of the type that the tool declares.  Three things pass through: `BudgetSpent`, `Cancelled`, and Ctrl-C
+    while the gateway waits for a tool.
 
     A call of a tool that mutates may carry `idempotency_key` and `dry_run`, in its arguments or from the caller.
     A second call with the same key is not made: it gets the recorded result, a failure too.  A dry run does nothing
@@ -58,33 +66,35 @@ class ToolGateway:
         clock: Callable[[], float] = time.monotonic,
         watch: Callable[[], Mapping[str, Any]] | None = None,
         kept: IdempotencyCache | None = None,
-        hooks: Sequence[object] = (),
+        hooks: Hooks | None = None,
         node: str = "",
         about: Callable[[], Mapping[str, Any]] = dict,
         seconds_left: Callable[[], float | None] = lambda: None,
         approve: Callable[[CallTool], str | None] | None = None,
     ) -> None:
-        known = list(tools)
         self._tools: dict[str, Tool] = {}
-        for given in known:
-            found = given if isinstance(given, Tool) else as_tool(given)
-            self._tools[found.name] = found
-        if len(self._tools) < len(known):
-            twice = sorted(name for name, n in Counter(as_tool(t).name for t in known).items() if n > 1)
-            raise ValueError(f"tool names must differ; used more than once: {', '.join(twice)}")
+        self._offered: dict[str, Tool] = {}
+        twice: set[str] = set()
+        for source in tools:
+            tool = source if isinstance(source, Tool) else as_tool(source)
+            if tool.name in self._tools:
+                twice.add(tool.name)
+            self._tools[tool.name] = tool
+            if allow is None or tool.name in allow:
+                self._offered[tool.name] = tool
+        if twice:
+            raise ValueError(f"tool names must differ; used more than once: {', '.join(sorted(twice))}")
         if timeout is not None and not timeout >= 0:
-            raise ValueError(f"timeout must be seconds, 0 or more, or None for no limit, not {timeout}")
-        self._allow = None if allow is None else frozenset(allow)
+            raise ValueError(f"timeout must be seconds, 0 or more, or None for no limit, got {timeout}")
         self._timeout, self._cap, self._clock = timeout, cap, clock
         self._watch, self._kept = watch, IdempotencyCache() if kept is None else kept
-        self._hooks, self._node, self._about, self._seconds_left = hooks, node, about, seconds_left
-        self._approve = approve
+        self._hooks = Hooks() if hooks is None else hooks
+        self._node, self._about, self._seconds_left, self._approve = node, about, seconds_left, approve
 
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The tools that may be called, in the order given."""
-        found = tuple(self._tools.values())
-        return found if self._allow is None else tuple(t for t in found if t.name in self._allow)
+        return tuple(self._offered.values())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -92,7 +102,7 @@ class ToolGateway:
         return tuple(self._tools)
 
     def tool(self, name: str) -> Tool:
-        """The tool of that name, allowed or not."""
+        """Return the tool of that name, allowed or not."""
         return self._tools[name]
 
     def call(
@@ -106,110 +116,154 @@ class ToolGateway:
     ) -> ToolResult:
         """Call a tool with arguments as a model wrote them (JSON text; empty is `{}`) or as a mapping.
 
-        `call_id` is what the model calls this call.
+        `call_id` is the model's own name of this call.
         """
-        manner = CallOptions(idempotency_key, dry_run)
-        return self._call(name, lambda found: manner.and_asked(found, _read(arguments)), call_id)
+        options = {KEY: idempotency_key, DRY_RUN: dry_run}
+        return self._call(CallTool(name, call_id=call_id), lambda tool: _split(tool, _read(arguments), options))
 
     def call_function(self, name: str, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Call a tool as Python code would and return its value; every failure is raised as a `ToolError`."""
 
-        def read(found: Tool) -> tuple[dict[str, Any], CallOptions]:
-            own, manner = CallOptions().and_asked(found, kwargs or {})
-            return found.bind(args, own), manner
+        def read(tool: Tool) -> tuple[dict[str, Any], dict[str, Any]]:
+            own, options = _split(tool, kwargs or {}, {KEY: None, DRY_RUN: False})
+            return tool.bind(args, own), options
 
-        result = self._call(name, read)
+        result = self._call(CallTool(name), read)
         if result.failure is not None:
             raise ToolError(result.failure.kind, result.failure.message)
         return result.data
 
-    def _call(
-        self, name: str, read: Callable[[Tool], tuple[Mapping[str, Any], CallOptions]], call_id: str | None = None
-    ) -> ToolResult:
+    def _call(self, action: CallTool, read: Read) -> ToolResult:
         start = self._clock()
-        data, text, failure, repeated, effects = None, "", None, False, {}
-        passing: BaseException | None = None
+        values: dict[str, Any] = {}
+        signal: BaseException | None = None  # it ends more than this call, which ends as well
+        failure: Failure | None = None
         try:
-            found = self._find(name)
-            arguments, manner = read(found)
-            checked = found.check(arguments)
-            if self._approve is not None:
-                asked = json.dumps(dict(arguments), default=repr, ensure_ascii=False)
-                if (refused := self._approve(CallTool(name, asked, call_id))) is not None:
-                    raise ToolError("denied", refused)
-            notify(self._hooks, "on_tool_start", tool=name, arguments=checked, node=self._node)
-            try:
-                running, repeated = self._running(found, checked, manner)
-                data, text = self._ended(found, running, manner)
-            finally:
-                effects = {} if self._watch is None else self._watch()
+            text = self._perform(action, read, values)
         except ToolError as error:
-            failure, text = Failure(error.kind, self._clean(error.message)[0]), error.message
-        except (BudgetSpent, Cancelled, KeyboardInterrupt) as error:  # it ends more than this call, which ends as well
-            passing, text = error, str(error) or "interrupted"
+            failure, text = Failure(error.kind, self._clipped(error.message)[0]), error.message
+        except (BudgetSpent, Cancelled, KeyboardInterrupt) as error:
+            signal, text = error, str(error) or "interrupted"
             failure = Failure("budget" if isinstance(error, BudgetSpent) else "interrupted", text)
-        whole = text
-        text, truncated = self._clean(whole)
-        full = sendable(clip(whole, max(self._cap, RECORD_CAP))[0]) if truncated else ""
-        seconds = self._clock() - start
-        outcome = "ok" if failure is None else f"{failure.kind}: {failure.message}"
-        if _log.isEnabledFor(logging.INFO):
-            kind = None if failure is None else failure.kind
-            told = {"node": self._node or None, **self._about(), "tool": name, "call_id": call_id}
-            told |= {"seconds": seconds, "error_kind": kind, "characters": len(text), "outcome": outcome[:500]}
-            say(_log, "tool", **told)  # pyright: ignore[reportArgumentType]: none of them is its level
-        result = ToolResult(name, data, text, failure, seconds, truncated, full, effects, repeated)
-        notify(self._hooks, "on_tool_end", tool=name, result=result, node=self._node)
-        if passing is not None:
-            raise passing
+        clipped, truncated = self._clipped(text)
+        full = _sendable(clip(text, max(self._cap, RECORD_CAP))[0]) if truncated else ""
+        values |= {"failure": failure, "seconds": self._clock() - start, "truncated": truncated, "full": full}
+        result = ToolResult(action.name, text=clipped, **values)
+        self._say(result, action.call_id)
+        self._hooks.notify("on_tool_end", tool=action.name, result=result, node=self._node)
+        if signal is not None:
+            raise signal
         return result
 
-    def _find(self, name: str) -> Tool:
-        offered = [t.name for t in self.tools]
-        if name in self._tools and name not in offered:
-            raise ToolError("denied", f"tool {name!r} is not allowed here; tools: {', '.join(offered) or 'none'}")
-        if name not in self._tools:
-            hint = nearest(name, offered) or ";"
-            raise ToolError("unknown_tool", f"no tool {name!r}{hint} tools: {', '.join(offered) or 'none'}")
-        return self._tools[name]
+    def _perform(self, action: CallTool, read: Read, values: dict[str, Any]) -> str:
+        """Do the call and return its text; `values` gets the fields of a `ToolResult` that are known by then."""
+        tool = self._find(action.name)
+        arguments, options = read(tool)
+        checked = tool.check(arguments)
+        if self._approve is not None:
+            text = json.dumps(dict(arguments), default=repr, ensure_ascii=False)
+            if (refused := self._approve(replace(action, arguments=text))) is not None:
+                raise ToolError("denied", refused)
+        self._hooks.notify("on_tool_start", tool=tool.name, arguments=checked, node=self._node)
+        inline = tool.timeout is not None and math.isinf(tool.timeout)  # such as a sub-call: it keeps to the limits
+        output = CellOutput(RECORD_CAP, passed_on=True)
+        function = tool.dry_run if options[DRY_RUN] and tool.dry_run is not None else tool.function
 
-    def _running(self, found: Tool, arguments: Mapping[str, Any], manner: CallOptions) -> tuple[ToolFuture, bool]:
-        function = found.function if found.dry_run is None or not manner.dry_run else found.dry_run
+        def work() -> _Done:
+            try:
+                with nullcontext() if inline else captured(output):
+                    value = function(**checked)
+                    if inspect.isawaitable(value):
+                        value = awaited(value)
+                    if function is tool.function:
+                        tool.check_result(value)
+                    return value, as_text(value), None
+            except BaseException as error:  # whatever it is, the tool raised it
+                return None, "", error
 
-        def work() -> tuple[Any, str]:
-            value = function(**arguments)
-            if inspect.isawaitable(value):
-                value = awaited(value)
-            return value, as_text(value)
-
-        if manner.key is None or manner.dry_run:
-            return ToolFuture(work, found.name), False
-        return self._kept.call(manner.key, found.name, arguments, work)
-
-    def _ended(self, found: Tool, running: ToolFuture, manner: CallOptions) -> tuple[Any, str]:
-        if self._seconds_left() == 0:
-            raise BudgetSpent("seconds", f"the time of the run is up: {found.name} was not run")
-        inline = found.timeout is not None and math.isinf(found.timeout)
+        pending = new = Pending(work, f"tool-{tool.name}")
+        key = None if options[DRY_RUN] else options[KEY]
         try:
-            return running.result(self._timeout if found.timeout is None else found.timeout, self._seconds_left)
-        except ToolError:
-            raise
-        except (BudgetSpent, Cancelled) as error:
-            if manner.key is not None and running.raised(error):  # it came to no end of its own
-                self._kept.forget(manner.key, found.name)
-            raise
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt) and (inline or not running.raised(error)):
-                raise  # Ctrl-C, and no doing of the tool's
-            raise ToolError("runtime", describe(error)) from error
+            if self._seconds_left() == 0:
+                raise BudgetSpent("seconds", f"the time of the run is up: {tool.name} was not run")
+            if key is not None:
+                pending = self._kept.call(key, tool.name, checked, new)
+            values["repeated"] = pending is not new
+            values["data"], text, error = self._waited(pending, tool, inline)
+        finally:
+            piece = output.piece()
+            values["printed"] = clip_parts(piece.head, piece.dropped, piece.tail, RECORD_CAP)[0]
+            values |= {} if self._watch is None else {"effects": self._watch()}
+        if error is None:
+            return text
+        if key is not None and isinstance(error, (BudgetSpent, Cancelled)):  # it came to no end of its own
+            self._kept.forget(key, tool.name)
+        ours = (ToolError, BudgetSpent, Cancelled, *((KeyboardInterrupt,) if inline else ()))
+        raise error if isinstance(error, ours) else ToolError("runtime", describe(error)) from error
 
-    def _clean(self, text: str) -> tuple[str, bool]:
-        """At most `cap` characters, and only such as can be sent: a lone surrogate would fail in transport."""
+    def _find(self, name: str) -> Tool:
+        if name in self._offered:
+            return self._offered[name]
+        offered = ", ".join(self._offered) or "none"
+        if name in self._tools:
+            raise ToolError("denied", f"tool {name!r} is not allowed here; tools: {offered}")
+        raise ToolError("unknown_tool", f"no tool {name!r}{nearest(name, self._offered) or ';'} tools: {offered}")
+
+    def _waited(self, pending: Pending[_Done], tool: Tool, inline: bool) -> _Done:
+        """Wait for the work within the limits of the tool and of the run."""
+        limit = self._timeout if tool.timeout is None else tool.timeout
+        until = math.inf if limit is None else time.monotonic() + limit
+
+        def left() -> float | None:
+            seconds = [s for s in (until - time.monotonic(), self._seconds_left()) if s is not None and s < math.inf]
+            return max(0.0, min(seconds)) if seconds else None
+
+        try:
+            return pending.result(left, inline=inline)
+        except GivenUp:
+            if self._seconds_left() == 0:
+                message = f"the time of the run was up before {tool.name} gave a result"
+                raise BudgetSpent("seconds", message) from None
+            raise ToolError("timeout", f"{tool.name} gave no result within {limit:g} s") from None
+
+    def _say(self, result: ToolResult, call_id: str | None) -> None:
+        if _log.isEnabledFor(logging.INFO):
+            outcome = "ok" if result.failure is None else f"{result.failure.kind}: {result.failure.message}"
+            fields = {"node": self._node or None, **self._about(), "tool": result.tool, "call_id": call_id}
+            fields |= {"seconds": result.seconds, "error_kind": result.error, "characters": len(result.text)}
+            say(_log, "tool", **fields, outcome=outcome[:500])  # pyright: ignore[reportArgumentType]: none is its level
+
+    def _clipped(self, text: str) -> tuple[str, bool]:
+        """Return at most `cap` characters, and only such as can be sent."""
         text, truncated = clip(text, self._cap)
-        return sendable(text), truncated
+        return _sendable(text), truncated
+
+
+def _sendable(text: str) -> str:
+    """Return the text without lone surrogates, which would fail in transport."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _split(
+    tool: Tool, arguments: Mapping[str, Any], options: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the tool's own arguments, and the options of the call with those that stand among the arguments."""
+    own, options = dict(arguments), dict(options)
+    for name in (KEY, DRY_RUN):
+        if tool.mutates and name in own and name not in tool.names:
+            options[name] = own.pop(name)
+    key, dry = options[KEY], options[DRY_RUN]
+    if key is not None and (not isinstance(key, str) or not 0 < len(key) <= _MAX_KEY):
+        raise ToolError("invalid_arguments", f"{KEY!r} must be a text of 1 to {_MAX_KEY} characters")
+    if not isinstance(dry, bool):
+        raise ToolError("invalid_arguments", f"{DRY_RUN!r} must be true or false")
+    if dry and tool.mutates and tool.dry_run is None:
+        raise ToolError("invalid_arguments", f"{tool.name} has no dry run, and was not run")
+    return own, options
 
 
 def _read(arguments: str | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments as an object, or raise `ToolError("invalid_arguments", one line)`."""
     if not isinstance(arguments, str):
         return arguments
     if not arguments.strip():

@@ -38,24 +38,49 @@ from rlm_loop.traces.logs import exception
 _log = logging.getLogger("rlm_loop.tools.hooks")
 
 
+class Hooks:
+    """The hooks of one run; which of them take an event, and which of its values, is looked up once."""
+
+    def __init__(self, objects: Iterable[object] = ()) -> None:
+        self._objects = tuple(objects)
+        self._methods: dict[str, list[tuple[Callable[..., Any], frozenset[str] | None]]] = {}
+
+    def hears(self, event: str) -> bool:
+        """Return whether any hook has a method for the event."""
+        return bool(self._of(event))
+
+    def notify(self, event: str, **values: Any) -> None:
+        """Call every hook that has a method `event`; one that raises is logged and never ends the run."""
+        for method, names in self._of(event):
+            try:
+                method(**(values if names is None else {k: v for k, v in values.items() if k in names}))
+            except Exception as error:
+                exception(_log, f"a hook raised in {event}", error, node=values.get("node"))
+
+    def _of(self, event: str) -> list[tuple[Callable[..., Any], frozenset[str] | None]]:
+        methods = self._methods.get(event)
+        if methods is None:
+            methods = self._methods[event] = [(m, _names(m)) for o in self._objects if (m := _method(o, event))]
+        return methods
+
+
 def notify(hooks: Iterable[object], event: str, **values: Any) -> None:
-    """Tell every hook that has a method `event`; one that raises is logged and never ends the run."""
-    for hook in hooks:
-        method = getattr(hook, event, None)
-        if method is None:
-            continue
-        try:
-            method(**_taken(method, values))
-        except Exception as error:
-            exception(_log, f"a hook raised in {event}", error, node=values.get("node"))
+    """Call the hooks once (`Hooks` is for more than one event)."""
+    Hooks(hooks).notify(event, **values)
 
 
-def _taken(method: Callable[..., Any], values: dict[str, Any]) -> dict[str, Any]:
-    """The values that a method takes, so that new ones can be told without breaking it."""
+def _method(hook: object, event: str) -> Callable[..., Any] | None:
+    """Return the method; a hook that answers to any name has not asked for each piece of a text."""
+    if event == "on_text" and inspect.getattr_static(hook, event, None) is None:
+        return None
+    return getattr(hook, event, None)
+
+
+def _names(method: Callable[..., Any]) -> frozenset[str] | None:
+    """Return the names of the values that a method takes, so that new ones do not break it; None: all."""
     try:
-        parameters = inspect.signature(method).parameters.values()
+        parameters = inspect.signature(method).parameters
     except (ValueError, TypeError):  # of a C function, say
-        return values
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return values
-    return {p.name: values[p.name] for p in parameters if p.name in values}
+        return None
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    return None if takes_all else frozenset(parameters)

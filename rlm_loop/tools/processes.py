@@ -1,42 +1,203 @@
-"""Commands that a model may cause to run: their environment, their time, and a full disk that is not their fault."""
+"""Commands that a model may cause to run: bounded in time and memory, without the user's environment."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import selectors
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-
-from rlm_loop.tools.watch import Finished, watch
 
 #: What a child process inherits of the environment: nothing that could hold a key.
 _INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH")
 _ROOM = 1 << 20  # bytes
+_CHUNK = 1 << 16
+_LINE = 1 << 20  # bytes of one line of reports; a longer one is dropped
+_GLANCE = 0.1  # seconds between looks at a process whose pipes somebody else holds open
+_LITTLE, _PAUSE = 1 << 14, 0.025  # bytes; seconds, in which a pipe takes 64 KiB
+_DRAIN = 1.0  # seconds for what is still in the pipes after the end
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The end of a command.
+
+    `code` is its exit status (negative: the signal that ended it), `output` its text (its middle left out beyond a
+    cap), `seconds` wall time.  A command that was stopped at its limit has `timed_out` and keeps its output.
+    """
+
+    code: int
+    output: str
+    timed_out: bool
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        return self.code == 0 and not self.timed_out
 
 
 def run_group(command: str | Sequence[str], *, cwd: str | Path, timeout: float, stdin: bytes = b"") -> Finished:
-    """Run an argv, or a line for the shell, and wait for it at most `timeout` seconds.
+    """Run an argv, or a line for the shell, for at most `timeout` seconds, with the environment of a child.
 
-    The whole process group is killed when it ends or when the time is up, so nothing it started in the
-    background stays.  The environment is an allow-list; `python` is this interpreter.  Output beyond 64 KiB loses its
-    middle.  Raises `OSError` where the command cannot be started.
+    Output beyond 64 KiB loses its middle.  Raises `OSError` where the command cannot be started.
     """
     argv = ["/bin/sh", "-c", command] if isinstance(command, str) else command
     return watch(argv, cwd=cwd, env=child_environment(), stdin=stdin, timeout=timeout, cap=65536, pause=0.0)
 
 
 def refuse_full_disk() -> None:
-    """Raise `OSError` where temporary files have no room: what ended badly then need not be the command's fault."""
+    """Raise `OSError` where temporary files have no room: a bad end then need not be the command's fault."""
     folder = tempfile.gettempdir()
     if shutil.disk_usage(folder).free < _ROOM:
         raise OSError(errno.ENOSPC, "the disk is full: free some space, or set TMPDIR to another disk", folder)
 
 
 def child_environment() -> dict[str, str]:
-    """The environment of commands that a model may cause to run."""
-    kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    """Return the environment of a command: an allow-list, with this interpreter as `python`."""
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    return {**kept, "PATH": path, "HOME": tempfile.gettempdir(), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**inherited, "PATH": path, "HOME": tempfile.gettempdir(), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def watch(
+    argv: Sequence[str],
+    *,
+    cwd: str | Path,
+    env: Mapping[str, str],
+    stdin: bytes,
+    timeout: float,
+    cap: int,
+    on_line: Callable[[bytes], None] | None = None,
+    mark: str = "",
+    pause: float = _PAUSE,
+) -> Finished:
+    """Run a command for at most `timeout` seconds and keep `cap` bytes of its output, head and tail.
+
+    With `on_line`, which is called with each line of standard output, the output is standard error alone; without, it
+    is both in the order written.  At the command's end, or the time's, its group is killed, and on Linux every process
+    that has `mark` in its first environment: one that made a session of its own is no longer in the group.  `pause` is
+    the time in seconds for which small reports gather, so that listening takes no turns with what is watched.  Raises
+    `OSError` where the command cannot be started.
+    """
+    start = time.monotonic()
+    with tempfile.TemporaryFile() as source:
+        source.write(stdin)
+        source.seek(0)
+        errors = subprocess.PIPE if on_line else subprocess.STDOUT
+        process = subprocess.Popen(
+            list(argv),
+            cwd=cwd,
+            env=dict(env),
+            stdin=source,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,
+        )
+    ends = _Ends(cap)
+    with process, selectors.DefaultSelector() as streams:
+        for stream, sink in (
+            (process.stdout, _Lines(on_line).add if on_line else ends.add),
+            (process.stderr, ends.add),
+        ):
+            if stream is not None:
+                os.set_blocking(stream.fileno(), False)
+                streams.register(stream, selectors.EVENT_READ, sink)
+        try:
+            timed_out = _follow(process, streams, start + timeout, pause)
+        finally:
+            _kill(process, mark)
+        until = time.monotonic() + _DRAIN  # one that escaped may hold the pipes open for ever
+        while streams.get_map() and time.monotonic() < until and _read(streams, 0.05):
+            pass
+    return Finished(process.returncode, ends.text(), timed_out, time.monotonic() - start)
+
+
+def _follow(process: subprocess.Popen[bytes], streams: selectors.BaseSelector, deadline: float, pause: float) -> bool:
+    """Read until the process ends, whoever else holds its pipes; return whether the time was up first."""
+    while streams.get_map():
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return process.poll() is None
+        size = _read(streams, min(left, _GLANCE))
+        if process.poll() is not None:  # others may hold its pipes, silent or writing without end
+            return False
+        if 0 < size < _LITTLE:  # many small reports are read together, or each would take turns with a test
+            time.sleep(min(left, pause))
+    try:
+        process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return True
+    return False
+
+
+def _read(streams: selectors.BaseSelector, seconds: float) -> int:
+    """Read at most a chunk of each stream; 0 where there was nothing, not even an end."""
+    ready = streams.select(seconds)
+    size = len(ready)
+    for key, _ in ready:
+        data = b""
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(key.fd, _CHUNK)
+            if not data:
+                streams.unregister(key.fileobj)
+        key.data(data)
+        size += len(data)
+    return size
+
+
+def _kill(process: subprocess.Popen[bytes], mark: str) -> None:
+    """Kill the group, wait for the process, and kill all that bear the mark."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for entry in os.scandir("/proc") if mark and os.path.isdir("/proc/self") else ():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError), open(f"{entry.path}/environ", "rb") as file:
+                if mark.encode() in file.read():
+                    os.kill(int(entry.name), signal.SIGKILL)
+
+
+class _Lines:
+    """Bytes cut into lines; one that is too long is dropped."""
+
+    def __init__(self, on_line: Callable[[bytes], None]) -> None:
+        self._on_line, self._rest, self._skipping = on_line, b"", False
+
+    def add(self, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            if not self._skipping:
+                self._on_line(line)
+            self._skipping = False
+        if len(self._rest) > _LINE:
+            self._rest, self._skipping = b"", True
+
+
+class _Ends:
+    """The first and the last bytes of a stream of any length."""
+
+    def __init__(self, cap: int) -> None:
+        self._half = cap // 2
+        self._head, self._tail, self._size = b"", bytearray(), 0
+
+    def add(self, data: bytes) -> None:
+        self._size += len(data)
+        room = self._half - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:]
+        if len(self._tail) > 2 * self._half + _CHUNK:
+            del self._tail[: -self._half]
+
+    def text(self) -> str:
+        tail = bytes(self._tail[-self._half :]) if self._half else b""
+        dropped = self._size - len(self._head) - len(tail)
+        note = f"\n[{dropped} bytes left out]\n" if dropped else ""
+        return self._head.decode("utf-8", "replace") + note + tail.decode("utf-8", "replace")

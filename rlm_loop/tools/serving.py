@@ -15,20 +15,19 @@ Lists = tuple[Sequence[ToolLike], ...]
 
 @runtime_checkable
 class PerRun(Protocol):
-    """A function of a tool that is another one in each run."""
+    """A tool function that needs one instance per run, such as an MCP connection."""
 
     def for_run(self, shared: dict[int, Any], until: ExitStack) -> Callable[..., Any]:
-        """The function for one run.
+        """Return the function for one run, of which `until` is the end.
 
-        `shared` is what functions of that run have in common, by the id of what it was made of; `until` is closed when
-        the run ends.
+        `shared` is what functions of that run have in common, by the id of what it was made of.
         """
         ...
 
 
 @contextmanager
 def serving(*lists: Sequence[ToolLike]) -> Generator[Lists]:
-    """The lists of tools as one run has them; a list without such tools is given back as it is."""
+    """Yield the lists of tools as one run has them; a list without such tools is given back as it is."""
     shared: dict[int, Any] = {}
     until = ExitStack()
 

@@ -1,13 +1,13 @@
-"""Threads in which tools and models run, so that whoever waits can stop: at a limit, at a stop button, at Ctrl-C.
+"""Threads in which tools and models run, so that the waiting caller can stop: at a limit, a stop button, Ctrl-C.
 
-To start a thread takes longer than most calls, so a free one is used again: while calls follow each other closely, and
-no longer, so that a program which has done with its tools has no threads of ours.  Async tools share one event loop: a
-client that a tool opens in one call belongs to its loop, so the next call must find the same.  The caller's loop does
-not do: in a notebook it is busy running the cell that asked.
+To start a thread takes longer than most calls, so a free one is used again, as long as calls follow each other closely.
+Async tools share one event loop: a client that a tool opens in one call belongs to its loop, so the next call must
+find the same.  The caller's loop does not do: in a notebook it is busy running the cell that asked.
 """
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import os
 import threading
@@ -17,21 +17,24 @@ from typing import Any, Generic, TypeVar
 
 from rlm_loop.accounting.scope import Scope, call_scope
 
+#: A thread's task; it returns a function that is called when the thread is free again.
 Work = Callable[[], Callable[[], None]]
-"""What a thread is to do; it returns what is to be called when the thread is free again."""
+T = TypeVar("T")
+#: Seconds.  What stops a thread strikes between two steps of Python, a Ctrl-C too that came just before the wait began;
+#: and clocks are arguments.
+_SLICE = 0.1
 
 
 class ToolThreads:
-    """Daemon threads that end when they were free for `idle` seconds.  A tool that never returns keeps its own."""
+    """Daemon threads that end when they were free for a second.  A tool that never returns keeps its own."""
 
-    def __init__(self, idle: float = 1.0) -> None:
-        self._idle = idle
+    def __init__(self) -> None:
         self._free: list[SimpleQueue[tuple[str, Work]]] = []  # a thread is known by its inbox
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._free.clear)  # threads are not in the child
 
     def run(self, name: str, work: Work) -> None:
-        """Have it done in a thread which has that name meanwhile.  Does not wait."""
+        """Do it in a thread which has that name meanwhile.  Does not wait."""
         try:
             inbox = self._free.pop()
         except IndexError:
@@ -43,7 +46,7 @@ class ToolThreads:
         thread = threading.current_thread()
         while True:
             try:
-                thread.name, work = inbox.get(timeout=self._idle)
+                thread.name, work = inbox.get(timeout=1.0)
             except Empty:
                 try:
                     self._free.remove(inbox)
@@ -54,64 +57,87 @@ class ToolThreads:
             done = work()
             self._free.append(inbox)
             done()
-            del work, done  # what was called is not kept alive by a thread that waits
+            del work, done  # a waiting thread keeps nothing alive
 
 
-TOOL_THREADS = ToolThreads()
-
-
-T = TypeVar("T")
-#: Seconds.  What stops a thread strikes between two steps of Python, a Ctrl-C too that came just before the wait began;
-#: and clocks are arguments.
-_SLICE = 0.1
+_THREADS = ToolThreads()
 
 
 class GivenUp(Exception):
-    """The work was not done in time.  It may still go on, in its thread, and what it gives goes to nobody."""
+    """The work was not done in time.  It may still go on in its thread."""
 
 
 class Pending(Generic[T]):
-    """Work that goes on in another thread.  It can see in `call_scope` that nobody waits for it any more.
+    """Work that is done once, in another thread; the first `result` begins it, and several may wait for it.
 
-    `late` is told of a value that came when nobody waited.
+    A work with a `scope` sees in `call_scope` that nobody waits for it any more, and `late` is called with a value that
+    came when nobody waited: each value is either returned or late.
     """
 
     def __init__(
-        self, work: Callable[[], T], name: str, parent: Scope | None = None, late: Callable[[T], None] | None = None
+        self, work: Callable[[], T], name: str, scope: Scope | None = None, late: Callable[[T], None] | None = None
     ) -> None:
-        self._work, self._late, self._done = work, late, threading.Event()
+        self._work, self._name, self._late = work, name, late
+        self._scope = None if scope is None else Scope(scope)
+        self._begun, self._done, self._lock = threading.Lock(), threading.Event(), threading.Lock()
+        self._finished = self._given_up = False
         self._value: T | None = None
         self._error: BaseException | None = None
-        self._scope = Scope(parent)
-        context = contextvars.copy_context()
-        context.run(call_scope.set, self._scope)
-        TOOL_THREADS.run(name, lambda: context.run(self._do))
 
-    def result(self, seconds_left: Callable[[], float | None]) -> T:
-        """What the work gave or raised; `GivenUp` once no seconds are left, and then the work is told to stop."""
+    def result(self, seconds_left: Callable[[], float | None], *, inline: bool = False) -> T:
+        """Return or raise what the work does; `GivenUp` once no seconds are left, and then its scope is ended.
+
+        `inline` does the work in this thread, for as long as it takes.
+        """
+        if self._begun.acquire(blocking=False):
+            context = contextvars.copy_context()
+            if self._scope is not None:
+                context.run(call_scope.set, self._scope)
+            if inline:
+                context.run(self._do)()
+            else:
+                _THREADS.run(self._name, lambda: context.run(self._do))
         try:
-            if not wait(self._done, seconds_left):
-                raise GivenUp
+            came = _wait(self._done, seconds_left)
         except BaseException:
-            self._scope.end("nobody waits for it any more")
+            if not self._give_up():
+                self._tell_late()
             raise
+        if not came and self._give_up():
+            raise GivenUp
         if self._error is not None:
             raise self._error
         return self._value  # pyright: ignore[reportReturnType]
 
     def _do(self) -> Callable[[], None]:
         try:
-            self._value = value = self._work()
-            if self._scope.ended and self._late is not None:
-                self._late(value)
-        except BaseException as error:  # carried to who waits
+            self._value = self._work()
+        except BaseException as error:  # carried to the caller
             self._error = error
-        self._scope.release()
+        with self._lock:  # from here on the result is used, or it is late: never neither
+            self._finished = True
+        if self._given_up:
+            self._tell_late()
+        if self._scope is not None:
+            self._scope.release()
         return self._done.set
 
+    def _give_up(self) -> bool:
+        """Give up on the result, unless it is there already."""
+        with self._lock:
+            self._given_up = not self._finished
+        if self._given_up and self._scope is not None:
+            self._scope.end("nobody waits for it any more")
+        return self._given_up
 
-def wait(done: threading.Event, seconds_left: Callable[[], float | None]) -> bool:
-    """Wait for an event while there are seconds left (`None`: without a limit); whether it came."""
+    def _tell_late(self) -> None:
+        if self._late is not None and self._error is None:
+            with contextlib.suppress(Exception):  # nobody is there who could be told
+                self._late(self._value)  # pyright: ignore[reportArgumentType]
+
+
+def _wait(done: threading.Event, seconds_left: Callable[[], float | None]) -> bool:
+    """Wait for an event while there are seconds left (None: without a limit); return whether it came."""
     while True:
         left = seconds_left()
         if done.wait(_SLICE if left is None else min(_SLICE, left)):
@@ -125,7 +151,7 @@ _loops: dict[int, Any] = {}  # by process: a forked child has the memory, and no
 
 
 def awaited(work: Awaitable[Any]) -> Any:
-    """What the work gives or raises; the calling thread waits for it."""
+    """Return or raise what the work gives, in the event loop of async tools; the calling thread waits for it."""
     import asyncio
 
     async def run() -> Any:

@@ -14,8 +14,7 @@ from typing import Self
 from rlm_loop.repl.host.clearing import remove
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.tools.code import CodeTools
-from rlm_loop.tools.processes import run_group
-from rlm_loop.tools.watch import Finished
+from rlm_loop.tools.processes import Finished, run_group
 from rlm_loop.workspace import objects, patches, tree
 from rlm_loop.workspace.git import Git, WorkspaceError, prepare
 from rlm_loop.workspace.objects import BlobStore

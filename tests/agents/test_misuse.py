@@ -65,7 +65,7 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: LeanAgent(model=ScriptedModel), "model must be a name"),
     (lambda: LeanAgent(sub_model=Namesake()), "sub_model must be a name .*derive"),
     (lambda: LeanAgent(tools=print), r"tools is a list of tools, .* write tools=\[print\]"),
-    (lambda: LeanAgent(tools=[5]), "a tool is a documented function"),
+    (lambda: LeanAgent(tools=[5]), "a tool must be a documented function"),
     (lambda: LeanAgent(hooks=Budget()), r"write hooks=\[Budget\]"),
     (lambda: LeanAgent(repl="sandox"), "did you mean 'sandbox'"),
     (lambda: LeanAgent(presentation="nativ"), "did you mean 'native'"),

@@ -171,7 +171,7 @@ def test_a_result_holds_all_of_it() -> None:
     changed = {"changed": ["a.py"]}
     looks = iter([changed, {}])
     gate = ToolGateway([Counter().tool()], watch=lambda: next(looks), cap=40)
-    held = {"tool", "data", "text", "failure", "seconds", "truncated", "full", "effects", "repeated"}
+    held = {"tool", "data", "text", "failure", "seconds", "truncated", "full", "effects", "repeated", "printed"}
     assert {f.name for f in fields(ToolResult)} == held
     first, second, third = gate.call("add", {"n": 1}), gate.call("add", {"n": -1}), gate.call("ad", {})
     assert (first.ok, first.data, first.effects) == (True, "1, 1 in all", changed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -9,7 +10,54 @@ import threading
 
 import pytest
 
+from rlm_loop.accounting.scope import Scope
 from rlm_loop.tools import ToolGateway, tool
+from rlm_loop.tools.threads import GivenUp, Pending
+
+
+class Held(Scope):
+    """A scope whose work is finished and waits to say so until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.finished, self.go = threading.Event(), threading.Event()
+
+    def _forget(self, number: int) -> None:
+        self.finished.set()
+        self.go.wait(30)
+
+
+@pytest.mark.parametrize("ending", ["time is up", "Ctrl-C"])
+def test_a_value_that_comes_while_the_caller_gives_up_is_used_or_late(ending: str) -> None:
+    scope, late, returned = Held(), list[str](), list[str]()
+
+    def seconds_left() -> float:
+        scope.finished.wait(30)  # the work is done, and its thread has not said so
+        if ending == "Ctrl-C":
+            raise KeyboardInterrupt
+        return 0.0
+
+    pending = Pending(lambda: "reply", "model", scope, late.append)
+    with contextlib.suppress(GivenUp, KeyboardInterrupt):
+        returned.append(pending.result(seconds_left))
+    scope.go.set()
+    assert returned + late == ["reply"]
+
+
+def test_a_value_that_comes_later_is_late_once() -> None:
+    go, late = threading.Event(), list[str]()
+    told = threading.Event()
+
+    def record(value: str) -> None:
+        late.append(value)
+        told.set()
+
+    pending = Pending(lambda: go.wait(30) and "reply", "model", Scope(), record)
+    with pytest.raises(GivenUp):
+        pending.result(lambda: 0.0)
+    go.set()
+    assert told.wait(30)
+    assert late == ["reply"]
 
 
 def test_tools_that_call_tools_do_not_wait_for_their_own_thread() -> None:

@@ -8,12 +8,13 @@ import json
 import threading
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop.accounting import BudgetSpent, Cancelled
-from rlm_loop.tools import ToolError, ToolGateway, ToolResult, as_tool, tool
+from rlm_loop.tools import Hooks, ToolError, ToolGateway, ToolResult, as_tool, tool
 
 
 @tool
@@ -292,12 +293,14 @@ class Told:
 
     def __init__(self) -> None:
         self.seen: list[str] = []
+        self.printed: list[str] = []
 
     def on_tool_start(self, tool: str) -> None:
         self.seen.append(f"start {tool}")
 
     def on_tool_end(self, tool: str, result: ToolResult) -> None:
         self.seen.append(f"end {tool} {result.error}")
+        self.printed.append(result.printed)
 
 
 SIGNALS = [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), BudgetSpent("calls", "no more"), Cancelled("ended")]
@@ -314,7 +317,7 @@ def test_what_a_tool_raises_ends_the_call_and_only_the_runs_own_signals_more(
         raise raised
 
     told = Told()
-    gate = ToolGateway([leave], timeout=timeout, hooks=(told,))
+    gate = ToolGateway([leave], timeout=timeout, hooks=Hooks([told]))
     if isinstance(raised, (BudgetSpent, Cancelled)):
         with pytest.raises(type(raised)):
             gate.call("leave")
@@ -336,7 +339,7 @@ def test_the_time_of_the_run_ends_a_call_and_all_that_follow() -> None:
         go.wait(60)
 
     told = Told()
-    gate = ToolGateway([slow], hooks=(told,), seconds_left=lambda: left[0])
+    gate = ToolGateway([slow], hooks=Hooks([told]), seconds_left=lambda: left[0])
     threading.Thread(target=lambda: began.wait(60) and left.__setitem__(0, 0.0), daemon=True).start()
     for reason in ("before slow gave a result", "slow was not run"):
         with pytest.raises(BudgetSpent, match=reason):
@@ -376,6 +379,135 @@ def test_async_calls_share_a_loop_that_is_not_the_callers(timeout: float | None,
     found = asyncio.run(from_a_notebook()) if inside else [gate.call("where").data for _ in range(2)]
     assert found == ([2, 3] if inside else [1, 2])
     assert len(set(loops)) == (2 if inside else 1)
+
+
+@tool
+def lookup(value: Any) -> list[int]:
+    """Look it up."""
+    return value
+
+
+@tool
+async def rename(value: Any) -> str:
+    """Rename it."""
+    return value
+
+
+def _elsewhere(value: Any) -> Nowhere:  # type: ignore[name-defined]  # noqa: F821
+    """Say what it returns in a type of elsewhere."""
+    return value
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("lookup", [1, 2], None),
+        ("lookup", [np.int64(1)], None),  # of another class, and equal
+        ("lookup", None, "lookup must return list[int], got None"),
+        ("lookup", [1, "2"], "lookup must return list[int], got [1, '2'] (1: "),
+        ("lookup", (1, 2), "lookup must return list[int], got (1, 2)"),
+        ("lookup", "x" * 10_000, "lookup must return list[int], got 'xxx"),
+        ("rename", "a", None),
+        ("rename", 7, "rename must return str, got 7"),
+        ("_elsewhere", 7, None),  # pydantic knows no such type
+    ],
+)
+def test_a_result_that_breaks_the_declared_type_is_an_error_of_the_tool(
+    name: str, value: Any, says: str | None
+) -> None:
+    gate = ToolGateway([lookup, rename, _elsewhere])
+    result = gate.call(name, {"value": value})
+    assert result.error == (None if says is None else "runtime")
+    assert (says or "") in result.message
+    assert len(result.message) < 200
+    if says is not None:
+        assert result.data is None
+        with pytest.raises(ToolError):
+            gate.call_function(name, (value,))
+
+
+def test_what_a_tool_prints_is_kept_with_its_call_and_still_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    both, go = threading.Barrier(2, timeout=30), threading.Event()
+
+    @tool
+    def count(name: str) -> str:
+        """Count."""
+        print(f"{name} began")
+        both.wait()
+        print(f"{name} ended")
+        if name == "b":
+            raise ValueError(name)
+        return name
+
+    @tool(timeout=0.05)
+    def hang() -> None:
+        """Hang."""
+        print("hanging")
+        go.wait(30)
+
+    @tool
+    async def later() -> None:
+        """Print later."""
+        print("later")
+
+    told = Told()
+    gate = ToolGateway([count, hang, later], hooks=Hooks([told]))
+    threads = [threading.Thread(target=gate.call, args=("count", {"name": name})) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    print("not of a tool")
+    assert sorted(told.printed) == ["a began\na ended\n", "b began\nb ended\n"]
+    assert gate.call("hang").printed == "hanging\n"
+    assert gate.call("later").printed == "later\n"
+    go.set()
+    assert sorted(capsys.readouterr().out.splitlines()) == sorted(
+        ["a began", "b began", "a ended", "b ended", "not of a tool", "hanging", "later"]
+    )
+
+
+def test_hooks_take_the_values_they_name_and_one_that_raises_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    calls: list[object] = []
+
+    class Some:
+        on_text = None
+
+        def on_tool_start(self, node: str) -> None:
+            calls.append(node)
+
+        def on_tool_end(self) -> None:
+            raise ValueError("a hook's own")
+
+    class Any_:
+        def __getattr__(self, name: str) -> Any:
+            if not name.startswith("on_"):
+                raise AttributeError(name)
+            return lambda **values: calls.append((name, sorted(values)))
+
+    hooks = Hooks([Some(), Any_()])
+    assert hooks.hears("on_tool_start")
+    assert not hooks.hears("on_text")  # one that answers to any name has not asked for each piece of a text
+    assert not Hooks([Some()]).hears("on_step_end")
+    hooks.notify("on_tool_start", node="0", tool="f")
+    hooks.notify("on_tool_end", node="0")
+    assert calls == ["0", ("on_tool_start", ["node", "tool"]), ("on_tool_end", ["node"])]
+    assert "on_tool_end" in caplog.text
+
+
+def test_the_methods_of_hooks_are_looked_up_once() -> None:
+    class Counted:
+        looked = 0
+
+        @property
+        def on_step_end(self) -> Any:
+            Counted.looked += 1
+            return lambda node: None
+
+    hooks = Hooks([Counted()])
+    for _ in range(3):
+        hooks.notify("on_step_end", node="0")
+    assert Counted.looked == 1
 
 
 def test_denied_tools_do_not_run_and_are_not_listed() -> None:

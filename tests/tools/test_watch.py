@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rlm_loop.tools.watch import Finished, watch
+from rlm_loop.tools.processes import Finished, watch
 
 
 def watched(code: str, folder: Path, *, timeout: float = 60.0, cap: int = 1000) -> tuple[Finished, list[bytes]]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop.repl import Launch
-from rlm_loop.tools.watch import Finished
+from rlm_loop.tools.processes import Finished
 from rlm_loop.workspace.testing import TestRun
 from rlm_loop.workspace.testing.reports import Reports
 from rlm_loop.workspace.testing.run import stamps

@@ -18,10 +18,13 @@ from rlm_loop.repl.worker import Capture
 
 
 class CellOutput:
-    """The text that one cell printed: its beginning and its end, when it is long."""
+    """The text that one cell printed: its beginning and its end, when it is long.
 
-    def __init__(self, cap: int) -> None:
-        self._kept = Capture(-1, cap)
+    One that is `passed_on` goes to the process's stream as well: the text that a tool of the host printed.
+    """
+
+    def __init__(self, cap: int, *, passed_on: bool = False) -> None:
+        self._kept, self.passed_on = Capture(-1, cap), passed_on
         self._lock = threading.Lock()
 
     def write(self, text: str) -> int:
@@ -50,7 +53,9 @@ class _Router:
 
     def write(self, text: str) -> int:
         output = _here.get()
-        return self._stream.write(text) if output is None else output.write(text)
+        if output is not None:
+            output.write(text)
+        return self._stream.write(text) if output is None or output.passed_on else len(text)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

@@ -10,10 +10,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from rlm_loop.tools.function import Tool, ToolError
+from rlm_loop.tools.function import Fields, Tool, ToolError
 from rlm_loop.tools.mcp.results import wrapper_of
 from rlm_loop.tools.mcp.schemas import parameters_of, plain_schema, type_of
-from rlm_loop.tools.schema import Fields
 
 if TYPE_CHECKING:
     from mcp.types import Tool as Listed

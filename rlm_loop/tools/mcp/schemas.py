@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, Literal, cast
 
-from rlm_loop.tools.schema import untitled
+from rlm_loop.tools.function import untitled
 
 _TYPES: dict[str, Any] = {
     "string": str,

@@ -16,8 +16,7 @@ from rlm_loop.repl.isolation.container import Container
 from rlm_loop.repl.isolation.hardened import Hardened
 from rlm_loop.repl.isolation.readable import HARDEN, readable
 from rlm_loop.repl.isolation.sandbox import Sandbox
-from rlm_loop.tools.processes import child_environment
-from rlm_loop.tools.watch import Finished, watch
+from rlm_loop.tools.processes import Finished, child_environment, watch
 
 Isolation = Literal["auto", "plain", "hardened", "sandbox"] | Hardened | Sandbox | Container
 """`auto` is the strongest that works here: a sandbox, else hardened, else plain."""

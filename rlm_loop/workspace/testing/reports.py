@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, cast
 
 from rlm_loop.repl.host.launch import Launch
-from rlm_loop.tools.watch import Finished
+from rlm_loop.tools.processes import Finished
 
 TestOutcome = Literal["passed", "failed", "error", "skipped"]
 
