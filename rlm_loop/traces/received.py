@@ -7,15 +7,21 @@ no deeper than what is done with it afterwards can stand.
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import stat
-import zlib
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 LARGEST = 2 << 30
 """Bytes of a file that is read whole, unpacked."""
+RATIO = 100
+"""Bytes that a packed byte may stand for, where the whole is larger than `_SMALL`."""
+_SMALL = 256 << 20
+MEMBERS = 10_000
+_MEMBER = b"\x1f\x8b\x08"  # how each begins
 DEEPEST = 200
 """Levels of lists and objects; Python's own stack holds a few hundred more, of which callers have taken a part."""
 
@@ -27,18 +33,15 @@ def parse(text: str | bytes) -> Any:
     except RecursionError:
         raise ValueError("JSON of too many levels") from None
     level: list[Any] = [value]
-    for _ in range(DEEPEST):
-        if not (level := [item for part in level for item in _parts(part)]):
+    for _ in range(DEEPEST + 1):
+        level = [item for part in level if type(part) in (dict, list) for item in _items(part)]
+        if not level:
             return value
     raise ValueError(f"JSON of more than {DEEPEST} levels")
 
 
-def _parts(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return [v for v in cast("dict[str, Any]", value).values() if type(v) is dict or type(v) is list]
-    if isinstance(value, list):
-        return [v for v in cast("list[Any]", value) if type(v) is dict or type(v) is list]
-    return []
+def _items(part: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return part.values() if isinstance(part, dict) else part
 
 
 def shown(value: object) -> str:
@@ -70,21 +73,22 @@ def file_bytes(path: str | Path) -> bytes:
 
 
 def unpacked(data: bytes, most: int, path: str | Path = "") -> bytes:
-    """What gzip packed, all of its members.  Raises `OSError` for damage, and for more than `most` bytes."""
-    found: list[bytes] = []
-    while data.strip(b"\0"):
-        unpacking = zlib.decompressobj(16 + zlib.MAX_WBITS)
-        try:
-            found.append(unpacking.decompress(data, max(most, 0) + 1))
-        except zlib.error as error:
-            raise OSError(errno.EINVAL, f"damaged gzip ({error})", str(path)) from error
-        most -= len(found[-1])
-        if most < 0:
-            raise _too_large(path)
-        if not unpacking.eof:
-            raise OSError(errno.EINVAL, "damaged gzip (it ends early)", str(path))
-        data = unpacking.unused_data
-    return b"".join(found)
+    """The bytes of gzip, all its members.  Raises `OSError` for damage, and for more than is bearable."""
+    import gzip  # here: few processes need it
+    import zlib
+
+    if data.count(_MEMBER) > MEMBERS:
+        raise _too_large(path)
+    parts, left = list[bytes](), min(most, max(_SMALL, len(data) * RATIO))
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            while part := file.read(min(left + 1, 1 << 20)):
+                parts.append(part)
+                if (left := left - len(part)) < 0:
+                    raise _too_large(path)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise OSError(errno.EINVAL, f"damaged gzip ({error})", str(path)) from error
+    return b"".join(parts)
 
 
 def _too_large(path: str | Path) -> OSError:

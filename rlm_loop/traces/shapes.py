@@ -1,47 +1,48 @@
-"""The shape of a trace's events: which parts each kind has, and of which type.
+"""Shapes of a trace's events: the parts of each kind, and their types.
 
 A trace may come from anybody, and be cut, edited or of a later version.  It is checked once, where its lines are read,
-so that all that computes with events can rely on these parts.  What is not named here may be anything.
+so that all that computes with events can rely on these parts.  A part that is not named here may be anything.
+
+A shape is a type, a function that says whether a value fits, `[shape]` for a list, a tuple of alternatives, or a
+dictionary for an object; `!` marks a part that must be there.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast, get_args
 
 from rlm_loop.messages import IMPOSSIBLE, Role
 
-Kind = Callable[[Any], bool]
-
 _NODE = re.compile(r"0(\.[0-9]{1,9})*")
+_NOT_FINITE = ({"repr": "nan"}, {"repr": "inf"}, {"repr": "-inf"})
 
 
 def sound(event: Any, *, complete: bool = False) -> bool:
     """Whether a value is an event whose parts are of their types; with `complete`, all that its kind needs is there."""
-    if not isinstance(event, dict) or not isinstance(kind := cast("Any", event.get("event")), str):
+    kind = cast("dict[str, Any]", event).get("event") if isinstance(event, dict) else None
+    if not isinstance(kind, str) or not _fits(event, _ANY) or not _fits(event, _SHAPES.get(kind, {}), complete):
         return False
-    found = cast("dict[str, Any]", event)
-    parts = (*_ANY.items(), *_SHAPES.get(kind, {}).items())
-    if not all(of(found[name.lower()]) if name.lower() in found else _may_lack(name, complete) for name, of in parts):
-        return False
-    return kind != "turn" or len(found.get("actions", ())) == len(found.get("observations", ()))
+    return kind != "turn" or len(event.get("actions", ())) == len(event.get("observations", ()))
 
 
-def _may_lack(name: str, complete: bool) -> bool:
-    return not (complete and name.isupper())
-
-
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _object(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
-def _flag(value: Any) -> bool:
-    return isinstance(value, bool)
+def _fits(value: Any, shape: Any, complete: bool = True) -> bool:
+    if isinstance(shape, type):
+        return isinstance(value, shape)
+    if isinstance(shape, dict):
+        if not isinstance(value, dict):
+            return False
+        for name, part in cast("dict[str, Any]", shape).items():
+            key = name.removesuffix("!")
+            if not (_fits(value[key], part) if key in value else not complete or key == name):
+                return False
+        return True
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(_fits(item, shape[0]) for item in cast("list[Any]", value))
+    if isinstance(shape, tuple):
+        return any(_fits(value, part) for part in cast("tuple[Any, ...]", shape))
+    return shape is value if shape is None else shape(value)
 
 
 def _count(value: Any) -> bool:
@@ -60,58 +61,9 @@ def _role(value: Any) -> bool:
     return isinstance(value, str) and value in get_args(Role)
 
 
-def _maybe(kind: Kind) -> Kind:
-    return lambda value: value is None or kind(value)
-
-
-def _each(kind: Kind) -> Kind:
-    return lambda value: isinstance(value, list) and all(map(kind, cast("list[Any]", value)))
-
-
-def _parts(**kinds: Kind) -> Kind:
-    """An object with these parts; a name in capitals is required."""
-    named = [(name.lower(), name.isupper(), kind) for name, kind in kinds.items()]
-
-    def holds(value: Any) -> bool:
-        if not isinstance(value, dict):
-            return False
-        found = cast("Mapping[str, Any]", value)
-        return all(kind(found[name]) if name in found else not required for name, required, kind in named)
-
-    return holds
-
-
 def _figure(value: Any) -> bool:
     """A figure of a usage: none where it is not known, and what JSON has no number for by its `repr`."""
-    return value is None or _number(value) or value in ({"repr": "nan"}, {"repr": "inf"}, {"repr": "-inf"})
-
-
-_FIGURES = (
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cached_tokens",
-    "cache_write_tokens",
-    "reasoning_tokens",
-)
-_usage = _parts(calls=_count, cost=_figure, **dict.fromkeys(_FIGURES, _figure))
-_calls = _each(_parts(ID=_maybe(_text), NAME=_text, ARGUMENTS=_text))
-_message = _parts(
-    ROLE=_role,
-    SPANS=_each(_parts(TEXT=_text, CAUSE=_text)),
-    TOOL_CALLS=_calls,
-    TOOL_CALL_ID=_maybe(_text),
-    TURN=_count,
-)
-_reply = _parts(
-    TEXT=_text,
-    TOOL_CALLS=_calls,
-    FINISH_REASON=_text,
-    usage=_maybe(_usage),
-    seconds=_number,
-    waited=_number,
-    extra=_maybe(_object),
-)
+    return value is None or _number(value) or value in _NOT_FINITE
 
 
 def _part(value: Any) -> bool:
@@ -120,35 +72,30 @@ def _part(value: Any) -> bool:
     return len(fields) == 4 and isinstance(fields[0], str) and all(f is None or _count(f) for f in fields[1:])
 
 
-_charged = _parts(
-    CALL=_count, AFTER=_count, PARTS=_maybe(_parts(KEPT=_count, NEW=_each(_part))), PURPOSE=_text, SENT=_count
-)
+_FIGURES = "cost input_tokens output_tokens cache_read_tokens cached_tokens cache_write_tokens reasoning_tokens"
+_TEXT = (None, str)
+_USAGE = (None, {"calls": _count, **dict.fromkeys(_FIGURES.split(), _figure)})
+_CALLS = [{"id!": _TEXT, "name!": str, "arguments!": str}]
+_SPANS = [{"text!": str, "cause!": str}]
+_MESSAGE = {"role!": _role, "spans!": _SPANS, "tool_calls!": _CALLS, "tool_call_id!": _TEXT, "turn!": _count}
+_TIMES = {"seconds": _number, "waited": _number}
+_REPLY = {"text!": str, "tool_calls!": _CALLS, "finish_reason!": str, "usage": _USAGE, "extra": (None, dict), **_TIMES}
+_PARTS = (None, {"kept!": _count, "new!": [_part]})
+_CHARGED = {"call!": _count, "after!": _count, "parts!": _PARTS, "purpose!": str, "sent!": _count}
+_OBSERVATIONS = [{"text!": str, "seconds": _number}]
 
-#: What every event may have, whatever its kind: whose it is, and when it was.
-_ANY: Mapping[str, Kind] = {
-    "run": _text,
-    "node": _node,
-    "parent": _node,
-    "depth": _count,
-    "turn": _count,
-    "at": _number,
-    "seconds": _maybe(_number),
-}
-#: By the kind of event; a name in capitals is needed.
-_SHAPES: Mapping[str, Mapping[str, Kind]] = {
-    "run_start": {"versions": _object},
-    "message": {"HASH": _text, "MESSAGE": _message},
-    "text": {"SHA256": _text, "TEXT": _text},
-    "settings": {"HASH": _text, "tools": _each(_object), "stop": _each(_text), "reply_schema": _maybe(_object)},
-    "request": {"DIGEST": _text, "ADDED": _each(_text), "base": _maybe(_text), "kept": _count, "settings": _text},
-    "reply": {"REQUEST": _text, "REPLY": _reply, "charged": _charged},
-    "turn": {
-        "TURN": _count,
-        "ACTIONS": _each(_parts(IS=_text)),
-        "OBSERVATIONS": _each(_parts(TEXT=_text, seconds=_number)),
-        "seconds": _number,
-    },
-    "subcall_start": {"NODE": _node, "kind": _text, "prompt_sha256": _maybe(_text)},
-    "subcall_end": {"NODE": _node, "ok": _flag, "saved": _maybe(_usage)},
-    "run_end": {"stop": _text, "working_seconds": _number, "usage": _maybe(_usage), "steps": _count},
+#: Parts that every event may have, whatever its kind.
+_OWNER = {"run": str, "node": _node, "parent": _node, "depth": _count, "turn": _count}
+_ANY = {**_OWNER, "at": _number, "seconds": (None, _number)}
+_SHAPES: Mapping[str, Mapping[str, Any]] = {
+    "run_start": {"versions": dict},
+    "message": {"hash!": str, "message!": _MESSAGE},
+    "text": {"sha256!": str, "text!": str},
+    "settings": {"hash!": str, "tools": [dict], "stop": [str], "reply_schema": (None, dict)},
+    "request": {"digest!": str, "added!": [str], "base": _TEXT, "kept": _count, "settings": str},
+    "reply": {"request!": str, "reply!": _REPLY, "charged": _CHARGED},
+    "turn": {"turn!": _count, "actions!": [{"is!": str}], "observations!": _OBSERVATIONS, "seconds": _number},
+    "subcall_start": {"node!": _node, "kind": str, "prompt_sha256": _TEXT},
+    "subcall_end": {"node!": _node, "ok": bool, "saved": _USAGE},
+    "run_end": {"stop": str, "working_seconds": _number, "usage": _USAGE, "steps": _count},
 }

@@ -76,7 +76,10 @@ def test_damage_in_the_middle_is_named(tmp_path: Path) -> None:
         ('{"event": "run_start", "schema": 99}\n', "schema 99.*upgrade"),
         ('{"event": "run_start", "schema": 1}\n', "schema 1;.*record it again"),
         ("", "holds 0 runs"),
-        ("not json\n", "holds 0 runs"),
+        ('{"run":"r1","ev', "holds 0 runs"),
+        ("not json\n", "is not a trace"),
+        ('{"type": "user", "sessionId": "x", "message": {}}\n', "is not a trace"),  # of Claude Code
+        ('{\n  "info": {},\n  "messages": [],\n  "trajectory_format": "mini-swe-agent-1"\n}\n', "is not a trace"),
     ],
 )
 def test_what_is_not_a_trace_is_refused(tmp_path: Path, text: str, match: str) -> None:

@@ -21,7 +21,7 @@ from rlm_loop.report.run.sealed import sealed
 from rlm_loop.report.run.steps import OUTPUT, Steps, raw_events, token_list, tried, value_block
 from rlm_loop.report.run.subcalls import tree_of_calls
 from rlm_loop.report.run.view import Prefix, RunView, spans_of
-from rlm_loop.traces.runs import Run, RunLines, chosen
+from rlm_loop.traces.runs import Run, chosen
 
 
 def run_page(trace: str | Path, *, run: Run = None, row: Mapping[str, Any] | None = None) -> str:
@@ -72,7 +72,7 @@ def views_of(found: Sequence[RunInFile], trace: str | Path, run: Run) -> list[Ru
     """The run that is meant (see `run_page`), or all of the file, each with ids of its own.  Raises `TraceError`."""
     numbers: Sequence[int] = range(len(found))
     if run is not None:
-        numbers = [chosen(trace, [RunLines(f.record.number, f.record.id, list(f.record.events)) for f in found], run)]
+        numbers = [chosen(trace, [f.record for f in found], run)]
     views = [RunView(found[number], number) for number in numbers]
     return views if len(views) == 1 else [replace(view, prefix=Prefix(f"r{view.number}-")) for view in views]
 
