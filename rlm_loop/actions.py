@@ -65,15 +65,28 @@ class RunCode:
     notes: tuple[str, ...] = ()
 
 
+#: The statements of a typed action, as properties of a JSON schema, and the cause that their tokens are charged to.
+INTENT: Mapping[str, Mapping[str, Any]] = {
+    "expected_outcome": {"type": "string", "description": "what this call should lead to"},
+    "stop_condition": {"type": "string", "description": "when you will stop"},
+    "risk": {"type": "string", "enum": ["low", "medium", "high"], "description": "of harm that cannot be undone"},
+}
+INTENT_CAUSE = "scaffold:typed_action"
+
+
 @dataclass(frozen=True)
 class CallTool:
-    """Call a tool by name; `arguments` is raw JSON text.  `lenient` marks a call read out of plain text."""
+    """Call a tool by name; `arguments` is raw JSON text.  `lenient` marks a call read out of plain text.
+
+    `intent` has what a typed action states (`expected_outcome`, `stop_condition`, `risk`), as far as it was given.
+    """
 
     name: str
     arguments: str = ""
     call_id: str | None = None
     lenient: bool = False
     notes: tuple[str, ...] = ()
+    intent: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
 
 
 @dataclass(frozen=True)

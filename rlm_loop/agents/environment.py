@@ -297,8 +297,8 @@ class Environment:
                 if self._approve is not None and (refused := self._approve(action)) is not None:
                     return failed_action("denied", refused)
                 return self._cell_observation(self._run(code))
-            case CallTool(name, arguments):
-                return self._call(name, arguments, action.call_id)
+            case CallTool():
+                return self._call(action)
 
     def _text_answer(self, value: Any) -> Observation:
         if self._ask_for_code:  # asked once: small models like to answer at once without looking
@@ -306,10 +306,10 @@ class Environment:
             return failed_action("rejected", LOOK_FIRST)
         return self._offer(FinalAnswer(value, "text"), Observation())
 
-    def _call(self, name: str, arguments: str, call_id: str | None = None) -> Observation:
-        self._cell = None
+    def _call(self, action: CallTool) -> Observation:
+        self._cell, name = None, action.name
         try:
-            result = self._gateway.call(name, arguments, call_id=call_id)
+            result = self._gateway.call(name, action.arguments, call_id=action.call_id, intent=action.intent)
         except BudgetSpent as spent:
             return failed_action("budget", spent.reason)
         self._may_repeat |= name in self._polls or result.repeated

@@ -19,11 +19,13 @@ if TYPE_CHECKING:
         Injected,
         Injector,
         Nudge,
+        RefuseHighRisk,
         ThoughtPrompt,
         Told,
         TurnCounter,
     )
     from rlm_loop.dialects.react import ReActText
+    from rlm_loop.dialects.typed_actions import TypedCalls
 
 __all__ = [
     "NO_TOOLS",
@@ -44,9 +46,11 @@ __all__ = [
     "Presentation",
     "Problem",
     "ReActText",
+    "RefuseHighRisk",
     "ThoughtPrompt",
     "Told",
     "TurnCounter",
+    "TypedCalls",
     "whole",
 ]
 
@@ -56,6 +60,7 @@ _WHERE = {
     "Direct": "direct",
     **dict.fromkeys(("FunctionCalls", "Presentation"), "function_calls"),
     "ReActText": "react",
+    "TypedCalls": "typed_actions",
 }
 
 

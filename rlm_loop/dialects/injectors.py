@@ -12,7 +12,7 @@ from typing import Protocol
 
 from rlm_loop.actions import Action, RunCode
 from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Dialect, Problem
-from rlm_loop.dialects.wording import NUDGE, REACT_INITIATOR, REACT_THOUGHT
+from rlm_loop.dialects.wording import NUDGE, REACT_INITIATOR, REACT_THOUGHT, REFUSE_HIGH_RISK
 from rlm_loop.messages import Message, Prompt, Reply, Span
 from rlm_loop.outcome import Turn
 from rlm_loop.tools.function import Tool
@@ -59,6 +59,17 @@ class Told(AddsNothing):
 
     text: str
     name: str
+
+    def opening(self, problem: Problem) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class RefuseHighRisk(AddsNothing):
+    """A clause after the question that asks to refuse high-risk requests."""
+
+    text: str = REFUSE_HIGH_RISK
+    name: str = "refuse_high_risk"
 
     def opening(self, problem: Problem) -> str:
         return self.text

@@ -113,13 +113,15 @@ class ToolGateway:
         idempotency_key: str | None = None,
         dry_run: bool = False,
         call_id: str | None = None,
+        intent: Mapping[str, str] | None = None,
     ) -> ToolResult:
         """Call a tool with arguments as a model wrote them (JSON text; empty is `{}`) or as a mapping.
 
-        `call_id` is the model's own name of this call.
+        `call_id` is the model's own name of this call, `intent` what a typed action states, for `approve`.
         """
         options = {KEY: idempotency_key, DRY_RUN: dry_run}
-        return self._call(CallTool(name, call_id=call_id), lambda tool: _split(tool, _read(arguments), options))
+        action = CallTool(name, call_id=call_id, intent=intent or {})
+        return self._call(action, lambda tool: _split(tool, _read(arguments), options))
 
     def call_function(self, name: str, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Call a tool as Python code would and return its value; every failure is raised as a `ToolError`."""

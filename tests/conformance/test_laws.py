@@ -27,6 +27,7 @@ from rlm_loop.dialects import (
     ReActText,
     ThoughtPrompt,
     TurnCounter,
+    TypedCalls,
 )
 from rlm_loop.messages import Reply, ToolCall
 from rlm_loop.models import ScriptedModel
@@ -64,6 +65,7 @@ EVERY: dict[str, tuple[Dialect, Say]] = {
     "native, written as text": (FunctionCalls("native"), as_json_text),
     "text": (FunctionCalls("text"), as_json_text),
     "constrained": (FunctionCalls("constrained"), as_json_text),
+    "typed": (TypedCalls("native"), as_native),
     "react text": (ReActText(), as_react),
     "react over native calls": (Injected(FunctionCalls("native"), (Initiator(), ThoughtPrompt())), as_native),
     "react over text calls": (Injected(FunctionCalls("text"), (Initiator(), ThoughtPrompt())), as_json_text),

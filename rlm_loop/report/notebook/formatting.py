@@ -81,7 +81,8 @@ def action_text(action: Action) -> tuple[str, str]:
         case RunCode():
             return "code", action.code.rstrip("\n")
         case CallTool():
-            return f"call {action.name}", _arguments(action.arguments)
+            stated = [f"{name}: {value}" for name, value in action.intent.items()]
+            return f"call {action.name}", "\n".join([_arguments(action.arguments), *stated])
         case Answer():
             return "answer", action.value if isinstance(action.value, str) else shown(action.value)
         case Malformed():

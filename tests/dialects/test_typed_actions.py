@@ -1,0 +1,134 @@
+"""Typed actions: calls that state what they are for, and policies that refuse by risk (semantics 45 and 80)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from rlm_loop import LeanAgent
+from rlm_loop.actions import INTENT, CallTool, RunCode
+from rlm_loop.agents import Agent
+from rlm_loop.dialects import Dialect, FunctionCalls, Presentation, RefuseHighRisk, TypedCalls
+from rlm_loop.messages import Reply, ToolCall
+from rlm_loop.models import ScriptedModel
+from rlm_loop.tools import tool
+from rlm_loop.traces import Trace
+
+STATED = {"expected_outcome": "the file is gone", "stop_condition": "it is gone", "risk": "high"}
+
+
+@tool
+def wipe(path: str) -> str:
+    """Remove a file."""
+    return f"removed {path}"
+
+
+@tool
+def insure(risk: str) -> str:
+    """Insure against a risk."""
+    return f"insured against {risk}"
+
+
+@dataclass(frozen=True)
+class Typed(Agent):
+    presentation: Presentation = "native"
+
+    def _speaks(self) -> Dialect:
+        return TypedCalls(self.presentation)
+
+
+def reply(presentation: str, name: str, **arguments: Any) -> Reply:
+    if presentation == "native":
+        return Reply("", (ToolCall("c", name, json.dumps(arguments)),), "tool_calls")
+    return Reply(json.dumps({"name": name, "arguments": arguments}))
+
+
+def play(presentation: Any, replies: list[Reply], **settings: Any) -> tuple[Any, ScriptedModel, Trace]:
+    model, trace = ScriptedModel([*replies, reply(presentation, "final_answer", answer=1)]), Trace()
+    agent = Typed(model=model, presentation=presentation, tools=(wipe, insure), **settings)
+    return agent.run("Clear up.", trace=trace), model, trace
+
+
+@pytest.mark.parametrize("presentation", ["native", "text", "constrained"])
+def test_a_call_states_its_intent_which_no_tool_sees(presentation: Any) -> None:
+    outcome, model, trace = play(
+        presentation, [reply(presentation, "wipe", path="a", **STATED), reply(presentation, "wipe", path="b")]
+    )
+    texts = [turn.observations[0].text for turn in outcome.turns]
+    assert texts[:2] == ["removed a", "removed b"]  # one that states nothing runs all the same
+    action = outcome.turns[0].actions[0]
+    assert (action.intent, json.loads(action.arguments)) == (STATED, {"path": "a"})
+    assert outcome.turns[1].actions[0].intent == {}
+    recorded = [a for e in trace.events if e["event"] == "turn" for a in e["actions"]]
+    assert recorded[0]["intent"] == STATED
+    causes = outcome.ledger.by_cause()
+    assert causes["scaffold:typed_action"] > 0
+    assert sum(causes.values()) == outcome.usage.input_tokens
+    first = model.prompts[0]
+    schemas = {t["function"]["name"]: t["function"]["parameters"] for t in first.tools}
+    if first.reply_schema is not None:
+        choices = [c["properties"] for c in first.reply_schema["anyOf"]]
+        schemas = {c["name"]["const"]: c["arguments"] for c in choices}
+    if schemas:
+        assert set(schemas["wipe"]["required"]) == {"path", *INTENT}
+        assert schemas["insure"]["properties"]["risk"] == {"type": "string"}
+        assert list(schemas["final_answer"]["properties"]) == ["answer"]
+
+
+def test_the_typed_part_of_the_schemas_is_charged_apart() -> None:
+    outcome, _, _ = play("native", [])
+    plain = LeanAgent(
+        model=ScriptedModel([reply("native", "final_answer", answer=1)]), presentation="native", tools=(wipe, insure)
+    )
+    before, after = plain.run("Clear up.").ledger.by_cause(), outcome.ledger.by_cause()
+    added = sum(after.values()) - sum(before.values())
+    assert "scaffold:typed_action" not in before
+    assert after["scaffold:typed_action"] == pytest.approx(added, rel=0.05)
+    assert after["tool_schema"] == pytest.approx(before["tool_schema"], rel=0.05)
+
+
+def test_a_policy_refuses_by_risk() -> None:
+    asked: list[CallTool | RunCode] = []
+
+    def policy(action: CallTool | RunCode) -> str | None:
+        asked.append(action)
+        high = isinstance(action, CallTool) and action.intent.get("risk") == "high"
+        return "the risk is high" if high else None
+
+    outcome, _, _ = play(
+        "native",
+        [reply("native", "wipe", path="a", **STATED), reply("native", "wipe", path="a", **{**STATED, "risk": "low"})],
+        approve=policy,
+    )
+    first, second = (turn.observations[0] for turn in outcome.turns[:2])
+    assert first.failure is not None
+    assert (first.failure.kind, second.text) == ("denied", "removed a")
+    assert "the risk is high" in first.text
+    assert [a.intent["risk"] for a in asked if isinstance(a, CallTool)] == ["high", "low"]
+
+
+def test_a_parameter_of_the_tools_own_stays_the_tools() -> None:
+    outcome, _, _ = play("native", [reply("native", "insure", risk="fire", stop_condition="insured")])
+    assert outcome.turns[0].observations[0].text == "insured against fire"
+    assert outcome.turns[0].actions[0].intent == {"stop_condition": "insured"}
+
+
+@pytest.mark.parametrize("arguments", ["{oops", "[1]", "7", '{"risk": {"level": 3}}', ""])
+def test_any_arguments_are_read(arguments: str) -> None:
+    (action,) = TypedCalls().parse_reply(Reply("", (ToolCall("c", "wipe", arguments),), "tool_calls"))
+    (plain,) = FunctionCalls().parse_reply(Reply("", (ToolCall("c", "wipe", arguments),), "tool_calls"))
+    assert isinstance(action, CallTool)
+    assert isinstance(plain, CallTool)
+    stated = {"risk": '{"level": 3}'} if "risk" in arguments else {}
+    assert action.intent == stated
+    assert action.arguments == (plain.arguments if not stated else "{}")
+
+
+def test_a_clause_asks_to_refuse_high_risk_requests() -> None:
+    model = ScriptedModel(["no"])
+    outcome = LeanAgent(model=model, injectors=(RefuseHighRisk(),), presentation="native").run("Delete all.")
+    assert RefuseHighRisk().text in model.prompts[0].messages[-1].text
+    assert outcome.ledger.by_cause()["scaffold:refuse_high_risk"] > 0
