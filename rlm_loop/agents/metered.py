@@ -149,10 +149,9 @@ class Metered:
                 raise
             try:
                 reply = self._in_time(
-                    lambda: self.model.complete(self._warmed(prompt), max_tokens=held.max_tokens),
+                    lambda: self._asked(self._warmed(prompt), held.max_tokens),
                     late=lambda reply: self._record_late(request, turn, number, reply),
                 )
-                reply = given_reply(reply, self.name)
             except Exception as error:
                 self.node.arrive(call)
                 self.account.settle(held, None, getattr(error, "waited", 0.0))
@@ -170,6 +169,14 @@ class Metered:
         self._charge(prompt, parts, reply, request, number, who)
         scope.check()  # charged, but too late to be of use
         return reply
+
+    def _asked(self, prompt: Prompt, max_tokens: int | None) -> Reply:
+        """The reply, asked for again as the model's `loop_retry` says; what that took is in `seconds` and `waited`."""
+        model = self.model
+        if (policy := model.loop_retry) is None:
+            return given_reply(model.complete(prompt, max_tokens=max_tokens), model.name)
+        reply, lost = policy.call(lambda: given_reply(model.complete(prompt, max_tokens=max_tokens), model.name))
+        return replace(reply, seconds=reply.seconds + lost, waited=reply.waited + lost) if lost else reply
 
     def _warmed(self, prompt: Prompt) -> Prompt:
         if self.temperature is None:

@@ -19,6 +19,8 @@ class Served(Model):
     reply's text and calls; nothing is known of a cache then.
     """
 
+    loop_retry = None  # the client is told that it may try again
+
     def __init__(self, model: Model, counter: Model | None = None) -> None:
         self.model = model
         self.counter = counter
@@ -63,6 +65,7 @@ class Heard(Model):
     counter: Model | None = None
 
     immediate = True
+    loop_retry = None
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
         """The reply."""

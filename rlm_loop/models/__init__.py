@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         ModelUnreachable,
         RateLimited,
         RequestRejected,
+        RetryPolicy,
     )
     from rlm_loop.models.litellm import LiteLLMModel
     from rlm_loop.models.local import LocalModel
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from rlm_loop.models.ollama import OllamaModel
     from rlm_loop.models.openai_compatible import OpenAICompatibleModel
     from rlm_loop.models.recorded import RecordedModel
-    from rlm_loop.models.retry import RetryPolicy
     from rlm_loop.models.scripted import ScriptedModel, text_tokens
 
 _WHERE = {
@@ -33,8 +33,7 @@ _WHERE = {
     "Usage": "rlm_loop.messages",
     **dict.fromkeys(("Model", "ModelError"), "rlm_loop.models.base"),
     **dict.fromkeys(("AuthenticationFailed", "DiskFull", "Diverged", "ModelNotFound"), "rlm_loop.models.base"),
-    **dict.fromkeys(("ModelUnreachable", "RateLimited", "RequestRejected"), "rlm_loop.models.base"),
-    "RetryPolicy": "rlm_loop.models.retry",
+    **dict.fromkeys(("ModelUnreachable", "RateLimited", "RequestRejected", "RetryPolicy"), "rlm_loop.models.base"),
     "LiteLLMModel": "rlm_loop.models.litellm",
     "LocalModel": "rlm_loop.models.local",
     "get_model": "rlm_loop.models.names",

@@ -19,9 +19,9 @@ from rlm_loop.models.base import (
     ModelNotFound,
     ModelUnreachable,
     RequestRejected,
+    RetryPolicy,
 )
-from rlm_loop.models.remote import RemoteModel
-from rlm_loop.models.retry import RetryPolicy, retry_after
+from rlm_loop.models.remote import RemoteModel, retry_after
 from rlm_loop.models.streams import CHAT, joined, tell_of
 from rlm_loop.traces.redact import redact, remember
 

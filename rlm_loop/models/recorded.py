@@ -74,6 +74,7 @@ class RecordedModel(Model):
         return recorded
 
     immediate = True
+    loop_retry = None
 
     @property
     def left(self) -> int:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar
 
 from rlm_loop.accounting.prices import Price
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import wire
 from rlm_loop.models.adapting import Adapting, noted
-from rlm_loop.models.base import Model, ModelError, RateLimited, RequestRejected
+from rlm_loop.models.base import Model, ModelError, RateLimited, RequestRejected, RetryPolicy
 from rlm_loop.models.listening import listener
-from rlm_loop.models.retry import RetryPolicy, retry_after
 from rlm_loop.models.streams import STREAMED
 
 #: Statuses after which the same request may be answered.
@@ -44,6 +44,7 @@ class RemoteModel(Model):
 
     interruptible = True
     slots = 32
+    loop_retry = None
     #: What asks for a reply in events, where somebody listens.
     _streaming: ClassVar[Mapping[str, Any]] = STREAMED
 
@@ -102,3 +103,18 @@ class RemoteModel(Model):
         error.retryable = "insufficient_quota" not in whole  # no waiting brings money back
         error.retry_after = retry_after(after)
         return error
+
+
+def retry_after(header: str | None, now: float | None = None) -> float | None:
+    """The seconds that a `Retry-After` header asks for: a number, or a date (RFC 9110, 10.2.3)."""
+    if not header:
+        return None
+    try:
+        asked = float(header)
+        return None if asked != asked else max(asked, 0.0)
+    except ValueError:
+        pass
+    try:
+        return max(parsedate_to_datetime(header).timestamp() - (time.time() if now is None else now), 0.0)
+    except (ValueError, TypeError, OverflowError):
+        return None

@@ -77,6 +77,7 @@ class ScriptedModel(Model):
         self._measured: tuple[Prompt | None, tuple[Part, ...]] = None, ()
 
     interruptible = True
+    loop_retry = None
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
         """The next reply."""

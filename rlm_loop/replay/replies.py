@@ -54,6 +54,7 @@ class ReplayState:
 class Replies(Model):
     """Recorded replies, by node."""
 
+    loop_retry = None
     immediate = True  # the time is that of the record, which no limit is held against twice
 
     def __init__(self, course: ReplayState, price: tuple[float, float] | None) -> None:
