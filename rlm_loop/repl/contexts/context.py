@@ -89,21 +89,21 @@ def _file_line(file: ContextFile, room: int) -> str:
 
 
 def _text_line(text: str, room: int) -> str:
-    told = f"{TOLD} a str of {len(text):,} characters"
+    size = f"{TOLD} a str of {len(text):,} characters"
     lines = text.count("\n") + (not text.endswith("\n"))
-    read = f"{told} in {lines:,} lines. {READ}"
+    read = f"{size} in {lines:,} lines. {READ}"
     start = text[: 2 * room]
-    return _beginning(read if lines > 1 and len(read) <= room else told, start, room, whole=len(start) == len(text))
+    return _beginning(read if lines > 1 and len(read) <= room else size, start, room, whole=len(start) == len(text))
 
 
-def _beginning(told: str, start: str | bytes, room: int, *, whole: bool = False) -> str:
-    """Return `told` and as many whole lines of the beginning as there is room for.
+def _beginning(size: str, start: str | bytes, room: int, *, whole: bool = False) -> str:
+    """Return `size` and as many whole lines of the beginning as there is room for.
 
     The first of several lines is told whole where it takes no more than twice the room: half a header misleads.
     """
     if not start:
-        return f"{told}; it is empty"
-    head = f"{told}; it starts with "
+        return f"{size}; it is empty"
+    head = f"{size}; it starts with "
     left = room - len(head)
     end = 0
     if isinstance(start, str):
@@ -111,7 +111,7 @@ def _beginning(told: str, start: str | bytes, room: int, *, whole: bool = False)
         ends = [*accumulate(map(len, lines if whole else lines[:-1]))]
         end = _longest(start, ends, left) or (_longest(start, ends[:1], left + room) if len(lines) > 1 else 0)
     end = end or _longest(start, range(1, len(start) + 1), left)
-    return head + repr(start[:end]) if end else told
+    return head + repr(start[:end]) if end else size
 
 
 def _longest(text: str | bytes, ends: Sequence[int], room: int) -> int:

@@ -81,13 +81,13 @@ class Fingerprint:
         self.known = known_at_once(context)
         self._context, self._tell, self._hashing = context, tell, hashing
         self._lock = threading.Lock()
-        self._told = self.known is None or "sha256" in self.known
+        self._reported = self.known is None or "sha256" in self.known
         self._over = threading.Event()
         self._began = False
 
     def begin(self) -> None:
         """Begin to hash, where that is still to be done."""
-        if not self._told and not self._began:
+        if not self._reported and not self._began:
             self._began = True
             threading.Thread(target=self._work, daemon=True, name="hash of the context").start()
 
@@ -98,23 +98,23 @@ class Fingerprint:
         with suppress(KeyboardInterrupt):  # the run itself is over
             self._over.wait(PATIENCE if seconds_left is None else min(seconds_left, PATIENCE))
         with suppress(Exception):  # a trace that cannot be written has ended the run already
-            self._say({"error": UNFINISHED})
+            self._report({"error": UNFINISHED})
 
     def _work(self) -> None:
         try:
-            self._say(self._hashing(self._context, goes_on=lambda: not self._told) or {})
+            self._report(self._hashing(self._context, goes_on=lambda: not self._reported) or {})
         except Stopped:
             pass
         except Exception as error:  # it has gone, or is closed to us: the cells are told themselves
-            self._say({"error": str(error)})
+            self._report({"error": str(error)})
         finally:
             self._over.set()
 
-    def _say(self, found: dict[str, Any]) -> None:
+    def _report(self, event: dict[str, Any]) -> None:
         with self._lock:
-            told, self._told = self._told, True
-            if not told:
-                self._tell({**(self.known or {}), **found})
+            reported, self._reported = self._reported, True
+            if not reported:
+                self._tell({**(self.known or {}), **event})
 
 
 def _type(context: Any) -> str:

@@ -30,24 +30,24 @@ def is_frame(value: Any) -> bool:
     return pandas is not None and isinstance(value, pandas.DataFrame)
 
 
-def whole_items(told: str, lead: str, items: Iterable[str], room: int) -> str:
-    """Return `told`, then `lead` and as many whole items as fit into the room, with `...` where there are more.
+def whole_items(head: str, lead: str, items: Iterable[str], room: int) -> str:
+    """Return `head`, then `lead` and as many whole items as fit into the room, with `...` where there are more.
 
-    A first item that does not fit is cut; where nothing of it fits, `told` alone.
+    A first item that does not fit is cut; where nothing of it fits, `head` alone.
     """
-    shown: list[str] = []
+    lines: list[str] = []
     for item in items:
-        longer = f"{shown[-1]}, {item}" if shown else told + lead + item
+        longer = f"{lines[-1]}, {item}" if lines else head + lead + item
         if len(longer) > room:
-            if not shown:
-                return longer[:room] if len(told + lead) < room else told[:room]
-            return next((more for text in reversed(shown) if len(more := f"{text}, ...") <= room), shown[0])
-        shown.append(longer)
-    return shown[-1] if shown else told
+            if not lines:
+                return longer[:room] if len(head + lead) < room else head[:room]
+            return next((more for text in reversed(lines) if len(more := f"{text}, ...") <= room), lines[0])
+        lines.append(longer)
+    return lines[-1] if lines else head
 
 
-def frame_line(frame: Any, told: str, room: int) -> str:
-    """Return `told` and the columns of a frame, their names quoted, as many as the room allows.
+def frame_line(frame: Any, head: str, room: int) -> str:
+    """Return `head` and the columns of a frame, their names quoted, as many as the room allows.
 
     Where all have room, a first line of code ends the line.  Further room goes to the name of the index, the columns'
     types, the values of columns that have few (fewest first), and the first rows.
@@ -56,10 +56,10 @@ def frame_line(frame: Any, told: str, room: int) -> str:
     parts, more = list(names), ""
 
     def line(parts: list[str], more: str) -> str:
-        return f"{told}; columns: {', '.join(parts)}{more}{START}"
+        return f"{head}; columns: {', '.join(parts)}{more}{START}"
 
     if not names or len(line(parts, more)) > room:
-        return whole_items(told, "; columns: ", names, room)
+        return whole_items(head, "; columns: ", names, room)
     index = ", ".join(short.repr(n) for n in frame.index.names if n is not None)
     if index and len(line(parts, longer := f"; index: {index}")) <= room:
         more = longer

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -34,7 +35,7 @@ class ContextFile:
     kind: Literal["str", "bytes"] = field(init=False)
 
     def __post_init__(self) -> None:
-        path = _there(self.path)
+        path = _readable(self.path)
         if path.is_dir():
             raise ContextError(f"the context {str(self.path)!r} is a folder: give the path alone, or ContextFolder")
         object.__setattr__(self, "path", path)
@@ -66,7 +67,7 @@ class ContextFolder:
     hidden: bool = False
 
     def __post_init__(self) -> None:
-        path = _there(self.path)
+        path = _readable(self.path)
         if not path.is_dir():
             raise ContextError(f"the context {str(self.path)!r} is a file: give the path alone, or ContextFile")
         object.__setattr__(self, "path", path)
@@ -87,53 +88,44 @@ def as_context(value: Any) -> Any:
     """
     if not isinstance(value, Path):
         return value
-    return ContextFolder(value) if _there(value).is_dir() else ContextFile(value)
+    return ContextFolder(value) if _readable(value).is_dir() else ContextFile(value)
 
 
-def _there(path: Path | str) -> Path:
-    """The absolute path of a regular file or a folder that this user may read."""
-    given = str(path)
+def _readable(path: Path | str) -> Path:
+    """Return the absolute path of a regular file or a folder that this user may read."""
     try:
         resolved = Path(path).expanduser().resolve(strict=True)
         mode = resolved.stat().st_mode
     except FileNotFoundError:
-        raise ContextError(f"the context {given!r} does not exist: No such file or directory; check the path") from None
+        reason = "does not exist: No such file or directory; check the path"
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL in the name
-        reason = getattr(error, "strerror", None) or error
-        raise ContextError(f"the context {given!r} cannot be read: {reason}; check the path") from None
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        raise ContextError(f"the context {given!r} is neither a file nor a folder; copy it into a file first")
-    if not os.access(resolved, os.R_OK | (os.X_OK if stat.S_ISDIR(mode) else 0)):
-        raise ContextError(f"the context {given!r} cannot be read: Permission denied; change its permissions")
-    return resolved
+        reason = f"cannot be read: {getattr(error, 'strerror', None) or error}; check the path"
+    else:
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            reason = "is neither a file nor a folder; copy it into a file first"
+        elif os.access(resolved, os.R_OK | (os.X_OK if stat.S_ISDIR(mode) else 0)):
+            return resolved
+        else:
+            reason = "cannot be read: Permission denied; change its permissions"
+    raise ContextError(f"the context {str(path)!r} {reason}")
 
 
 def _listing(root: str, hidden: bool) -> dict[str, int]:
-    """The regular files below a folder, by relative path with `/`, in order, with their sizes in bytes.
-
-    Names that begin with a dot only with `hidden`; no links to folders, and no links that lead out of the folder.
-    """
-    found: dict[str, int] = {}
-    real = os.path.realpath(root)
+    """Return the files of `ContextFolder`, by relative path with `/`, in order, with their sizes in bytes."""
+    sizes: dict[str, int] = {}
+    inside = os.path.realpath(root).rstrip(os.sep) + os.sep
 
     def complain(error: OSError) -> None:
         if error.filename == root:
             raise error  # of the folder itself; one below it that is closed to us is left out
 
-    for here, folders, files in os.walk(root, onerror=complain):
-        folders[:] = sorted(f for f in folders if hidden or not f.startswith("."))
-        for name in files:
-            path = os.path.join(here, name)
-            if name.startswith(".") and not hidden:
-                continue
-            try:
+    for folder, below, files in os.walk(root, onerror=complain):
+        below[:] = [name for name in below if hidden or not name.startswith(".")]
+        for path in (os.path.join(folder, name) for name in files if hidden or not name.startswith(".")):
+            with suppress(OSError):  # a link to nothing
                 about = os.stat(path)
-            except OSError:
-                continue  # a link to nothing
-            if stat.S_ISREG(about.st_mode) and _inside(path, real):
-                found[os.path.relpath(path, root).replace(os.sep, "/")] = about.st_size
-    return {name: found[name] for name in sorted(found)}
-
-
-def _inside(path: str, root: str) -> bool:
-    return not os.path.islink(path) or os.path.realpath(path).startswith(root.rstrip(os.sep) + os.sep)
+                if stat.S_ISREG(about.st_mode) and (
+                    not os.path.islink(path) or os.path.realpath(path).startswith(inside)
+                ):
+                    sizes[os.path.relpath(path, root).replace(os.sep, "/")] = about.st_size
+    return dict(sorted(sizes.items()))
