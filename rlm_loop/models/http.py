@@ -59,16 +59,24 @@ class Http:
         self._server, self._path, self._direct = f"{place.scheme}://{place.netloc}", place.path or "", proxy is None
         self._open = self._opener()
 
-    def post(self, path: str, body: Mapping[str, Any] | str, heard: Callable[[bytes], None] | None = None) -> Response:
+    def post(
+        self,
+        path: str,
+        body: Mapping[str, Any] | str,
+        heard: Callable[[bytes], None] | None = None,
+        timeout: float | None = None,
+    ) -> Response:
         """Send an object to `path` below the address, as JSON; a text is JSON already.
 
-        `heard` is given the pieces of an answer of no stated length as they come; the response has them all.
+        `heard` is given the pieces of an answer of no stated length as they come; the response has them all.  `timeout`
+        replaces the client's, in seconds.
 
         Raises `UnicodeEncodeError` for a body that is no valid text, `TooLate` and `Lost`.
         """
         if not isinstance(body, str):
             body = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        return self._ask("POST", path, heard, body=body.encode())
+        own: dict[str, Any] = {} if timeout is None else {"timeout": timeout}
+        return self._ask("POST", path, heard, body=body.encode(), **own)
 
     def get(self, path: str, timeout: float | None = None) -> Response:
         """Ask for `path` below the address, for `timeout` seconds where it is given.  Raises `TooLate` and `Lost`."""

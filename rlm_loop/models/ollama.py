@@ -24,6 +24,8 @@ WINDOW = 8192
 KEY_VARIABLE = "OLLAMA_API_KEY"
 #: Tokens kept free for a reply of unlimited length.
 ROOM = 2048
+#: Seconds for the one question that comes before a run's first request.
+QUICK = 2.0
 
 
 def _joined(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -75,17 +77,15 @@ class OllamaModel(OpenAICompatibleModel):
 
     @property
     def window(self) -> int | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """`context_size`, else the length that the server states; `None` where it does not say.
-
-        Raises `ModelError` where the server cannot be asked.
-        """
+        """`context_size`, else the length that the server states; `None` where it does not answer in time."""
         return self.context_size or self._longest()
 
     def _longest(self) -> int | None:
         """The most tokens that a prompt and its reply may have together here, as far as the server says."""
         with self._growing:
             if not self._asked:
-                self._length, self._asked = self._shown(), True
+                self._asked = True  # answered or not: a silent server would cost every run its time
+                self._length = self._stated_length()
         known = [n for n in (self.context_size, self._length) if n is not None]
         return min(known, default=None)
 
@@ -164,11 +164,16 @@ class OllamaModel(OpenAICompatibleModel):
                 _log.info("%s gets a window of %d tokens for a prompt of about %d", self.name, self._window, needed)
             return self._window if most is None else min(self._window, most)
 
-    def _shown(self) -> int | None:
-        """The length that the model has, from what the server tells of it."""
-        shown = self._send("/api/show", json.dumps({"model": self.model}))
-        about: Any = shown.get("model_info")
-        lengths = [v for k, v in about.items() if str(k).endswith(".context_length")] if isinstance(about, dict) else []
+    def _stated_length(self) -> int | None:
+        """Return the length that the model has, from what the server tells of it; None where it does not."""
+        from rlm_loop.models.http import Lost, TooLate
+        from rlm_loop.models.responses import BadAddress
+
+        try:
+            stated: Any = self._http().post("/api/show", {"model": self.model}, timeout=QUICK).json()
+            lengths = [v for k, v in stated["model_info"].items() if str(k).endswith(".context_length")]
+        except (BadAddress, Lost, TooLate, ValueError, KeyError, TypeError, AttributeError):
+            return None  # the request itself will say so
         return lengths[0] if lengths and isinstance(lengths[0], int) else None
 
 

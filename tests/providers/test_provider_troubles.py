@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -138,7 +139,7 @@ TOO_MANY: dict[str, tuple[Callable[[], Provider], Callable[[Provider], Model], A
 def test_a_rate_limit_says_how_long_to_wait(place: str) -> None:
     provider, model, body = TOO_MANY[place]
     with serving(provider()) as server:
-        server.troubles = [(429, {"Retry-After": "17"}, body)]
+        server.troubles = [(429, {"Retry-After": "17"}, body)] * 2  # Ollama is asked for its window first
         with pytest.raises(RateLimited) as caught:
             model(server).complete(Prompt.ask("hi"))
     assert caught.value.retry_after == 17
@@ -156,6 +157,29 @@ def test_a_window_grows_with_the_prompt_and_never_beyond_the_model() -> None:
             model.complete(Prompt.ask("x" * 70_000))
         assert model.window == 20_000
         assert server.truncated == []  # type: ignore[attr-defined]
+
+
+def test_a_server_that_does_not_state_its_window_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A silent one was asked twice before the first request: 40 s where a run had two."""
+    monkeypatch.setattr("rlm_loop.models.ollama.QUICK", 0.01)
+    released = threading.Event()
+
+    class Silent(Ollama):
+        questions = 0
+
+        def lookup(self, path: str, body: Any) -> Any:
+            if path == "/api/show":
+                self.questions += 1
+                released.wait(60)
+            return super().lookup(path, body)
+
+    with serving(Silent()) as server:
+        server.says = [Said("a"), Said("b")]
+        model = OllamaModel("m", server.address, retry=ONCE)
+        assert (model.window, model.window) == (None, None)
+        assert [model.complete(Prompt.ask("x")).text for _ in range(2)] == ["a", "b"]
+        released.set()
+        assert (server.questions, model.window) == (1, None)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("old", [True, False])
