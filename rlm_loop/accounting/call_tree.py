@@ -1,4 +1,4 @@
-"""The tree of calls of one run: who asked whom, what each cost, and how to end what is under way.
+"""The tree of callers of one run: each spends for those above it, and ends those below it.
 
 The root run is node "0"; the sub-calls of node N are "N.1", "N.2", ... in the order in which they were asked for.
 """
@@ -18,7 +18,7 @@ _QUICK = 1.0  # seconds for work that waits for no model any more
 
 
 class Caller:
-    """One run or sub-call.  `usage` is what its whole subtree spent so far; `scope` ends with the parent's.
+    """One run or sub-call.  `usage` is that of its whole subtree so far; `scope` ends with the parent's.
 
     Every method may be called from any thread.
     """
@@ -30,12 +30,12 @@ class Caller:
         self.scope = Scope(parent.scope if parent is not None else None, *scopes)
         self.usage = Usage.nothing()
         self._lock: threading.Lock = threading.Lock() if parent is None else parent._lock
-        self._asked = self._batches = self._calls = 0
-        self._under_way: dict[int, Callable[[], None]] = {}
+        self._asked = self._batches = 0
+        self._write_offs: list[Callable[[], None]] = []  # of the model calls under way
         self._running: set[Caller] = set()
         self._over = threading.Event()
-        self._left: Callable[[], None] | None = None
-        self._given_up = False
+        self._on_abandoned: Callable[[], None] | None = None
+        self._abandoned = False
 
     def numbers(self, count: int) -> range:
         """Numbers for so many new sub-calls, one after the other."""
@@ -45,7 +45,7 @@ class Caller:
         return range(first, first + count)
 
     def attempt(self) -> Caller:
-        """A node for one of several attempts at the whole: below this one, but no level of recursion deeper."""
+        """A node for one of several attempts at the task: below this one, but no level of recursion deeper."""
         node = Caller(self, self.numbers(1)[0])
         node.depth = self.depth
         return node
@@ -64,45 +64,39 @@ class Caller:
                 node.usage = node.usage + usage
                 node = node.parent
 
-    # -- a sub-call
-
-    def begin(self, left: Callable[[], None]) -> None:
-        """The sub-call starts.  `left` is called where it is still not over when its parent is."""
+    def begin(self, on_abandoned: Callable[[], None]) -> None:
+        """Start the sub-call; `on_abandoned` is called if it does not end in time after its parent."""
         self.scope.check()
         if self.parent is None:
             return
         with self._lock:
-            if self.parent._given_up:
+            if self.parent._abandoned:
                 raise Cancelled("the agent that asked has ended")
-            self._left = left
+            self._on_abandoned = on_abandoned
             self.parent._running.add(self)
 
     def over(self) -> None:
-        """The sub-call is over."""
+        """End the sub-call."""
         self.scope.release()
         if self.parent is not None:
             with self._lock:
                 self.parent._running.discard(self)
         self._over.set()
 
-    # -- a model call
-
-    def depart(self, write_off: Callable[[], None]) -> int:
-        """A model call starts; `write_off` charges it where nobody will wait for it any more."""
+    def depart(self, write_off: Callable[[], None]) -> Callable[[], None]:
+        """Start a model call; `write_off` charges it where its end is waited for no more.  Returns its key."""
         with self._lock:
-            if self._given_up:
+            if self._abandoned:
                 raise Cancelled(self.scope.reason or "this sub-call was given up")
-            self._calls += 1
-            self._under_way[self._calls] = write_off
-            return self._calls
+            self._write_offs.append(write_off)
+            return write_off
 
-    def arrive(self, call: int) -> None:
-        """The model call is over and is to be charged now; raises `Cancelled` where it was written off before."""
+    def arrive(self, call: Callable[[], None]) -> None:
+        """End a model call, which is to be charged now; raises `Cancelled` where it was written off before."""
         with self._lock:
-            if self._under_way.pop(call, None) is None:
+            if call not in self._write_offs:
                 raise Cancelled(self.scope.reason or "this sub-call was given up")
-
-    # -- the end
+            self._write_offs.remove(call)
 
     def end_children(self, patience: float | None = None) -> None:
         """End what was started below and still runs: no child outlives its parent.
@@ -116,26 +110,25 @@ class Caller:
             return
         for child in children:
             child.scope.end("the agent that asked for it has ended")
-        if self._wait(children, PATIENCE if patience is None else patience):
-            return
-        for child in children:
-            child._give_up()
-        self._wait(children, _QUICK)
+        if not self._ended(children, PATIENCE if patience is None else patience):
+            for child in children:
+                child._abandon()
+            self._ended(children, _QUICK)
 
-    def _wait(self, children: list[Caller], seconds: float) -> bool:
+    def _ended(self, children: list[Caller], seconds: float) -> bool:
         until = time.monotonic() + seconds
         return all(child._over.wait(max(0.0, until - time.monotonic())) for child in children)
 
-    def _give_up(self) -> None:
+    def _abandon(self) -> None:
         with self._lock:
-            if self._given_up:
+            if self._abandoned:
                 return
-            self._given_up = True
-            calls, self._under_way = list(self._under_way.values()), {}
-            below, left = list(self._running), self._left
-        for child in below:
-            child._give_up()
-        for write_off in calls:
+            self._abandoned = True
+            write_offs, self._write_offs = self._write_offs, []
+            running, on_abandoned = list(self._running), self._on_abandoned
+        for child in running:
+            child._abandon()
+        for write_off in write_offs:
             write_off()
-        if left is not None:
-            left()
+        if on_abandoned is not None:
+            on_abandoned()

@@ -1,17 +1,17 @@
-"""What a run may spend: one frozen value, and what is raised where nothing is left."""
+"""The limits of a run, and the errors of a spent budget."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
-#: The limits that are no counts.
+#: Limits that need not be whole numbers.
 _MEASURED = ("seconds", "working_seconds", "cost")
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits of a run.  `None` means unlimited, `0` means none at all.
+    """Limits of a run.  `None` (or infinity) means unlimited, `0` means none at all.
 
     `steps` are replies of the root model; `seconds` wall time from the start of the run; `working_seconds` the same
     without waits for rate limits and retries; `tokens` input plus output of all calls; `output_tokens` generated ones;
@@ -33,20 +33,19 @@ class Budget:
     repeated: int | None = 2
 
     def __post_init__(self) -> None:
-        for limit in fields(self):
-            value = getattr(self, limit.name)
+        for name, value in vars(self).items():
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise TypeError(f"Budget.{limit.name} is a number or None (unlimited), not {value!r}")
-            if math.isnan(value) or value < 0:
-                raise ValueError(f"Budget.{limit.name} cannot be {value}; None means unlimited, 0 means none at all")
-            if limit.name not in _MEASURED and not math.isinf(value) and value != int(value):
-                raise ValueError(f"Budget.{limit.name} counts, so it is a whole number or None, not {value}")
-        if self.repeated is not None and (self.repeated < 2 or self.repeated != int(self.repeated)):
-            raise ValueError(
-                f"Budget.repeated counts equal turns in a row, so it is 2 or more, or None (off), not {self.repeated}"
-            )
+                raise TypeError(f"Budget.{name} must be a number or None (unlimited), got {value!r}")
+            if value == math.inf:
+                object.__setattr__(self, name, None)
+            elif not value >= 0:
+                raise ValueError(f"Budget.{name} must be 0 or more (0: none at all) or None (unlimited), got {value}")
+            elif name not in _MEASURED and value != int(value):
+                raise ValueError(f"Budget.{name} must be a whole number or None, got {value}")
+            elif name == "repeated" and value < 2:
+                raise ValueError(f"Budget.repeated must be 2 or more equal turns in a row or None (off), got {value}")
 
 
 class BudgetSpent(BaseException):

@@ -1,4 +1,4 @@
-"""Scopes: what may be ended from outside, such as a run, a cell, a sub-call.  Ending one ends all that is below it."""
+"""Scopes: runs, cells and sub-calls, which may be ended from outside together with all that is below them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ class Cancelled(BaseException):
 
 
 class Scope:
-    """Ended once, by `end`, from any thread; scopes made with it as a parent end with it.
+    """Work that is ended once, by `end`, from any thread; scopes made with it as a parent end with it.
 
-    `parents` may be several: a sub-call belongs to its agent and to the cell that asked for it.
+    `parents` may be several: a sub-call belongs to its agent and to the cell that asked for it.  `reason` says why it
+    was ended, and is `None` while it was not.
     """
 
     def __init__(self, *parents: Scope | None) -> None:
         self._lock = threading.Lock()
-        self._told: dict[int, Callable[[], None]] = {}
-        self._next = 0
+        self._callbacks: dict[object, Callable[[], None]] = {}
         self.reason: str | None = None
-        """Why it was ended; `None` while it was not."""
-        self._leave = [(parent, parent._join(self)) for parent in parents if parent is not None]
+        self._joined: list[tuple[Scope, object]] = []
+        for parent in parents:
+            if parent is not None:
+                self._joined.append((parent, parent._add(lambda p=parent: self.end(p.reason or "ended"))))
 
     @property
     def ended(self) -> bool:
@@ -36,8 +38,8 @@ class Scope:
             if self.reason is not None:
                 return
             self.reason = reason
-            told, self._told = list(self._told.values()), {}
-        for callback in told:
+            callbacks, self._callbacks = self._callbacks, {}
+        for callback in callbacks.values():
             callback()
 
     def check(self) -> None:
@@ -48,32 +50,29 @@ class Scope:
     @contextlib.contextmanager
     def waking(self, callback: Callable[[], None]) -> Generator[None]:
         """Call back, once and at once, if it is (or was) ended while the block runs.  Callbacks must be quick."""
-        number = self._tell(callback)
+        key = self._add(callback)
         try:
             yield
         finally:
-            self._forget(number)
+            self._remove(key)
 
     def release(self) -> None:
-        """The work is over: parents need not remember this scope any more."""
-        for parent, number in self._leave:
-            parent._forget(number)
+        """Let the parents forget this scope: its work is over."""
+        for parent, key in self._joined:
+            parent._remove(key)
 
-    def _join(self, child: Scope) -> int:
-        return self._tell(lambda: child.end(self.reason or "ended"))
-
-    def _tell(self, callback: Callable[[], None]) -> int:
+    def _add(self, callback: Callable[[], None]) -> object:
+        key = object()
         with self._lock:
             if self.reason is None:
-                self._next += 1
-                self._told[self._next] = callback
-                return self._next
+                self._callbacks[key] = callback
+                return key
         callback()
-        return 0
+        return key
 
-    def _forget(self, number: int) -> None:
+    def _remove(self, key: object) -> None:
         with self._lock:
-            self._told.pop(number, None)
+            self._callbacks.pop(key, None)
 
 
 call_scope: contextvars.ContextVar[Scope | None] = contextvars.ContextVar("call_scope", default=None)

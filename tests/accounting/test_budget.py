@@ -1,5 +1,6 @@
 import math
 import threading
+from dataclasses import fields
 
 import pytest
 from hypothesis import given
@@ -28,6 +29,13 @@ def test_negative_and_nan_limits_are_refused_when_made(field: str, value: float)
 def test_a_limit_is_a_number(value: object) -> None:
     with pytest.raises(TypeError, match=r"Budget\.steps"):
         Budget(steps=value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("field", [field.name for field in fields(Budget)])
+def test_infinity_is_no_limit(field: str) -> None:
+    budget = Budget(**{field: math.inf})
+    assert budget == Budget(**{field: None})
+    assert Account(budget, price=(0.1, 0.1)).reserve(10**9, 7).max_tokens == 7
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def test_nothing_is_spent_after_the_answer() -> None:
         ("", Budget(), "empty or withheld"),
         (Reply("x", finish_reason="content_filter"), Budget(), "empty or withheld"),
         ("fine", Budget(calls=4), "calls"),
-        ("fine", Budget(tokens=2_400), "budget does not cover"),
+        ("fine", Budget(tokens=2_400), "does not cover"),
     ],
 )
 def test_a_summary_that_cannot_be_had_is_a_window(summary: Any, budget: Budget, why: str, tmp_path: Path) -> None:
