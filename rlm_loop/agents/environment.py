@@ -283,8 +283,7 @@ class Environment:
         return self._with_effects(self._perform(action))
 
     def _with_effects(self, observation: Observation) -> Observation:
-        changes = {} if self._effects is None else self._effects()
-        return replace(observation, effects=changes) if changes else observation
+        return observation if self._effects is None else replace(observation, effects=self._effects())
 
     def _perform(self, action: Action) -> Observation:
         match action:

@@ -33,6 +33,7 @@ def cell_observation(cell: CellResult, cap: int) -> Observation:
         truncated=cell.truncated or cut,
         displays=cell.displays,
         full=cell.full or (cell.output if cut else ""),
+        effects=cell.effects,
     )
     return (
         seen if cell.error is None else replace(seen, failure=Failure(cell.error, cell.message), pending=cell.pending)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from rlm_loop.actions import Display, FinalAnswer
@@ -38,6 +38,8 @@ class CellResult:
     `answer` is what `final_answer` was set to by this cell, `pending` the same where the cell then raised.
     `seconds` is the cell's own time: time spent in host tools is not included.
     `displays` are rich outputs (pictures, HTML), of sessions that have them.
+    `effects` are the files `added`, `changed` and `removed` in the working folder since the cell before, of sessions
+    that have one; empty where nothing changed.
     """
 
     output: str = ""
@@ -51,6 +53,7 @@ class CellResult:
     seconds: float = 0.0
     displays: tuple[Display, ...] = ()
     full: str = ""
+    effects: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
 
 
 @runtime_checkable

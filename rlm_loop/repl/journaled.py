@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rlm_loop.repl.base import CellResult, EvaluationFailed
+from rlm_loop.repl.folder import Listing, changes, listing
 from rlm_loop.repl.host.transfer import set_frame
 from rlm_loop.repl.host.worker_lifecycle import WorkerLifecycle
 from rlm_loop.repl.journal import Cell, Rebuilt
@@ -27,6 +29,7 @@ class JournaledSession(ToolSession):
         self._lifecycle, self._state, self._settings = lifecycle, lifecycle.state, lifecycle.settings
         self.timeout, self.grace = self._settings.timeout, self._settings.grace
         self.output_cap = self._settings.output_cap
+        self._files: Listing | str | None = None  # of the working folder at the last look; a text: why none is taken
 
     @property
     def isolation(self) -> str:
@@ -49,11 +52,17 @@ class JournaledSession(ToolSession):
             state.cells += 1
             earlier, state.untold = state.untold, NO_RESTART
             frame = {"t": "exec", "code": code, "file": f"<cell {state.cells}>"}
+            folder = lifecycle.resources.cwd or Path()
+            before = listing(folder) if self._files is None else self._files
             ended, spent, calls = driver.serve(frame, state.tools, limit, grace)
             restart = lifecycle.account(driver, ended)
             self.last = own = cell_result(ended, limit, self.output_cap, restart, rich=self._rich)
             if earlier.note:
                 self.last = cell_result(ended, limit, self.output_cap, restart, earlier, rich=self._rich)
+            after = before if isinstance(before, str) else listing(folder)
+            if isinstance(after, str) or after != before:
+                self.last = replace(self.last, effects=changes(before, after))
+            self._files = after
             state.add_cell(code, own, ended, calls)
             if spent is not None:
                 raise spent

@@ -52,4 +52,4 @@ def test_a_trivial_cell_takes_few_calls() -> None:
     with open_repl("plain") as session:
         session.start()
         counts = [len(calls_of(lambda: session.run("1"))) for _ in range(8)]
-    assert min(counts) <= 36  # 71 on 22 November 2026
+    assert min(counts) <= 38  # 71 on 22 November 2026; two look at the working folder

@@ -22,7 +22,7 @@ class SessionResources:
 
     def __init__(self) -> None:
         self.driver: Driver | None = None
-        self._cwd: Path | None = None
+        self.cwd: Path | None = None
         self.lent = Lent()
         self._home: Path | None = None
         self._files = 0
@@ -39,7 +39,7 @@ class SessionResources:
 
         Raises `ReplError` where there is no folder of that name.
         """
-        if self._cwd is None:
+        if self.cwd is None:
             if given is None:
                 cwd = self.home() / "work"
                 cwd.mkdir(exist_ok=True)
@@ -49,8 +49,8 @@ class SessionResources:
                 path = cwd / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content)
-            self._cwd = cwd
-        return self._cwd
+            self.cwd = cwd
+        return self.cwd
 
     def new_path(self) -> Path:
         self._files += 1

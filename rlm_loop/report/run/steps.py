@@ -299,7 +299,7 @@ def _effects(effects: Mapping[str, Any]) -> str:
     if not effects:
         return ""
     if effects.get("unknown"):
-        return parts().small(f"What changed in the workspace is not known: {effects['unknown']}", warn=True)
+        return parts().small(f"Which files changed is not known: {effects['unknown']}", warn=True)
     signs = (("added", "+"), ("changed", "~"), ("removed", "−"))
     files = [(kind, sign, str(name)) for kind, sign in signs for name in effects.get(kind) or ()]
     left = max(0, len(files) - _FILES) + int(effects.get("left_out") or 0)

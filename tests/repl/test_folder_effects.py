@@ -1,0 +1,71 @@
+"""Files that a cell changed in its working folder are observed: semantics 32 and 80."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from rlm_loop import ToolLoopAgent
+from rlm_loop.models import ScriptedModel
+from rlm_loop.repl import PythonREPL, RestrictedREPL
+from rlm_loop.traces import Trace
+
+NOTHING: dict[str, Any] = {}
+
+
+def told(added: list[str] | None = None, changed: list[str] | None = None, removed: list[str] | None = None) -> Any:
+    return {"added": added or [], "changed": changed or [], "removed": removed or []}
+
+
+STEPS: list[tuple[str, Any]] = [
+    ("import os, shutil", NOTHING),  # the files that the session was made with are no effects
+    ("open('kept.txt').read()", NOTHING),
+    ("open('new.txt', 'w').write('n')", told(["new.txt"])),
+    ("open('new.txt', 'a').write('n'); 1 / 0", told(changed=["new.txt"])),  # a cell that fails too
+    ("os.rename('new.txt', 'other.txt')", told(["other.txt"], removed=["new.txt"])),
+    ("shutil.rmtree('old')", told(removed=["old/", "old/a.txt"])),
+    ("os.makedirs('a/b'); open('a/b/c', 'w').close()", told(["a/", "a/b/", "a/b/c"])),
+    ("os.symlink('/', 'root')", told(["root"])),  # not followed
+    ("open('kept.txt', 'w').write('9'); os.utime('kept.txt', (0, 0))", told(changed=["kept.txt"])),
+    ("final_answer = 5", NOTHING),
+]
+
+
+def test_names_that_were_added_changed_and_removed() -> None:
+    steps = [*STEPS, *([] if sys.platform == "darwin" else [("open(b'\\xff', 'w').close()", told(["\\udcff"]))])]
+    with PythonREPL(launcher="plain", files={"kept.txt": "1", "old/a.txt": "2"}) as repl:
+        assert [(code, repl.run(code).effects) for code, _ in steps] == steps
+
+
+def test_many_files_are_counted_and_too_many_are_not_looked_at() -> None:
+    with PythonREPL(launcher="plain") as repl:
+        many = repl.run("for i in range(300): open(f'f{i}', 'w').close()").effects
+        assert (len(many["added"]), many["left_out"]) == (100, 200)
+        flood = repl.run("for i in range(1500): open(f'g{i}', 'w').close()").effects
+        assert "1000" in flood["unknown"]
+        assert repl.run("x = 1").effects == flood
+
+
+def test_a_folder_that_cannot_be_listed_is_said_to_be_unknown(tmp_path: Path) -> None:
+    with PythonREPL(launcher="plain", cwd=tmp_path) as repl:
+        assert repl.run("x = 1").effects == {}
+        tmp_path.joinpath("between").write_text("")  # by the user, or a process that a cell left behind
+        assert repl.run("x = 2").effects == told(["between"])
+        assert "unknown" in repl.run("import os, shutil; shutil.rmtree(os.getcwd())").effects
+        assert repl.run("x").output == "2"
+    os.makedirs(tmp_path, exist_ok=True)
+
+
+def test_a_session_without_a_folder_of_its_own_tells_nothing() -> None:
+    with RestrictedREPL() as repl:
+        assert repl.run("x = 1").effects == {}
+
+
+def test_effects_of_cells_are_in_the_trace() -> None:
+    trace = Trace()
+    replies = ["```python\nopen('a.txt', 'w').write('a')\n```", "```python\nfinal_answer = 1\n```"]
+    ToolLoopAgent(model=ScriptedModel(replies), repl="plain").run("Write a file.", trace=trace)
+    effects = [o["effects"] for e in trace.events if e["event"] == "turn" for o in e["observations"]]
+    assert effects == [told(["a.txt"]), {}]
