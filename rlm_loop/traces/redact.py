@@ -32,6 +32,7 @@ _KEPT = 20_000  # characters of a text of which the result is kept
 _NAMES = 4096
 _DEEPEST = 900  # levels; beyond, a value is written out as text (see `trace.plain`)
 _NO_TEXT = frozenset((int, bool, type(None)))
+_JSON = frozenset((str, dict, list, tuple, float, int, bool, type(None)))
 #: Values that each rule takes for a secret.
 _PROBES = ("aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0z", "sid=aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0z", "dXNlcjpwYXNzd29yZA==")
 _SIGNS = ("_", "-", ".", "")
@@ -139,6 +140,9 @@ class Redactor:
             if depth > _DEEPEST:
                 raise RecursionError("a value is nested too deeply to be redacted")
             kind = type(item)
+            if kind not in _JSON and default is not None and not issubclass(kind, (str, int)):
+                item = default(item)
+                kind = type(item)
             if kind is str:
                 if name and names[name][1] and _holds_secret(name, item):
                     item = REDACTED
@@ -161,16 +165,12 @@ class Redactor:
                 for number, inner in enumerate(items):
                     if type(inner) not in _NO_TEXT:
                         todo.append((items, number, inner, "", depth + 1))
-            elif kind in _NO_TEXT or (kind is float and isfinite(item)):
-                into[at] = item
             elif isinstance(item, str):
                 todo.append((into, at, str(item), name, depth))
-            elif default is None or isinstance(item, int):
-                into[at] = item
-            elif isinstance(made := default(item), float):
-                into[at] = made
+            elif kind is float and default is not None and not isfinite(item):
+                todo.append((into, at, default(item), name, depth))
             else:
-                todo.append((into, at, made, name, depth + 1))
+                into[at] = item
         return root[0]
 
 

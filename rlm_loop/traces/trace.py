@@ -1,4 +1,4 @@
-"""What happened in a run, as JSON Lines: one event a line, appended and flushed, a torn last line ignored.
+"""The writer of traces: a run as JSON Lines, one event a line, appended and flushed, a torn last line ignored.
 
 Every event has the id of its run under `run`, so that several runs can be written to one file at the same time.
 Messages are stored once each, by content hash; a request names the request that it grew from, how many messages of it
@@ -47,25 +47,21 @@ class _Memory:
 
     def __init__(self) -> None:
         self._events: list[dict[str, Any]] = []
-        self._unread: list[str] = []  # of the events those that nobody has looked at yet
+        self._unread: list[str] = []  # events that nobody has looked at yet, as lines
         self._lock = threading.Lock()
-
-    def append(self, lines: str) -> None:
-        with self._lock:
-            self._unread.append(lines)
+        self.append = self._unread.append
 
     @property
     def events(self) -> list[dict[str, Any]]:
         with self._lock:
-            self._events += [json.loads(line) for lines in self._unread for line in lines.splitlines()]
-            self._unread.clear()
+            while self._unread:
+                self._events += map(json.loads, self._unread.pop(0).splitlines())
             return self._events
 
     def rest(self) -> None:
         """Nothing is held open."""
 
-    def close(self) -> None:
-        """Nothing is held open."""
+    close = rest
 
 
 def new_id() -> str:
@@ -102,17 +98,10 @@ class Trace:
         self._redact = redactor(os.environ)
         self._lock = threading.RLock()  # sub-calls may be recorded from threads
         self._owns = beside is None
-        if beside is not None:
-            self._out: LineFile | _Memory = beside._out
-        elif path is None:
-            self._out = _Memory()
-        else:
-            try:
-                self._out = LineFile(path)
-            except OSError as error:
-                raise TraceUnwritable(
-                    f"cannot write the trace {path}: {error.strerror}; choose another path"
-                ) from error
+        try:
+            self._out: LineFile | _Memory = beside._out if beside else _Memory() if path is None else LineFile(path)
+        except OSError as error:
+            raise TraceUnwritable(f"cannot write the trace {path}: {error.strerror}; choose another path") from error
 
     def for_run(self) -> Trace:
         """For one run: this trace, or another of the same file or list where this one is taken.
@@ -125,18 +114,18 @@ class Trace:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """What was recorded, of all runs, where there is no file."""
+        """The recorded events of all runs, where there is no file."""
         return self._out.events if isinstance(self._out, _Memory) else []
 
     def record(self, event: str, **data: Any) -> None:
         """Append one event; values are made JSON (dataclasses by their fields, unknown objects by `repr`)."""
-        self._append(self._line(event, data))
+        self._write((event, data))
         if _log.isEnabledFor(logging.INFO):
             self._tell(event, data)
 
     def copy(self, event: str, **data: Any) -> None:
         """Append an event of another trace, of which the log has been told already."""
-        self._append(self._line(event, data))
+        self._write((event, data))
 
     def steps_left(self, node: str, turn: int) -> int | None:
         """The turns that are left after one of the root agent; `None` where nobody limits or knows them."""
@@ -151,23 +140,22 @@ class Trace:
         left = self.steps_left(node, int(data["turn"])) if event == "turn" else None
         tell(_log, event, data, run=self.run, task=self.task, tokens=tokens, steps_remaining=left)
 
-    def _line(self, event: str, data: Mapping[str, Any]) -> str:
-        # the id comes first: it can be read in a line that was torn
-        line = {"run": self.run, "event": event, "at": round(self._clock(), 3), **data}
-        try:
-            return _as_json(self._redact.value(line, default=one_level))
-        except (ValueError, RecursionError):  # a value of a cell's that Python will not write out
-            return _as_json(self._redact.value(plain(line)))
-
-    def _append(self, *lines: str) -> None:
+    def _write(self, *events: tuple[str, Mapping[str, Any]]) -> None:
+        """Append events in one write, which costs less than one each."""
+        text, at = "", round(self._clock(), 3)
+        for event, data in events:
+            line = {"run": self.run, "event": event, "at": at, **data}  # a torn line tells its run: the id comes first
+            try:
+                text += _as_json(self._redact.value(line, default=one_level)) + "\n"
+            except (ValueError, RecursionError):  # a value of a cell's that Python will not write out
+                text += _as_json(self._redact.value(plain(line))) + "\n"
         try:
             with self._lock:
-                self._out.append("\n".join([*lines, ""]))
+                self._out.append(text)
         except OSError as error:
-            raise TraceUnwritable(
-                f"cannot write the trace {self.path}: {error.strerror or error}; "
-                "free some space, or choose another path"
-            ) from error
+            reason = error.strerror or error
+            hint = "free some space, or choose another path"
+            raise TraceUnwritable(f"cannot write the trace {self.path}: {reason}; {hint}") from error
 
     def start(self, **data: Any) -> None:
         """The first event of a run."""
@@ -177,10 +165,9 @@ class Trace:
             self._steps = getattr(data.get("budget"), "steps", None)
             if self._steps is not None:  # of a session's further question the turns are numbered on
                 self._steps += (data.get("session") or {}).get("turns", 0)
-            self._tokens.clear()
             self._redact = redactor(os.environ)  # a key may have been set since the last run
-            self._stored.clear()
-            self._last.clear()
+            for known in (self._tokens, self._stored, self._last):
+                known.clear()
             self._shared = "", (None, None, None)
             self.record("run_start", schema=SCHEMA, **data)
 
@@ -192,43 +179,40 @@ class Trace:
 
     def request(self, prompt: Prompt, **data: Any) -> str:
         """Record a request by content hash, its new messages as bodies; returns the hash."""
-        with self._lock:
-            return self._request(prompt, data)
-
-    def _request(self, prompt: Prompt, data: Mapping[str, Any]) -> str:
-        base, sent = self._last.get(data.get("node", "0"), ("", ()))
-        kept = common(sent, prompt.messages)
-        cut = {"kept": kept} if 0 < kept < len(sent) else {}  # the base had more: compaction left something out
-        hashes, lines = self._bodies(prompt.messages[kept:])
-        name = prompt.digest()
+        node, name = data.get("node", "0"), prompt.digest()
         rest = {"tools": prompt.tools, "stop": prompt.stop, "reply_schema": prompt.reply_schema}
-        if not all(map(is_, self._shared[1], rest.values())):
-            self._shared = digest(plain(rest)), tuple(rest.values())
-        shared = self._shared[0]
-        if shared not in self._stored:
-            self._stored.add(shared)
-            lines.append(self._line("settings", {"hash": shared, **rest}))
-        about = {"digest": name, "base": base if kept else None, "added": hashes, **cut, "settings": shared, **data}
-        self._append(*lines, self._line("request", about))  # in one write: a line costs less than a system call
-        self._last[data.get("node", "0")] = (name, prompt.messages)
+        with self._lock:
+            base, sent = self._last.get(node, ("", ()))
+            kept = common(sent, prompt.messages)
+            cut = {"kept": kept} if 0 < kept < len(sent) else {}  # the base had more: compaction left something out
+            hashes, events = self._bodies(prompt.messages[kept:])
+            if not all(map(is_, self._shared[1], rest.values())):
+                self._shared = digest(rest), tuple(rest.values())
+            shared = self._shared[0]
+            if shared not in self._stored:
+                self._stored.add(shared)
+                events.append(("settings", {"hash": shared, **rest}))
+            about = {"digest": name, "base": base if kept else None, "added": hashes, **cut, "settings": shared, **data}
+            self._write(*events, ("request", about))
+            self._last[node] = name, prompt.messages
         return name
 
     def earlier(self, messages: Sequence[Message], **data: Any) -> None:
         """Record the messages that a run begins with, which were said before it."""
         with self._lock:
-            hashes, lines = self._bodies(messages)
-            self._append(*lines, self._line("earlier", {"messages": hashes, **data}))
+            hashes, events = self._bodies(messages)
+            self._write(*events, ("earlier", {"messages": hashes, **data}))
 
-    def _bodies(self, messages: Sequence[Message]) -> tuple[list[str], list[str]]:
-        """The hashes of messages, and a line for each whose body was not stored yet."""
-        hashes, lines = list[str](), list[str]()
+    def _bodies(self, messages: Sequence[Message]) -> tuple[list[str], list[tuple[str, Mapping[str, Any]]]]:
+        """The hashes of messages, and an event for each whose body was not stored yet."""
+        hashes, events = list[str](), list[tuple[str, Mapping[str, Any]]]()
         for message in messages:
             key = digest(body_of(message))
             if key not in self._stored:
                 self._stored.add(key)
-                lines.append(self._line("message", {"hash": key, "message": message}))
+                events.append(("message", {"hash": key, "message": message}))
             hashes.append(key)
-        return hashes, lines
+        return hashes, events
 
     def text(self, text: str) -> str:
         """Store a text that is no message, once; returns the hash by which other events name it."""
@@ -241,7 +225,7 @@ class Trace:
 
     def once(self, event: str, **data: Any) -> str:
         """Record an event unless its like was recorded before; returns the hash by which other events name it."""
-        key = digest({"event": event, **{k: plain(v) for k, v in data.items()}})
+        key = digest({"event": event, **plain(data)})
         with self._lock:
             if key not in self._stored:
                 self._stored.add(key)
@@ -279,19 +263,18 @@ _as_json = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
 def body_of(message: Message) -> dict[str, Any]:
     """The message as `dataclasses.asdict` gives it, in a fifth of the time."""
+    calls = message.tool_calls
     return {
         "role": message.role,
         "spans": [{"text": s.text, "cause": s.cause} for s in message.spans],
-        "tool_calls": [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in message.tool_calls]
-        if message.tool_calls
-        else [],
+        "tool_calls": [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in calls] if calls else [],
         "tool_call_id": message.tool_call_id,
         "turn": message.turn,
     }
 
 
 _ATOMS = frozenset({str, bool, type(None)})
-_SMALL = 1 << 62
+_WRITTEN = 14_000  # bits of a whole number that has fewer than the 4,300 digits which Python writes out
 
 
 def plain(value: Any, level: int = 0) -> Any:
@@ -310,18 +293,14 @@ def plain(value: Any, level: int = 0) -> Any:
         return value
     if kind is not dict and kind is not list and kind is not tuple:
         value = one_level(value)
-    if isinstance(value, dict):  # most keys and values are texts and small numbers, which need no call
+    if isinstance(value, dict):  # most keys and values are texts, which need no call
         found = dict[str, Any]()
         for k, v in cast("dict[Any, Any]", value).items():
-            name = k if type(k) is str else _name(k)
-            found[name] = v if type(v) in _ATOMS or (type(v) is int and -_SMALL < v < _SMALL) else plain(v, level + 1)
+            found[k if type(k) is str else _name(k)] = v if type(v) in _ATOMS else plain(v, level + 1)
         return found
     if isinstance(value, list | tuple):
         return [v if type(v) in _ATOMS else plain(v, level + 1) for v in cast("Sequence[Any]", value)]
     return value
-
-
-_WRITTEN = 14_000  # bits of a whole number that has fewer than the 4,300 digits which Python writes out
 
 
 def _name(key: Any) -> str:
@@ -336,17 +315,17 @@ def one_level(value: Any) -> Any:
     if isinstance(value, Display):  # a trace is no album
         return {"is": "Display", "mime": value.mime, "characters": len(value.data)}
     if is_dataclass(value) and not isinstance(value, type):
-        made: dict[str, Any] = {"is": type(value).__name__}
-        for k, v in vars(value).items():
-            if k[0] != "_":
-                made[k] = v
-        return made
+        fields: dict[str, Any] = {"is": type(value).__name__}
+        for name, part in vars(value).items():  # a comprehension is a call more, for each value of an event
+            if name[0] != "_":
+                fields[name] = part
+        return fields
     if isinstance(value, Mapping):
-        return {str(k): v for k, v in value.items()}
+        return {str(k): v for k, v in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, (list, tuple)):
-        return list(value)
+        return [*cast("Sequence[Any]", value)]
     if isinstance(value, (set, frozenset)):  # in a fixed order: a set's own differs from process to process
-        listed = [plain(v) for v in value]
+        listed = [plain(v) for v in cast("set[Any]", value)]
         return sorted(listed, key=repr if set(map(type, listed)) <= {str} else shown)
     if isinstance(value, float) and isfinite(value):
         return float(value)
