@@ -13,7 +13,7 @@ from rlm_loop.report.figures.factor import factor_response
 from rlm_loop.report.figures.overhead_by_turn import overhead_by_turn
 from rlm_loop.report.figures.pareto import resolve_against_tokens
 from rlm_loop.report.figures.rates import resolve_rates
-from rlm_loop.report.figures.saving import alt_text, data_uri, save, svg
+from rlm_loop.report.figures.saving import alt_text, data_uri, save
 from rlm_loop.report.figures.style import marks, style
 
 __all__ = [
@@ -29,5 +29,4 @@ __all__ = [
     "save",
     "stacked_causes",
     "style",
-    "svg",
 ]

@@ -6,18 +6,15 @@ import base64
 import html
 import io
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.report.figures.style import matplotlib_or_say, style
+from rlm_loop.report.figures.style import style
 from rlm_loop.study.errors import StudyError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Letters as shapes, so that they fit whatever fonts there are.
-_SHAPES = {"svg.fonttype": "path"}
 _FORMATS = (".png", ".svg", ".pdf")
 
 
@@ -57,22 +54,6 @@ def save(figure: Figure, path: str | Path) -> list[Path]:
     return wanted
 
 
-def svg(figure: Figure, *, name: str = "") -> str:
-    """The figure as one `<svg>` element for a page of HTML: sized by its place, with its alternative text for readers.
-
-    `name` is put before every id, so that several figures fit into one page.
-    """
-    text = _bytes(figure, ".svg", _SHAPES).decode("utf-8")
-    text = text[text.index("<svg") :]
-    said = html.escape(alt_text(figure), quote=True)
-    text = re.sub(r'^<svg ([^>]*?)width="[^"]*" height="[^"]*"', r"<svg \1", text, count=1)
-    text = re.sub(r"^<svg ", lambda _: f'<svg role="img" aria-label="{said}" ', text, count=1)
-    text = re.sub(r"\s*<metadata>.*?</metadata>", "", text, count=1, flags=re.DOTALL)
-    if name:
-        text = re.sub(r'(\bid="|url\(#|href="#)', lambda found: f"{found[1]}{name}-", text)
-    return text.strip()
-
-
 def data_uri(figure: Figure, kind: str = "png") -> str:
     """The figure as a PNG (or an SVG) in a `data:` address, for an `<img>` of a page that needs no other file.
 
@@ -82,7 +63,7 @@ def data_uri(figure: Figure, kind: str = "png") -> str:
     return f"data:{named};base64," + base64.b64encode(_bytes(figure, f".{kind}")).decode("ascii")
 
 
-def _bytes(figure: Figure, suffix: str, settings: Mapping[str, Any] | None = None) -> bytes:
+def _bytes(figure: Figure, suffix: str) -> bytes:
     said = alt_text(figure)
     where: dict[str, Any] = {
         ".png": {"Software": None, "Description": said},
@@ -93,7 +74,7 @@ def _bytes(figure: Figure, suffix: str, settings: Mapping[str, Any] | None = Non
         where.pop("Description", None)
         where.pop("Subject", None)
     buffer = io.BytesIO()
-    with style(), matplotlib_or_say().rc_context(dict(settings or {})):
+    with style():
         if suffix == ".svg":
             buffer.write(_svg_text(figure, where).encode("utf-8"))
         else:
