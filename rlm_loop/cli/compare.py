@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from rlm_loop.cli.experiments import show_table
 from rlm_loop.cli.setup import Markdown, Misuse, as_json, write_page
+from rlm_loop.cli.study import show_table
 from rlm_loop.cli.terminal import echo, note
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from rlm_loop.cli.experiments import load, run_study, show_table
 from rlm_loop.cli.models import fetch
 from rlm_loop.cli.setup import Misuse, explain
+from rlm_loop.cli.study import load, run_study, show_table
 from rlm_loop.cli.terminal import echo, note, results
 
 if TYPE_CHECKING:

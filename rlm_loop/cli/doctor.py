@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 def doctor(as_text: Annotated[bool, Option("--json", help="Print one JSON object instead of tables.")] = False) -> None:
     """Say what this machine can do, which models it reaches, what is missing, and what isolation protects from."""
-    from rlm_loop.cli import machine, reachable
+    from rlm_loop.cli import machine
     from rlm_loop.repl.isolation.kinds import PROTECTION
 
     kinds, others, chosen = machine.isolation(), machine.surroundings(), machine.chosen()
-    models = reachable.models()
+    models = machine.models()
     if as_text:
         found = {"isolation": kinds, "surroundings": others, "models": models}
         data = {name: [asdict(f) for f in findings] for name, findings in found.items()}

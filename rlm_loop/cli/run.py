@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import sys
 from dataclasses import replace
 from enum import StrEnum
@@ -11,8 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from rlm_loop.cli.run_tools import given_tools
-from rlm_loop.cli.run_workspace import allowed, hand_over, opened
 from rlm_loop.cli.setup import (
     ANSWERED,
     INTERRUPTED,
@@ -27,9 +27,13 @@ from rlm_loop.cli.setup import (
 from rlm_loop.cli.terminal import echo, note, notes
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
     from rlm_loop.agents import Agent
     from rlm_loop.cli.steps import AskInTerminal, LiveSteps
     from rlm_loop.outcome import Outcome
+    from rlm_loop.tools import Tool
+    from rlm_loop.workspace import Workspace
 
 
 class Strategy(StrEnum):
@@ -245,3 +249,94 @@ def _where(trace: str | None) -> str:
 def _stop(live: Any) -> None:
     if live is not None:
         live.stop()
+
+
+@contextlib.contextmanager
+def given_tools(sources: Sequence[str]) -> Generator[tuple[Tool, ...]]:
+    """The tools of all sources, in order; servers are ended with the block.  Raises `Misuse`."""
+    from rlm_loop.tools import McpError, mcp_tools
+
+    found: list[Tool] = []
+    with contextlib.ExitStack() as until:
+        for source in sources:
+            if source.endswith(".py") and (Path(source).exists() or len(source.split()) == 1):
+                found += tools_in(Path(source))
+                continue
+            try:
+                found += until.enter_context(mcp_tools(source))
+            except (McpError, ImportError, ValueError) as error:
+                raise Misuse(f"--tools {source}: {error}") from error
+        yield tuple(found)
+
+
+def tools_in(path: Path) -> list[Tool]:
+    """The functions marked with `@tool` in a Python file, which is run.  Raises `Misuse`."""
+    from rlm_loop.tools import Tool
+
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise Misuse(f"--tools {path}: there is no such file; a server is a command or a URL")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem], before = module, sys.modules.get(path.stem)
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise Misuse(f"--tools {path} cannot be run: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.pop(0)
+        if before is not None:  # what the program itself has by that name
+            sys.modules[path.stem] = before
+    found = list({id(v): v for v in vars(module).values() if isinstance(v, Tool)}.values())
+    if not found:
+        raise Misuse(f"--tools {path}: no function in it is marked with @tool (from rlm_loop import tool)")
+    return found
+
+
+@contextlib.contextmanager
+def opened(source: str | None, patch: str | None) -> Generator[Workspace | None]:
+    """A workspace of the source, closed at the end."""
+    if source is None:
+        if patch is not None:
+            raise Misuse("--patch is for what changes in a workspace; name it: --workspace FOLDER")
+        yield None
+        return
+    from rlm_loop.workspace import Workspace, WorkspaceError
+
+    try:
+        space = Workspace(source)
+    except WorkspaceError as error:
+        raise Misuse(str(error)) from error
+    with space:
+        yield space
+
+
+def allowed(names: list[str] | None, tools: Sequence[Tool], space: Workspace | None) -> tuple[str, ...] | None:
+    """The names of the allowed tools.  Raises `Misuse` for an unknown tool."""
+    if names is None:
+        return None
+    from rlm_loop.errors import nearest
+    from rlm_loop.tools.function import as_tool
+
+    wanted = tuple(name.strip() for each in names for name in each.split(",") if name.strip())
+    known = [
+        *(as_tool(t).name for t in (*tools, *(space.tools() if space is not None else ()))),
+        "llm_query",
+        "llm_query_batched",
+    ]
+    for name in wanted:
+        if name not in known:
+            hint = "" if space is not None else " (those for files come with --workspace)"
+            raise Misuse(f"there is no tool {name!r}{nearest(name, known)}; tools are {', '.join(known)}{hint}")
+    return wanted
+
+
+def hand_over(diff: str, path: str | None, *, tell: bool) -> None:
+    """Report the size of the patch, and write it to `path` if one is given."""
+    if path is not None:
+        Path(path).write_text(diff, encoding="utf-8", errors="surrogateescape")
+    if tell:
+        lines = diff.count("\n")
+        kept = f"in {path}" if path is not None else "--patch FILE keeps it"
+        said = f"the patch has {lines} lines ({kept}); your copy is unchanged" if diff else "nothing was changed"
+        note(said)

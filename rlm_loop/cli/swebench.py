@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from rlm_loop.cli.experiments import show_table
 from rlm_loop.cli.setup import ANSWERED, NOT_ANSWERED, Misuse
+from rlm_loop.cli.study import show_table
 from rlm_loop.cli.terminal import echo, note
 
 if TYPE_CHECKING:

@@ -1,21 +1,30 @@
-"""`rlm-loop trace`: reading what a run wrote down."""
+"""`rlm-loop trace`: read, replay, fork and export what a run wrote down."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from typer import Option
+from typer import Argument, Option
 
-from rlm_loop.cli import trace_export, trace_replay
-from rlm_loop.cli.setup import Misuse, Run, TraceFile, as_json, record_of, write_page
-from rlm_loop.cli.terminal import echo, results
+from rlm_loop.cli.setup import (
+    ANSWERED,
+    NOT_ANSWERED,
+    Misuse,
+    RecordedContext,
+    Run,
+    TraceFile,
+    as_json,
+    record_of,
+    setup_of,
+    tell_others,
+    write_page,
+)
+from rlm_loop.cli.terminal import echo, note, results
+from rlm_loop.traces.redact import redact
 
 app = typer.Typer(help="Recorded runs.", no_args_is_help=True)
-app.command("export")(trace_export.export_run)
-app.command()(trace_replay.replay)
-app.command()(trace_replay.fork)
 
 
 @app.command()
@@ -76,3 +85,161 @@ def _page(file: str, run: str | None, html: str | None, opened: bool) -> None:
     write_page(out, page)
     if opened:
         webbrowser.open(out.resolve().as_uri())
+
+
+@app.command("export")
+def export_run(
+    file: TraceFile,
+    to: Annotated[str, Option(metavar="FORMAT", help="inspect or otel; see docs/compare.md.")],
+    out: Annotated[
+        str, Option(metavar="FILE", help="Where it goes; a file that is there is replaced. otel: or an OTLP address.")
+    ],
+    run: Run = None,
+    content: Annotated[bool, Option(help="With what was said, or without (otel).")] = True,
+) -> None:
+    """A recorded run as a file that another tool reads, or as spans sent to an address."""
+    from rlm_loop.formats.traces import export_trace, send_trace
+    from rlm_loop.traces.reader import read
+
+    record = read(file, run=run)
+    tell_others(file, record, run)
+    if _sent(to, out):
+        send_trace(record, out, content=content)
+    else:
+        export_trace(file, to, out, run=record.id, content=content)  # pyright: ignore[reportArgumentType]
+    echo(redact(out))
+
+
+def _sent(to: str, out: str) -> bool:
+    """Whether it goes to an address; a file's name is never one."""
+    if not out.startswith(("http://", "https://")):
+        return False
+    if to != "otel":
+        raise Misuse(f"--to {to} writes a file; --to otel goes to an address")
+    return True
+
+
+@app.command()
+def replay(
+    files: Annotated[list[str], Argument(help="Traces (.jsonl, .jsonl.gz), or archives of traces (.tar, .tar.gz).")],
+    run: Run = None,
+    context: RecordedContext = None,
+    json_: Annotated[bool, Option("--json", help="One JSON object a run, one a line.")] = False,
+) -> int:
+    """Drive today's loop with recorded runs: exit status 1 where a request differs, or the record was changed.
+
+    No model and no code is run.
+    """
+    from rlm_loop.replay import Replayed, ReplayError
+    from rlm_loop.replay import replay as again
+    from rlm_loop.replay.replay import recorded_runs
+    from rlm_loop.report.notebook.formatting import visible
+    from rlm_loop.study.store.archive import TRACES
+    from rlm_loop.traces.trace import TraceError
+
+    bad, total, given = 0, 0, None if context is None else Path(context)
+    for file in files:
+        packed = file.endswith(TRACES)
+        for name, record in recorded_runs(file, run=run):
+            total += 1
+            if not packed and not isinstance(record, TraceError):
+                tell_others(file, record, run)
+            found: Replayed | ReplayError | TraceError
+            try:
+                found = record if isinstance(record, TraceError) else again(record, context=given)
+            except ReplayError as error:
+                if not packed and len(files) == 1:
+                    raise
+                found = error
+            bad += not (isinstance(found, Replayed) and found.same)
+            if json_:
+                echo(as_json(_facts(name, found)))
+            elif not packed or not (isinstance(found, Replayed) and found.same):
+                head = f"{name}: " if packed or len(files) > 1 else ""
+                echo(visible(f"{head}{found}"))
+    if not json_ and (total > 1 or any(f.endswith(TRACES) for f in files)):
+        echo(f"{total - bad} of {total} runs are the same")
+    return NOT_ANSWERED if bad else ANSWERED
+
+
+def _facts(name: str, found: object) -> dict[str, object]:
+    from rlm_loop.replay import Replayed
+
+    if not isinstance(found, Replayed):
+        return {"trace": name, "same": False, "error": str(found)}
+    return {
+        "trace": name,
+        **{field: getattr(found, field) for field in ("same", "requests", "equal", "turns", "complete")},
+        "difference": None if found.difference is None else str(found.difference),
+        "damage": list(found.damage),
+        "notes": list(found.notes),
+    }
+
+
+@app.command()
+def fork(
+    setup: typer.Context,
+    file: TraceFile,
+    at: Annotated[int, Option(help="The last recorded turn to keep; 0 begins anew.")],
+    run: Run = None,
+    model: Annotated[str | None, Option(help="Another model than the recorded one.")] = None,
+    context: RecordedContext = None,
+    workspace: Annotated[str | None, Option(metavar="SOURCE", help="The very source of the run's workspace.")] = None,
+    steps: Annotated[int | None, Option("--max-steps", help="Turns at most, the recorded ones included.")] = None,
+    trace: Annotated[str | None, Option(metavar="FILE", help="Where to record the new run.")] = None,
+    json_: Annotated[bool, Option("--json", help="A summary as one JSON object.")] = False,
+) -> int:
+    """Go on live from a turn of a recorded run; what was done until then is not paid for again."""
+    from dataclasses import replace
+
+    from rlm_loop.cli.run import summary
+    from rlm_loop.cli.steps import step_panel
+    from rlm_loop.replay import ReplayError
+    from rlm_loop.replay import fork as go_on
+    from rlm_loop.replay.fork import recorded_budget
+    from rlm_loop.report.notebook.formatting import closing_line, visible
+    from rlm_loop.workspace import Workspace
+
+    record, given = record_of(file, run), None if context is None else Path(context)
+    settings: dict[str, Any] = {} if steps is None else {"budget": replace(recorded_budget(record), steps=steps)}
+    name = model or str(record.start.get("model", ""))
+    opened = None if workspace is None else Workspace(Path(workspace))
+    try:
+        try:
+            live = setup_of(setup).models(name)
+        except Exception as error:
+            raise Misuse(f"the model {name} cannot be had ({error}): give --model") from error
+        outcome = go_on(
+            record,
+            at=at,
+            model=live,
+            context=given,
+            workspace=opened,
+            trace=trace,
+            **settings,
+        )
+    except ReplayError as error:
+        raise Misuse(_as_options(str(error))) from error
+    finally:
+        if opened is not None:
+            opened.close()
+    if json_:
+        echo(as_json(summary(outcome)))
+    else:
+        console = results()
+        console.print(f"turns 1 to {at} are recorded", style="dim")
+        for turn in outcome.turns[at:]:
+            console.print(step_panel(turn))
+        echo(closing_line(outcome))
+        echo(visible(f"answer: {outcome.answer!r}"))
+    for text in outcome.notes:
+        note(visible(f"note: {text}"))
+    return ANSWERED if outcome.answered else NOT_ANSWERED
+
+
+def _as_options(text: str) -> str:
+    """An error of `fork` with its arguments named as options; functions can only be given in Python."""
+    for option in ("context", "model"):
+        text = text.replace(f"give {option}=", f"give --{option}")
+    text = text.replace("give workspace=Workspace(...)", "give --workspace")
+    return text + " (in Python: rlm_loop.replay.fork)" if "give " in text and "--" not in text else text

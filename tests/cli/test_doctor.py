@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.cli import machine, reachable
+from rlm_loop.cli import machine
 from rlm_loop.cli.main import main
 from rlm_loop.repl import PythonREPL, Sandbox
 from rlm_loop.repl.isolation.kinds import PROTECTION
@@ -23,7 +23,7 @@ def test_the_tables_name_every_kind_and_what_is_missing(capsys: pytest.CaptureFi
     out = capsys.readouterr().out
     for part in ("plain", "hardened", "sandbox", "container", "network", 'launcher="auto" means'):
         assert part in out
-    missing = [f for f in (*machine.isolation(), *machine.surroundings(), *reachable.models()) if not f.there]
+    missing = [f for f in (*machine.isolation(), *machine.surroundings(), *machine.models()) if not f.there]
     assert all(f.how and f"{f.name}: {f.how}" in out for f in missing)
 
 
@@ -57,7 +57,7 @@ SERVER = {"models": [{"name": f"m{n}"} for n in range(5)]}
 def test_the_default_model(named: str | None, there: bool, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if named is not None:
         monkeypatch.setenv("RLM_LOOP_MODEL", named)
-    found = reachable.default()
+    found = machine.default()
     assert (found.name, found.there, found.found) == ("RLM_LOOP_MODEL", there, part)
     assert there or "nonsense" in found.how
 
@@ -85,11 +85,11 @@ def test_a_server_of_ollama(body: str | None, there: bool, part: str, monkeypatc
         monkeypatch.setenv("OLLAMA_HOST", f"127.0.0.1:{server.server_address[1]}")
         if body is None:
             server.server_close()
-            found = reachable.ollama()
+            found = machine.ollama()
         else:
             thread = threading.Thread(target=server.handle_request)
             thread.start()
-            found = reachable.ollama()
+            found = machine.ollama()
             thread.join()
     assert found.there is there
     assert part in found.found
@@ -105,7 +105,7 @@ def test_a_server_of_ollama(body: str | None, there: bool, part: str, monkeypatc
     ids=str,
 )
 def test_keys_are_named_and_never_shown(environment: dict[str, str], said: list[Any]) -> None:
-    found = reachable.by_key(environment)
+    found = machine.by_key(environment)
     assert [(f.name, f.there) for f in found] == said
     assert "mine" not in str(found)
 
