@@ -29,8 +29,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 class ToolError(Exception):
     """A tool call that failed, in words meant for the model.
 
-    The gateway raises it into a REPL cell that called a tool.  A tool may raise it too, to have `message`
-    shown as it stands, without the name of an exception class before it.
+    The gateway raises it into a cell that called a tool.  A tool may raise it, to have `message` shown as it stands.
     """
 
     def __init__(self, kind: FailureKind, message: str) -> None:
@@ -89,7 +88,13 @@ class Tool:
 
     @functools.cached_property
     def _fields(self) -> Fields:
-        return tuple([(p.name, self._type_of(p), p.default is p.empty) for p in self._listed()])
+        fields: list[tuple[str, Any, bool]] = []
+        for p in self._listed():
+            try:
+                fields.append((p.name, _resolved(self.function, p.name, p.annotation), p.default is p.empty))
+            except Exception as error:
+                raise TypeError(f"tool {self.name!r}: the type of {p.name!r} cannot be resolved: {error}") from error
+        return tuple(fields)
 
     def _listed(self) -> list[inspect.Parameter]:
         try:
@@ -101,13 +106,6 @@ class Tool:
                 text = f"tool {self.name!r}: name the parameters that {str(p)!r} stands for"
                 raise TypeError(f"{text}, {p.kind.description} ones cannot be described to a model")
         return parameters
-
-    def _type_of(self, parameter: inspect.Parameter) -> Any:
-        try:
-            return _resolved(self.function, parameter.name, parameter.annotation)
-        except Exception as error:
-            message = f"tool {self.name!r}: the type of {parameter.name!r} cannot be resolved: {error}"
-            raise TypeError(message) from error
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -185,25 +183,26 @@ class Tool:
             raise ToolError("invalid_arguments", f"{error}; usage: {self.signature}") from None
 
     @functools.cached_property
-    def _returns(self) -> tuple[Any, TypeAdapter[Any]] | None:
-        """The declared type of a result and its check; None where there is none that pydantic knows."""
+    def _returns(self) -> Any:
+        """The declared type of a result; Any where there is none, or none that pydantic knows."""
         with suppress(Exception):
             declared = _resolved(self.function, "result", inspect.signature(self.function).return_annotation)
             if typing.get_origin(declared) in (Awaitable, Coroutine):
                 declared = typing.get_args(declared)[-1]
-            return None if declared is Any else (declared, _adapter((("result", declared, True),)))
-        return None
+            _adapter((("result", declared, True),))
+            return declared
+        return Any
 
     def check_result(self, value: Any) -> None:
         """Raise `ToolError("runtime", one line)` for a result that is not of the declared type.
 
         A value of another class passes where pydantic makes an equal one of it: a NumPy integer, but no `"3"`.
         """
-        if self._returns is None:
+        if self._returns is Any:
             return
         from pydantic import ValidationError
 
-        declared, types = self._returns
+        types = _adapter((("result", self._returns, True),))
         try:
             types.validate_python({"result": value}, strict=True)
         except ValidationError as error:
@@ -213,7 +212,7 @@ class Tool:
             problem = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(map(str, problem["loc"][1:]))
             at = f" ({where}: {problem['msg']})" if where else ""
-            message = f"{self.name} must return {_type_text(declared)}, got {reprlib.repr(value)}{at}"
+            message = f"{self.name} must return {_type_text(self._returns)}, got {reprlib.repr(value)}{at}"
             raise ToolError("runtime", message) from None
 
 

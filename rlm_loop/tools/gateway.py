@@ -38,8 +38,7 @@ _Done = tuple[Any, str, BaseException | None]
 class ToolGateway:
     """Calls tools by name.  A mistake of a tool or a model is returned as data and never raised.
 
-    - `timeout` is in seconds (`None`: no limit).  The call then returns and the tool's thread is abandoned, so a
-      tool that goes on may still have effects.
+    - `timeout` is in seconds (`None`: no limit).  A tool that goes on in its thread may still have effects.
     - `cap` is the most characters of a result's text.
     - `allow` names the tools that may run; a call of another one is `denied`.
     - `hooks` are told when a call starts and how it ended, with the id `node`.  `about` adds fields to log lines.
@@ -224,8 +223,8 @@ class ToolGateway:
             return pending.result(left, inline=inline)
         except GivenUp:
             if self._seconds_left() == 0:
-                message = f"the time of the run was up before {tool.name} gave a result"
-                raise BudgetSpent("seconds", message) from None
+                spent = f"the time of the run was up before {tool.name} gave a result"
+                raise BudgetSpent("seconds", spent) from None
             raise ToolError("timeout", f"{tool.name} gave no result within {limit:g} s") from None
 
     def _say(self, result: ToolResult, call_id: str | None) -> None:

@@ -88,25 +88,18 @@ def watch(
     `OSError` where the command cannot be started.
     """
     start = time.monotonic()
+    pipe = subprocess.PIPE
+    errors = pipe if on_line else subprocess.STDOUT
     with tempfile.TemporaryFile() as source:
         source.write(stdin)
         source.seek(0)
-        errors = subprocess.PIPE if on_line else subprocess.STDOUT
         process = subprocess.Popen(
-            list(argv),
-            cwd=cwd,
-            env=dict(env),
-            stdin=source,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            start_new_session=True,
+            list(argv), stdin=source, stdout=pipe, stderr=errors, cwd=cwd, env=dict(env), start_new_session=True
         )
     ends = _Ends(cap)
+    lines = ends.add if on_line is None else _lines(on_line)
     with process, selectors.DefaultSelector() as streams:
-        for stream, sink in (
-            (process.stdout, _Lines(on_line).add if on_line else ends.add),
-            (process.stderr, ends.add),
-        ):
+        for stream, sink in ((process.stdout, lines), (process.stderr, ends.add)):
             if stream is not None:
                 os.set_blocking(stream.fileno(), False)
                 streams.register(stream, selectors.EVENT_READ, sink)
@@ -122,20 +115,13 @@ def watch(
 
 def _follow(process: subprocess.Popen[bytes], streams: selectors.BaseSelector, deadline: float, pause: float) -> bool:
     """Read until the process ends, whoever else holds its pipes; return whether the time was up first."""
-    while streams.get_map():
-        left = deadline - time.monotonic()
-        if left <= 0:
-            return process.poll() is None
-        size = _read(streams, min(left, _GLANCE))
-        if process.poll() is not None:  # others may hold its pipes, silent or writing without end
-            return False
-        if 0 < size < _LITTLE:  # many small reports are read together, or each would take turns with a test
-            time.sleep(min(left, pause))
-    try:
-        process.wait(max(0.0, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        return True
-    return False
+    while (left := deadline - time.monotonic()) > 0 and process.poll() is None:
+        if not streams.get_map():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(left)
+        elif 0 < _read(streams, min(left, _GLANCE)) < _LITTLE and process.poll() is None:
+            time.sleep(min(left, pause))  # many small reports are read together, or each would take turns with a test
+    return process.poll() is None
 
 
 def _read(streams: selectors.BaseSelector, seconds: float) -> int:
@@ -143,13 +129,12 @@ def _read(streams: selectors.BaseSelector, seconds: float) -> int:
     ready = streams.select(seconds)
     size = len(ready)
     for key, _ in ready:
-        data = b""
         with contextlib.suppress(BlockingIOError):
             data = os.read(key.fd, _CHUNK)
             if not data:
                 streams.unregister(key.fileobj)
-        key.data(data)
-        size += len(data)
+            key.data(data)
+            size += len(data)
     return size
 
 
@@ -160,25 +145,25 @@ def _kill(process: subprocess.Popen[bytes], mark: str) -> None:
     process.wait()
     for entry in os.scandir("/proc") if mark and os.path.isdir("/proc/self") else ():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
-            with contextlib.suppress(OSError), open(f"{entry.path}/environ", "rb") as file:
-                if mark.encode() in file.read():
+            with contextlib.suppress(OSError):
+                if mark.encode() in Path(entry.path, "environ").read_bytes():
                     os.kill(int(entry.name), signal.SIGKILL)
 
 
-class _Lines:
-    """Bytes cut into lines; one that is too long is dropped."""
+def _lines(on_line: Callable[[bytes], None]) -> Callable[[bytes], None]:
+    """Return a sink that cuts bytes into lines; one that is too long is dropped."""
+    rest, skipping = b"", False
 
-    def __init__(self, on_line: Callable[[bytes], None]) -> None:
-        self._on_line, self._rest, self._skipping = on_line, b"", False
+    def add(data: bytes) -> None:
+        nonlocal rest, skipping
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines[skipping:]:
+            on_line(line)
+        skipping = skipping and not lines
+        if len(rest) > _LINE:
+            rest, skipping = b"", True
 
-    def add(self, data: bytes) -> None:
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            if not self._skipping:
-                self._on_line(line)
-            self._skipping = False
-        if len(self._rest) > _LINE:
-            self._rest, self._skipping = b"", True
+    return add
 
 
 class _Ends:

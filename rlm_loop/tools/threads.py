@@ -1,8 +1,6 @@
 """Threads in which tools and models run, so that the waiting caller can stop: at a limit, a stop button, Ctrl-C.
 
 To start a thread takes longer than most calls, so a free one is used again, as long as calls follow each other closely.
-Async tools share one event loop: a client that a tool opens in one call belongs to its loop, so the next call must
-find the same.  The caller's loop does not do: in a notebook it is busy running the cell that asked.
 """
 
 from __future__ import annotations
@@ -17,50 +15,41 @@ from typing import Any, Generic, TypeVar
 
 from rlm_loop.accounting.scope import Scope, call_scope
 
-#: A thread's task; it returns a function that is called when the thread is free again.
-Work = Callable[[], Callable[[], None]]
+#: A thread's name meanwhile, and its task, which returns a function that is called when the thread is free again.
+Job = tuple[str, Callable[[], Callable[[], None]]]
 T = TypeVar("T")
 #: Seconds.  What stops a thread strikes between two steps of Python, a Ctrl-C too that came just before the wait began;
 #: and clocks are arguments.
 _SLICE = 0.1
+_free: list[SimpleQueue[Job]] = []  # daemon threads without work, by their inboxes
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free.clear)  # threads are not in the child
 
 
-class ToolThreads:
-    """Daemon threads that end when they were free for a second.  A tool that never returns keeps its own."""
+def _start(job: Job) -> None:
+    try:
+        inbox = _free.pop()
+    except IndexError:
+        inbox = SimpleQueue[Job]()
+        threading.Thread(target=_serve, args=(inbox,), daemon=True, name=job[0]).start()
+    inbox.put(job)
 
-    def __init__(self) -> None:
-        self._free: list[SimpleQueue[tuple[str, Work]]] = []  # a thread is known by its inbox
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._free.clear)  # threads are not in the child
 
-    def run(self, name: str, work: Work) -> None:
-        """Do it in a thread which has that name meanwhile.  Does not wait."""
+def _serve(inbox: SimpleQueue[Job]) -> None:
+    """Do one job after the other, until there was none for a second."""
+    thread = threading.current_thread()
+    while True:
         try:
-            inbox = self._free.pop()
-        except IndexError:
-            inbox = SimpleQueue[tuple[str, Work]]()
-            threading.Thread(target=self._serve, args=(inbox,), daemon=True, name=name).start()
-        inbox.put((name, work))
-
-    def _serve(self, inbox: SimpleQueue[tuple[str, Work]]) -> None:
-        thread = threading.current_thread()
-        while True:
+            thread.name, work = inbox.get(timeout=1.0)
+        except Empty:
             try:
-                thread.name, work = inbox.get(timeout=1.0)
-            except Empty:
-                try:
-                    self._free.remove(inbox)
-                except ValueError:  # somebody has just taken it, and is about to hand over work
-                    thread.name, work = inbox.get()
-                else:
-                    return
-            done = work()
-            self._free.append(inbox)
-            done()
-            del work, done  # a waiting thread keeps nothing alive
-
-
-_THREADS = ToolThreads()
+                return _free.remove(inbox)
+            except ValueError:  # somebody has just taken it, and is about to hand over work
+                thread.name, work = inbox.get()
+        done = work()
+        _free.append(inbox)
+        done()
+        del work, done  # a waiting thread keeps nothing alive
 
 
 class GivenUp(Exception):
@@ -96,15 +85,18 @@ class Pending(Generic[T]):
             if inline:
                 context.run(self._do)()
             else:
-                _THREADS.run(self._name, lambda: context.run(self._do))
+                _start((self._name, lambda: context.run(self._do)))
+        left: float | None = None
         try:
-            came = _wait(self._done, seconds_left)
-        except BaseException:
-            if not self._give_up():
+            while not self._done.wait(_SLICE if (left := seconds_left()) is None else min(_SLICE, left)):
+                if left is not None and left <= 0:
+                    if self._give_up():
+                        raise GivenUp
+                    break
+        except BaseException as error:
+            if not isinstance(error, GivenUp) and not self._give_up():
                 self._tell_late()
             raise
-        if not came and self._give_up():
-            raise GivenUp
         if self._error is not None:
             raise self._error
         return self._value  # pyright: ignore[reportReturnType]
@@ -136,37 +128,24 @@ class Pending(Generic[T]):
                 self._late(self._value)  # pyright: ignore[reportArgumentType]
 
 
-def _wait(done: threading.Event, seconds_left: Callable[[], float | None]) -> bool:
-    """Wait for an event while there are seconds left (None: without a limit); return whether it came."""
-    while True:
-        left = seconds_left()
-        if done.wait(_SLICE if left is None else min(_SLICE, left)):
-            return True
-        if left is not None and left <= 0:
-            return False
-
-
 _lock = threading.Lock()
 _loops: dict[int, Any] = {}  # by process: a forked child has the memory, and not the thread
 
 
 def awaited(work: Awaitable[Any]) -> Any:
-    """Return or raise what the work gives, in the event loop of async tools; the calling thread waits for it."""
-    import asyncio
+    """Return or raise what the work gives; the calling thread waits for it.
+
+    Async tools share one event loop: a client that a tool opens in one call belongs to its loop.  The caller's loop
+    does not do: in a notebook it is busy running the cell that asked.
+    """
+    import asyncio  # 30 ms, which only an async tool should cost
 
     async def run() -> Any:
         return await work
 
-    return asyncio.run_coroutine_threadsafe(run(), _loop()).result()
-
-
-def _loop() -> Any:
-    import asyncio  # 30 ms, which only an async tool should cost
-
     with _lock:
         loop = _loops.get(os.getpid())
         if loop is None:
-            _loops.clear()
             loop = _loops[os.getpid()] = asyncio.new_event_loop()
             threading.Thread(target=loop.run_forever, daemon=True, name="async tools").start()
-        return loop
+    return asyncio.run_coroutine_threadsafe(run(), loop).result()

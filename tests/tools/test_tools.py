@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import pickle
 import threading
 from typing import Annotated, Any, Literal
 
@@ -393,6 +394,14 @@ async def rename(value: Any) -> str:
     return value
 
 
+def _seven() -> int:
+    """Give seven."""
+    return 7
+
+
+stated = tool(name="stated")(_seven)
+
+
 def _elsewhere(value: Any) -> Nowhere:  # type: ignore[name-defined]  # noqa: F821
     """Say what it returns in a type of elsewhere."""
     return value
@@ -424,6 +433,11 @@ def test_a_result_that_breaks_the_declared_type_is_an_error_of_the_tool(
         assert result.data is None
         with pytest.raises(ToolError):
             gate.call_function(name, (value,))
+
+
+def test_a_tool_that_was_called_can_go_to_another_process() -> None:
+    assert ToolGateway([stated]).call("stated").data == 7
+    assert pickle.loads(pickle.dumps(stated))() == 7
 
 
 def test_what_a_tool_prints_is_kept_with_its_call_and_still_shown(capsys: pytest.CaptureFixture[str]) -> None:
