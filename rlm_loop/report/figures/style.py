@@ -21,8 +21,8 @@ LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8,
 HATCHES = ("", "///", "..", "xx", "---", "\\\\\\", "o")
 GREY = "#555555"
 PALE = "#e4e4e4"
-#: Inches: the text of an A4 or letter page, and a column of two.
-PAGE, COLUMN = 7.0, 3.4
+#: Inches: the text of an A4 or letter page.
+PAGE = 7.0
 SMALL, TITLE = 8.0, 9.5
 
 _RC: Mapping[str, Any] = {

@@ -1,1 +1,1 @@
-"""The tables of a study, as text, Markdown, LaTeX and HTML."""
+"""The tables of a study, as text, Markdown and HTML."""

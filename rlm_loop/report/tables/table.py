@@ -1,4 +1,4 @@
-"""A small table that shows itself as text, Markdown, LaTeX, HTML and in a Rich console."""
+"""A small table that shows itself as text, Markdown, HTML and in a Rich console."""
 
 from __future__ import annotations
 
