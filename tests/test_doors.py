@@ -19,6 +19,7 @@ INSIDE = {
     "cli/test_trace_commands.py": "the lines that are drawn while a run goes on",
     "conformance/test_compaction_laws.py": "laws over histories that no run makes",
     "dialects/test_fences.py": "blocks of code in replies: fuzzing and bounded time",
+    "dialects/test_reader_table.py": "code out of every carrier: fuzzing and bounded time",
     "dialects/test_react_text.py": "ReAct replies: fuzzing and bounded time",
     "dialects/test_tool_text.py": "calls written as text: fuzzing and bounded time",
     "fuzz/test_boundary_fuzz.py": "the decoders of frames, replies, displays and rows, which no door shows",

@@ -78,7 +78,7 @@ class Agent:
     - `context_tokens`: the most that the line about a context takes, 30 or more; `None` is 120 for a data frame, else
       60 (see `docs/contexts.md`).
     - `localise`: tells of a workspace's files after the question (`agents/localise`).
-    - `may_block`: tells the model that it may end with a line `BLOCKED: reason`.  Such a line is read in any case.
+    - `may_block`: tells the model that it may end with a line `BLOCKED: reason`, which is read only then.
     - `history`: leaves parts of a long history out (`"drop_outputs"`, `"window"`, `"summary"` or a `Compaction`;
       `None`: nothing).
     - `max_history`: drops whole turns beyond so many messages.

@@ -21,6 +21,7 @@ from rlm_loop.agents.compaction import (
 )
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.window import room_of
+from rlm_loop.dialects.reader import without_reasoning
 from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models.base import Diverged, ModelError
 from rlm_loop.outcome import Turn
@@ -129,7 +130,7 @@ class History:
             raise
         except (ModelError, BudgetSpent) as error:
             return None, f"no summary: {error}"
-        text = " ".join(reply.text.split())
+        text = " ".join(without_reasoning(reply.text).split())
         if not text or reply.finish_reason in ("content_filter", "error"):
             return None, "no summary: the reply was empty or withheld"
         return text + (" ..." if reply.cut_off else ""), None

@@ -41,7 +41,7 @@ def _as_recorded(dialect: dict[str, Any]) -> dict[str, Any]:
     return {
         named.get(k, k): _as_recorded(v) if k == "dialect" else v
         for k, v in dialect.items()
-        if k != "finish_with_result" or v
+        if k not in ("finish_with_result", "may_block") or v
     }
 
 

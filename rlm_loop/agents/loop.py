@@ -15,6 +15,7 @@ from rlm_loop.agents.stopping import stop_reason
 from rlm_loop.dialects.answer_text import is_prose
 from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.dialects.earlier import FIRST_ATTEMPT, AttemptContext
+from rlm_loop.dialects.reader import without_reasoning
 from rlm_loop.messages import Prompt
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.tools.calls import describe
@@ -173,7 +174,7 @@ def best_answer(turns: Sequence[Turn]) -> tuple[FinalAnswer | None, str | None]:
         return turns[-1].answer, "given"
     if (pending := next((t.pending for t in reversed(turns) if t.pending is not None), None)) is not None:
         return pending, "pending"
-    texts = (t.reply.text.strip() for t in reversed(turns) if not any(map(_no_answer, t.actions)))
+    texts = (without_reasoning(t.reply.text).strip() for t in reversed(turns) if not any(map(_no_answer, t.actions)))
     prose = next((text for text in texts if is_prose(text)), None)
     return (None, None) if prose is None else (FinalAnswer(prose, "text"), "prose")
 

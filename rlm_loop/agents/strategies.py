@@ -40,7 +40,8 @@ class ToolLoopAgent(Agent):
     """
 
     def _speaks(self) -> Dialect:
-        return CodeBlocks() if self.system is None else CodeBlocks(rule=self.system)
+        code = CodeBlocks(may_block=self.may_block)
+        return code if self.system is None else replace(code, rule=self.system)
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,10 @@ class LeanAgent(Agent):
 
     def _speaks(self) -> Dialect:
         shown = self.presentation or default_presentation(self.model)
-        if self.system is None:
-            return FunctionCalls(shown) if self.answer_tool else FunctionCalls(shown, rule=CALLS_RULE_WITHOUT_FINAL)
-        return FunctionCalls(shown, rule=self.system, native_rule=self.system)
+        calls = FunctionCalls(shown, may_block=self.may_block)
+        if self.system is not None:
+            return replace(calls, rule=self.system, native_rule=self.system)
+        return calls if self.answer_tool else replace(calls, rule=CALLS_RULE_WITHOUT_FINAL)
 
 
 @dataclass(frozen=True)
@@ -152,10 +154,10 @@ class ReActAgent(Agent):
 
     def _speaks(self) -> Dialect:
         if self.form == "text":
-            text = ReActText(finish_with_result=self.finish_with_result)
+            text = ReActText(finish_with_result=self.finish_with_result, may_block=self.may_block)
             return text if self.system is None else replace(text, rule=self.system)
         shown = self.presentation or default_presentation(self.model)
-        calls = FunctionCalls(shown, text_answers=False)
+        calls = FunctionCalls(shown, text_answers=False, may_block=self.may_block)
         rule = calls if self.system is None else replace(calls, rule=self.system)
         return Injected(rule, (Initiator(), ThoughtPrompt()) if self.scaffold is None else self.scaffold)
 
@@ -170,7 +172,8 @@ class DirectAgent(Agent):
     window: int = 12_000
 
     def _speaks(self) -> Dialect:
-        return Direct() if self.system is None else Direct(rule=self.system)
+        direct = Direct(may_block=self.may_block)
+        return direct if self.system is None else replace(direct, rule=self.system)
 
     def inlined(self, context: Any) -> str:
         return inline_context(context, limit=self.window)

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Dialect, DialectDefaults, Problem, whole
+    from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Dialect, DialectDefaults, Problem, text_to_read
     from rlm_loop.dialects.code_blocks import CodeBlocks
     from rlm_loop.dialects.direct import Direct
     from rlm_loop.dialects.function_calls import FunctionCalls, Presentation
@@ -51,11 +51,11 @@ __all__ = [
     "Told",
     "TurnCounter",
     "TypedCalls",
-    "whole",
+    "text_to_read",
 ]
 
 _WHERE = {
-    **dict.fromkeys(("NO_TOOLS", "ActionMode", "Dialect", "DialectDefaults", "Problem", "whole"), "base"),
+    **dict.fromkeys(("NO_TOOLS", "ActionMode", "Dialect", "DialectDefaults", "Problem", "text_to_read"), "base"),
     "CodeBlocks": "code_blocks",
     "Direct": "direct",
     **dict.fromkeys(("FunctionCalls", "Presentation"), "function_calls"),

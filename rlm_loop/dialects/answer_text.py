@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rlm_loop.dialects.fence_lines import find_marks
+from rlm_loop.dialects.fences import find_marks
 from rlm_loop.dialects.python_source import looks_like_python
 
 _REFUSAL = re.compile(

@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from rlm_loop.actions import Action, Malformed, Note
 from rlm_loop.dialects.answer_text import blocked_reason
+from rlm_loop.dialects.reader import without_reasoning
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
 from rlm_loop.repl.text import HARD_CAP
@@ -62,15 +63,18 @@ class DialectDefaults:
     observation_cap: int = HARD_CAP
 
 
-def whole(reply: Reply) -> Malformed | None:
-    """What every dialect refuses before it reads: a cut-off reply, a filtered one, an empty one, one that says it is
-    blocked."""
+def text_to_read(reply: Reply, *, may_block: bool = False) -> str | Malformed:
+    """Return the reply's text without its reasoning, or why it must not be read: cut off, filtered or empty.
+
+    With `may_block`, a reply that begins or ends with a line `BLOCKED: reason` is not read either.
+    """
     if reply.cut_off:
         return Malformed("Your reply was cut off by the length limit. Be shorter.", "cut_off")
     if reply.finish_reason == "content_filter":
         return Malformed("The reply was withheld by a content filter.")
-    if not reply.text.strip() and not reply.tool_calls:
-        return Malformed("The reply was empty.")
-    if not reply.tool_calls and (reason := blocked_reason(reply.text)):
+    text = without_reasoning(reply.text)
+    if not text.strip() and not reply.tool_calls:
+        return Malformed("The reply was reasoning alone." if reply.text.strip() else "The reply was empty.")
+    if may_block and not reply.tool_calls and (reason := blocked_reason(text)):
         return Malformed(reason, notes=(Note.BLOCKED,))
-    return None
+    return text

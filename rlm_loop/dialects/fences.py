@@ -1,8 +1,8 @@
-"""Read the code blocks of a reply: Markdown fences by CommonMark's rules, with Python's grammar as the arbiter.
+"""Read the fenced blocks of a reply by CommonMark's rules (4.5, 5.2), with Python's grammar as the arbiter.
 
 A line that starts with backticks outside of a string literal is never Python.  So a fence ends a block of Python
 exactly when it stands outside of strings: triple backticks inside a docstring do not end it, and an opening fence
-(the closing one was forgotten) does.  Everything that was not plain is said in the notes.
+(the closing one was forgotten) does.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from rlm_loop.actions import Note
-from rlm_loop.dialects.fence_lines import FenceMark, ListItems, find_marks, indent_of, without_indent
 from rlm_loop.dialects.python_source import OTHER_LANGUAGES, looks_like_python, may_hold_open_string, source_state
 from rlm_loop.repl.text import dedented
 
@@ -24,6 +24,9 @@ _LABELS = PYTHON | OTHER_LANGUAGES | {"text", "txt", "json", "markdown", "md", "
 _ATTRIBUTES = re.compile("[={]")
 _TAIL = "closed at the end of a code line"
 _NEXT = "closed by the next opening fence"
+_FENCE = re.compile(r"([ \t]*)((?:[-*+]|\d{1,9}[.)])[ \t]+)?(`{3,}|~{3,})(.*)", re.DOTALL)
+_ITEM = re.compile(r"([ \t]*)([-*+]|\d{1,9}[.)])([ \t]+)(?=\S)")
+_WORD = re.compile(r"[^\s{},;:=()\[\]]*")
 
 
 @dataclass(frozen=True)
@@ -42,18 +45,41 @@ class Block:
 
 @dataclass(frozen=True)
 class FencedReply:
-    """What a reply holds: `blocks` in one of the languages, in order, and `skipped` ones.
+    """Blocks to run (`blocks`), other ones (`skipped`), the text outside of blocks (`prose`), and notes by line.
 
     A block without code is in `blocks`, with the note "empty block": there is nothing to run, but a reply that has
-    one is not plain text.  `skipped` has blocks of other languages (those that are Python in all but the label noted
-    "looks like python"), fences indented by four or more outside of a list, and a last fence with nothing after it.
-    `notes` lists all that was noticed, each with its line; `prose` is the text outside of blocks, unchanged.
+    one is not plain text.  Blocks without a label are skipped where a labelled one has code.
     """
 
     blocks: tuple[Block, ...]
     skipped: tuple[Block, ...]
     notes: tuple[str, ...]
     prose: str
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """A run of fence characters that starts a line, or that ends a line of code (`info` is None).
+
+    `indent` is in columns and counts a list marker before the fence, `info` what follows the run on its line.
+    """
+
+    line: int
+    indent: int
+    run: str
+    info: str | None
+    in_item: bool = False
+
+    def closes(self, opener: _Mark) -> bool:
+        """Say whether it closes `opener`: the same character, no shorter, and nothing after it."""
+        alike = self.run[0] == opener.run[0] and len(self.run) >= len(opener.run)
+        return self.info == "" and not self.in_item and alike and self.indent <= opener.indent + 3
+
+    @cached_property
+    def language(self) -> str:
+        """The first word of the info string in lower case; `{python}` and `{.python #id}` count as `python`."""
+        word = _WORD.match((self.info or "").lstrip("{. \t"))
+        return word.group().lower() if word else ""
 
 
 def read_fences(text: str, *, languages: frozenset[str] = PYTHON) -> FencedReply:
@@ -63,15 +89,15 @@ def read_fences(text: str, *, languages: frozenset[str] = PYTHON) -> FencedReply
     `closed=False`, the note "unclosed fence", and "does not compile" where that is so.
     """
     raw = text.split("\n")
-    lines = [line[:-1] if line.endswith("\r") else line for line in raw]
+    lines = [line.removesuffix("\r") for line in raw] if "\r" in text else raw
     marks = find_marks(lines)
     blocks: list[Block] = []
     skipped: list[Block] = []
     notes: list[str] = []
     prose: list[str] = []
-    items = ListItems()
+    items = _ListItems()
     wrapped_until: int | None = None  # where the block inside a decorative fence ended
-    wrapping = False
+    wrapping = labelled = False
     line = at = 0
     while line < len(lines):
         while at < len(marks) and marks[at].line < line:
@@ -101,24 +127,28 @@ def read_fences(text: str, *, languages: frozenset[str] = PYTHON) -> FencedReply
         stray = not block.closed and not block.code.strip() and not mark.info
         if mark.language in languages and items.hold(mark) and not stray:
             blocks.append(block)
+            labelled = labelled or bool(block.language and block.code.strip())
         else:
-            block = _skip(block, items.hold(mark))
+            block = _skip(block, "" if items.hold(mark) else "indented by four or more")
             skipped.append(block)
         if mark.language not in languages:
             notes.append(f"line {block.line}: skipped a block of {mark.language or 'no language'}")
         for note in block.notes:
             notes.append(f"line {block.line}: {note}")
+    if labelled and not all(block.language for block in blocks):
+        bare = [block for block in blocks if not block.language]
+        notes += [f"line {block.line}: skipped a block without a label beside labelled ones" for block in bare]
+        blocks = [block for block in blocks if block.language]
+        skipped = sorted((*skipped, *(_skip(block) for block in bare)), key=lambda block: block.line)
     return FencedReply(tuple(blocks), tuple(skipped), tuple(notes), "\n".join(prose))
 
 
-def _skip(block: Block, placed: bool) -> Block:
-    notes = block.notes if placed else (*block.notes, "indented by four or more")
-    if block.language not in OTHER_LANGUAGES and looks_like_python(block.code):
-        notes = (*notes, Note.PYTHON)
-    return replace(block, notes=notes)
+def _skip(block: Block, note: str = "") -> Block:
+    python = block.language not in OTHER_LANGUAGES and looks_like_python(block.code)
+    return replace(block, notes=(*block.notes, *([note] if note else []), *([Note.PYTHON] if python else [])))
 
 
-def _wraps(lines: Sequence[str], marks: Sequence[FenceMark], at: int) -> bool:
+def _wraps(lines: Sequence[str], marks: Sequence[_Mark], at: int) -> bool:
     """Whether the fence is only decoration: with nothing but blank lines between, another one opens."""
     if marks[at].language not in ("", "markdown", "md") or at + 1 == len(marks):
         return False
@@ -126,16 +156,14 @@ def _wraps(lines: Sequence[str], marks: Sequence[FenceMark], at: int) -> bool:
     return bool(marks[at + 1].info) and end - start < 4 and not any(map(str.strip, lines[start:end]))
 
 
-def _ends(marks: Sequence[FenceMark], at: int, python: bool) -> Iterator[tuple[FenceMark, str]]:
+def _ends(marks: Sequence[_Mark], at: int, python: bool) -> Iterator[tuple[_Mark, str]]:
     """The marks that may end the block which `marks[at]` opens, each with a note ("" for a closing fence)."""
-    opener = marks[at]
-    tails = 0
-    last = len(marks)
+    tails, last = 0, len(marks)
     for number in range(at + 1, len(marks)):
-        mark = marks[number]
         if number > last:
             return
-        if mark.closes(opener):
+        mark = marks[number]
+        if mark.closes(marks[at]):
             note = ""
         elif not python or mark.info == "":
             continue
@@ -153,7 +181,7 @@ def _ends(marks: Sequence[FenceMark], at: int, python: bool) -> Iterator[tuple[F
         yield mark, note
 
 
-def _block(lines: Sequence[str], marks: Sequence[FenceMark], at: int, python: bool) -> tuple[Block, int]:
+def _block(lines: Sequence[str], marks: Sequence[_Mark], at: int, python: bool) -> tuple[Block, int]:
     """The block that `marks[at]` opens, and the line after it."""
     opener = marks[at]
     first: tuple[Block, int] | None = None  # the first end found, though inside a string: used if no other is better
@@ -184,7 +212,7 @@ def _block(lines: Sequence[str], marks: Sequence[FenceMark], at: int, python: bo
     return Block(code, opener.language, opener.line + 1, notes, closed=False), len(lines)
 
 
-def _body(lines: Sequence[str], opener: FenceMark, end: int, tail: str) -> str:
+def _body(lines: Sequence[str], opener: _Mark, end: int, tail: str) -> str:
     """The lines between the fences, less the fence's own indentation, and dedented where all of it is indented.
 
     With `tail`, line `end` belongs to the body, and the fence at its end does not.
@@ -194,6 +222,70 @@ def _body(lines: Sequence[str], opener: FenceMark, end: int, tail: str) -> str:
         body.append(lines[end].rstrip().removesuffix(tail))
     if opener.indent:
         start = next((line for line in body if line.strip()), "")
-        if columns := min(opener.indent, indent_of(start)):
-            body = [without_indent(line, columns) for line in body]
+        if columns := min(opener.indent, _indent(start)):
+            body = [_without_indent(line, columns) for line in body]
     return dedented("\n".join(body))
+
+
+def find_marks(lines: Sequence[str]) -> list[_Mark]:
+    """Return the fences of a text, by line."""
+    marks: list[_Mark] = []
+    for number, line in enumerate(lines):
+        if ("```" in line or "~~~" in line) and (mark := _mark(number, line)) is not None:
+            marks.append(mark)
+    return marks
+
+
+def _mark(number: int, line: str) -> _Mark | None:
+    match = _FENCE.fullmatch(line)
+    if match is not None and not (match[3][0] == "`" and "`" in match[4]):  # else it is a span of inline code
+        return _Mark(number, _column(match[1] + (match[2] or "")), match[3], match[4].strip(), match[2] is not None)
+    tail = line.rstrip()
+    code = tail.rstrip("`")
+    if len(tail) - len(code) >= 3 and code.strip() and "`" not in code and "#" not in code:
+        return _Mark(number, 0, tail[len(code) :], None)
+    return None
+
+
+def _column(whitespace: str) -> int:
+    return len(whitespace.expandtabs(4)) if whitespace else 0
+
+
+def _indent(line: str) -> int:
+    """The width of the whitespace before the first other character, in columns with tab stops of four."""
+    return _column(line[: len(line) - len(line.lstrip(" \t"))])
+
+
+def _without_indent(line: str, columns: int) -> str:
+    """`line` without at most `columns` columns of leading whitespace; what remains of a tab becomes spaces."""
+    column = 0
+    for at, char in enumerate(line):
+        if column >= columns or char not in " \t":
+            return " " * (column - columns) + line[at:]
+        column += 4 - column % 4 if char == "\t" else 1
+    return " " * (column - columns)
+
+
+class _ListItems:
+    """The columns at which the text of the open list items begins, kept up to date line by line."""
+
+    def __init__(self) -> None:
+        self._columns: list[int] = []
+        self._after_blank = True
+
+    def read(self, line: str) -> None:
+        if not line.strip():
+            self._after_blank = True
+            return
+        item = _ITEM.match(line)
+        if self._columns and (item is not None or self._after_blank):  # else it may be a paragraph's lazy second line
+            indent = _indent(line)
+            while self._columns and indent < self._columns[-1]:
+                self._columns.pop()
+        if item is not None:
+            self._columns.append(_column(item[0]) if len(item[3]) < 5 else _column(item[1] + item[2]) + 1)
+        self._after_blank = False
+
+    def hold(self, mark: _Mark) -> bool:
+        """Whether a fence may stand at this mark's column: at most three past the margin or an item's text."""
+        return mark.in_item or mark.indent <= 3 or any(0 <= mark.indent - column <= 3 for column in self._columns)

@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rlm_loop.dialects.python_source import read_literal
-from rlm_loop.tools.function import Tool
 
 _STRICT = json.JSONDecoder()
 _LOOSE = json.JSONDecoder(strict=False)
@@ -20,8 +19,8 @@ _STRING = r'"""(?:\\.|(?!""").)*+"""|"(?:\\.|[^"\\])*+"' + r"|'''(?:\\.|(?!''').
 _TOKEN = re.compile(rf"{_STRING}|[{{}}\[\]]|^[ \t]*```|</|<\|", re.DOTALL | re.MULTILINE)
 _COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
 _DOUBLED = re.compile(rf"({_STRING})|([{{}}])\2", re.DOTALL)
-
 _OVER = re.compile(r"[\s`]*+\Z")
+_STRAY = re.compile(r"\s*+\}+")
 
 
 @dataclass(frozen=True)
@@ -36,6 +35,19 @@ class Decoded:
     cost: int
     notes: tuple[str, ...] = ()
     problem: str = ""
+
+
+def decode(text: str, start: int) -> Decoded:
+    """Decode the value at `start` by the letter, else repaired; braces too many after it are part of it."""
+    found = decode_strict(text, start)
+    found = decode_repaired(text, start) if found.problem else found
+    return found if found.problem else stray_braces(text, found)
+
+
+def stray_braces(text: str, found: Decoded) -> Decoded:
+    """The value with the closing braces that follow it and belong to nothing."""
+    stray = _STRAY.match(text, found.end)
+    return replace(found, end=stray.end(), notes=(*found.notes, "stray closing brace")) if stray else found
 
 
 def decode_strict(text: str, start: int) -> Decoded:
@@ -100,8 +112,11 @@ def _variants(piece: str) -> Iterator[tuple[str, str]]:
 
 
 def _balanced(text: str, start: int) -> tuple[int, int]:
-    """Where the bracket at `start` is closed, and 0; or where that stops being possible, and how many are open."""
-    depth = 0
+    """Where the bracket at `start` is closed, and 0; or where that stops being possible, and how many are open.
+
+    Two strings in a row are one to Python, and to a model nearly always quotes that it did not escape.
+    """
+    depth, string_end = 0, start
     for match in _TOKEN.finditer(text, start):
         token = match[0]
         if token in "{[":
@@ -110,29 +125,19 @@ def _balanced(text: str, start: int) -> tuple[int, int]:
             depth -= 1
             if depth == 0:
                 return match.end(), 0
-        elif token[0] not in "\"'":
+        elif token[0] not in "\"'" or string_end == match.start() != start:
             return match.start(), depth
+        else:
+            string_end = match.end()
     return len(text), depth
 
 
-def written(arguments: dict[Any, Any]) -> str | None:
-    """`arguments` as JSON text that can be encoded, or None where JSON has no words for them."""
-    if not all(isinstance(key, str) for key in arguments):
+def written(value: Any) -> str | None:
+    """Return a value as JSON text that can be encoded, or None where JSON has no words for it."""
+    if isinstance(value, dict) and not all(isinstance(key, str) for key in value):
         return None
     try:
-        text = json.dumps(arguments, ensure_ascii=False)
-        return text if text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text) else json.dumps(arguments)
+        text = json.dumps(value, ensure_ascii=False)
+        return text if text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text) else json.dumps(value)
     except (TypeError, ValueError, RecursionError):  # a set, a number too long to write, too deep
         return None
-
-
-def wrapped(tool: Tool | None, value: Any) -> str | None:
-    """`{"code": value}` for a tool whose only parameter is `code`; `None` for any other tool, or if the value cannot be
-    meant (no text for a text parameter)."""
-    properties = {} if tool is None else tool.parameters.get("properties", {})
-    if len(properties) != 1:
-        return None
-    ((name, kind),) = properties.items()
-    if kind.get("type") == "string" and not isinstance(value, str):
-        return None
-    return json.dumps({name: value})

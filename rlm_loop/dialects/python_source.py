@@ -1,4 +1,4 @@
-"""What can be told about a piece of Python source without running it."""
+"""Facts about a piece of Python source, found without running it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,19 @@ State = Literal["compiles", "open string", "broken"]
 _ONE_AT_A_TIME = threading.Lock()  # `warnings.catch_warnings` changes state that all threads share
 _LOOK_AT_MOST = 200_000  # characters; a longer block with a label of its own is data, not a mislabelled cell
 
-# What a block with one of these labels holds may well compile as Python, and still is what the label says.
-_OTHER = """
-    output out stdout stderr result results console terminal log bash sh shell zsh fish powershell cmd bat
-    javascript js jsx typescript ts tsx ruby rb r lua go rust rs java kotlin swift scala c h cpp c++ csharp cs c#
-    php perl julia matlab sql toml ini cfg conf env properties yaml yml xml html css diff patch dockerfile makefile
-    make latex tex csv tsv mermaid regex haskell elixir clojure nim zig dart .split(
-"""
-OTHER_LANGUAGES = frozenset(_OTHER.split())
-
 #: Labels of blocks that are meant to be run, but not by us: a reply with one is no answer.
 SHELLS = frozenset(["bash", "sh", "shell", "zsh", "fish", "powershell", "cmd", "bat", "console", "terminal"])
+# What a block with one of these labels holds may well compile as Python, and still is what the label says.
+_OTHER = """
+    output out stdout stderr result results log
+    javascript js jsx typescript ts tsx ruby rb r lua go rust rs java kotlin swift scala c h cpp c++ csharp cs c#
+    php perl julia matlab sql toml ini cfg conf env properties yaml yml xml html css diff patch dockerfile makefile
+    make latex tex csv tsv mermaid regex haskell elixir clojure nim zig dart
+"""
+OTHER_LANGUAGES = SHELLS | frozenset(_OTHER.split())
 
-
-_NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
 # A null byte or a lone surrogate is a ValueError; the last three: too deep for the parser, or too large a number.
+_NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
 
 
 def _compile(code: str, flags: int) -> Any:
@@ -63,10 +61,9 @@ def looks_like_python(code: str) -> bool:
     if len(code) > _LOOK_AT_MOST or source_state(code) != "compiles":
         return False
     try:
-        body = _compile(code, ast.PyCF_ONLY_AST).body
+        return any(map(_acts, _compile(code, ast.PyCF_ONLY_AST).body))
     except _NOT_PYTHON:
         return False
-    return any(_acts(statement) for statement in body)
 
 
 def _acts(statement: ast.stmt) -> bool:
@@ -91,7 +88,7 @@ def _literal(node: ast.expr) -> Any:
 
 
 def read_literal(code: str) -> Any:
-    """The value of a Python literal, or ValueError.  Nothing is run."""
+    """Return the value of a Python literal, or raise ValueError.  Nothing is run."""
     try:
         match _compile(code, ast.PyCF_ONLY_AST).body:
             case [ast.Expr(value)]:
@@ -103,7 +100,7 @@ def read_literal(code: str) -> Any:
 
 
 def read_call(code: str) -> tuple[str, dict[str, Any], list[Any], bool] | None:
-    """The name, the keyword and the positional arguments where `code` is one call with literals only.
+    """Return name, keyword and positional arguments where `code` is one call with literals only.
 
     The last value says whether arguments were unpacked (`**{...}`), which are not read.
     """

@@ -7,18 +7,22 @@ model wrote after an Observation of its own making does.
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
 
 from rlm_loop.actions import Note
-from rlm_loop.dialects.react_action import FINISH, NO_ACTION, read_action
-from rlm_loop.dialects.react_input import read_value, skip_space
+from rlm_loop.dialects.fences import read_fences
+from rlm_loop.dialects.lenient_json import decode, written
+from rlm_loop.dialects.python_source import read_call, read_literal
+from rlm_loop.dialects.reader import without_reasoning
+from rlm_loop.dialects.tool_text import ARGUMENT_KEYS, called_name
 
+_FINISH = frozenset({"finish", "final_answer", "final answer", "finalanswer"})
+_NO_ACTION = frozenset({"none", "n/a", "null", "no action", "nothing", "-"})
 _AT_MOST = 20  # labels that are tried, where the first ask for nothing
-
 _LABEL = re.compile(
-    r"(?:^|(?<=</think>))[ \t]*+(?:\#{1,6}[ \t]++|[-*][ \t]++)?+(?P<bold>\*\*|__|\*)?+[ \t]*+"
+    r"^[ \t]*+(?:\#{1,6}[ \t]++|[-*][ \t]++)?+(?P<bold>\*\*|__|\*)?+[ \t]*+"
     r"(?P<label>thought|action[ _]?input|input|action|final[ _]?answer)(?:[ \t]++\d++)?+[ \t]*+"
     r"(?:(?P<closed>\*\*|__|\*)[ \t]*+:|:(?(bold)[ \t]*+(?P<after>\*\*|__|\*)?+))",
     re.IGNORECASE | re.MULTILINE,
@@ -28,7 +32,17 @@ _OBSERVATION = re.compile(
     r"(?:\A\s*+|\r?\n)[ \t]*+(?:\*\*|__|\#{1,6}[ \t]++)?+observation(?:[ \t]++\d++)?+(?:\*\*|__)?+[ \t]*+:",
     re.IGNORECASE,
 )
-_THINKING = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
+_NAME = r"""[`"'*]{0,3}(?P<name>[^\W\d][\w.-]*)[`"'*]{0,3}"""
+_BRACKET = re.compile(rf"{_NAME}(?=[\[(])")
+_SAME_LINE = re.compile(
+    rf"{_NAME}(?:[,;.]?[ \t]+(?:\*\*)?(?:action[ _])?input(?:\*\*)?:(?:\*\*)?|[,:]?[ \t]*(?=\{{))", re.IGNORECASE
+)
+_FINISH_COLON = re.compile(r"(?:finish|final[ _]?answer)[ \t]*:[ \t]*(?=\S)", re.IGNORECASE)
+#: What a tool list shows behind a name; models copy it, and give the input on a line of its own.
+_PARAMETER = r"\w+[ \t]*:[ \t]*(?:str|int|float|bool|list|dict|tuple|Any|None)\b[^,()\n]*"
+_SIGNATURE = re.compile(rf"\({_PARAMETER}(?:,[ \t]*{_PARAMETER})*\)(?:[ \t]*->[^\n]*)?[ \t`\"'*.]*(?=\n|$)")
+_ONE_NAME = re.compile(r"[^\W\d][\w.-]*|-")
+_SPACE = re.compile(r"\s*")
 
 
 @dataclass(frozen=True)
@@ -48,99 +62,223 @@ class ReActStep:
     notes: tuple[str, ...] = ()
 
 
-def read_step(text: str, names: Collection[str]) -> ReActStep:
-    """Read the first step of `text`; `names` are the known tools (an unknown one is returned as it was written).
-
-    Where no action can be read, both `action` and `finish` are None and the notes say why.  Total.
-    """
-    invented = _OBSERVATION.search(text)
-    own = text[: invented.start()] if invented else text
-    notes = ["text from an invented observation on dropped"] if invented else []
-    thinking = _THINKING.match(own)
-    begin = thinking.end() if thinking else 0
-    labels = [_label(match) for match in _LABEL.finditer(own, begin)]
-    steps = [label for label in labels if label.kind in ("action", "final")]
-    if not steps and (inline := _INLINE.search(own, begin)):
-        steps = [_label(inline)]
-        labels = sorted((*labels, *steps), key=lambda label: label.start)
-        notes.append("label inside of a line")
-    first = labels[0].end if labels and labels[0].kind == "thought" else begin
-    thought = own[first : steps[0].start if steps else len(own)].strip()
-    found = _Found()
-    for label in steps[:_AT_MOST]:
-        after = [x for x in labels if x.start >= label.end]
-        stop = next((x.start for x in after if x.kind != "input"), len(own))
-        given = next((x.end for x in after if x.kind == "input" and x.start < stop), None)
-        found = _final(own, label, stop) if label.kind == "final" else _action(own, label, stop, given, names)
-        notes.extend(found.notes)
-        if not found.nothing:
-            break
-    if more := sum(label.start >= found.end for label in steps if not found.nothing):
-        notes.append(f"{more} more action{'s' * (more > 1)} ignored")
-    return ReActStep(thought, found.action, found.input, found.finish, own, tuple(notes))
-
-
 @dataclass(frozen=True)
 class _Label:
     """A label's place, its kind, and the bold mark that it leaves open."""
 
     start: int
     end: int
-    kind: Literal["thought", "action", "input", "final"]
+    kind: str
     bold: str
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A tool's name and the text of its input, each None where there is none, and where they end."""
+
+    name: str | None
+    text: str | None
+    end: int
+    notes: tuple[str, ...] = ()
+
+
+def read_step(text: str, names: Collection[str]) -> ReActStep:
+    """Read the first step of `text`; `names` are the known tools (an unknown one is returned as it was written).
+
+    Where no action can be read, both `action` and `finish` are None and the notes say why.  Total.
+    """
+    body = without_reasoning(text)
+    invented = _OBSERVATION.search(body)
+    notes = ["text from an invented observation on dropped"] if invented else []
+    reasoning, body = text[: len(text) - len(body)], body[: invented.start()] if invented else body
+    labels = [_label(match) for match in _LABEL.finditer(body)]
+    steps = [label for label in labels if label.kind in ("action", "final")]
+    if not steps and (inline := _INLINE.search(body)):
+        steps = [_label(inline)]
+        labels = sorted((*labels, *steps), key=lambda label: label.start)
+        notes.append("label inside of a line")
+    first = labels[0].end if labels and labels[0].kind == "thought" else 0
+    thought = body[first : steps[0].start if steps else len(body)].strip()
+    action, given, finish = None, "", None
+    for label in steps[:_AT_MOST]:
+        after = [x for x in labels if x.start >= label.end]
+        stop = next((x.start for x in after if x.kind != "input"), len(body))
+        if label.kind == "final":
+            answer = body[label.end : stop].strip()
+            found = _Found("finish", answer.removesuffix(label.bold).rstrip() if label.bold else answer, stop)
+        else:
+            at = next((x.end for x in after if x.kind == "input" and x.start < stop), None)
+            found = _action(body, label.end, stop, at, names)
+        notes.extend(found.notes)
+        if found.name in _NO_ACTION:
+            notes.append("no action named")
+        elif found.name in _FINISH and not (found.text or "").strip():
+            notes.append(Note.EMPTY_ANSWER)
+        else:
+            if found.name in _FINISH:
+                finish = (found.text or "").strip()
+            else:
+                action, given = found.name, found.text or ""
+            if more := sum(label.start >= found.end for label in steps):
+                notes.append(f"{more} more action{'s' * (more > 1)} ignored")
+            break
+    return ReActStep(thought, action, given, finish, reasoning + body, tuple(notes))
 
 
 def _label(match: re.Match[str]) -> _Label:
     word = match["label"].lower()
     kind = "final" if word.startswith("final") else "input" if word.endswith("input") else word
     opened = None if match["closed"] or match["after"] else match["bold"]
-    return _Label(match.start(), match.end(), cast("Any", kind), opened or "")
+    return _Label(match.start(), match.end(), kind, opened or "")
 
 
-@dataclass(frozen=True)
-class _Found:
-    """What a label led to and where that ends; with `nothing`, the next label is to be read."""
-
-    action: str | None = None
-    input: str = ""
-    finish: str | None = None
-    end: int = 0
-    notes: tuple[str, ...] = ()
-    nothing: bool = False
-
-
-def _final(own: str, label: _Label, stop: int) -> _Found:
-    answer = own[label.end : stop].strip()
-    if label.bold:
-        answer = answer.removesuffix(label.bold).rstrip()
-    return _Found(finish=answer, end=stop) if answer else _Found(notes=(Note.EMPTY_ANSWER,), nothing=True)
-
-
-def _action(own: str, label: _Label, stop: int, given: int | None, names: Collection[str]) -> _Found:
-    at = skip_space(own, label.end)
+def _action(own: str, start: int, stop: int, given: int | None, names: Collection[str]) -> _Found:
+    """The action after a label, with the input that stands at `given` where it is not written with the name."""
+    at = _skip(own, start)
     if own.startswith(("```", "~~~"), at) and at < stop:
-        value = read_value(own, at, stop)
-        named = read_action(value.text.strip(), 0, len(value.text.strip()), names)
-        named = replace(named, end=value.end, notes=(*value.notes, *named.notes))
+        fenced = _value(own, at, stop)
+        text = (fenced.text or "").strip()
+        named = _named(text, 0, len(text), names)
+        named = replace(named, end=fenced.end, notes=(*fenced.notes, *named.notes))
     else:
         # An object may hold lines that look like labels, so it is read to its own end.
         line_of_input = own.rfind("\n", 0, given) + 1 if given is not None else stop
-        named = read_action(own, at, max(at, min(line_of_input, stop)), names)
+        named = _named(own, at, max(at, min(line_of_input, stop)), names)
     if named.name is None:
-        return _Found(end=max(named.end, label.end), notes=named.notes)
-    text, end, notes = named.input, named.end, named.notes
-    if given is not None and given > end:
-        if text:
-            notes = (*notes, "second input ignored")
-        else:
-            value = read_value(own, given, stop)
-            text, end, notes = value.text, value.end, (*notes, *value.notes)
-    text = text or ""
-    if named.name in FINISH:
-        answer = text.strip()
-        return _Found(
-            finish=answer or None, end=end, notes=notes if answer else (*notes, Note.EMPTY_ANSWER), nothing=not answer
-        )
-    if named.name in NO_ACTION:
-        return _Found(notes=(*notes, "no action named"), nothing=True)
-    return _Found(named.name, text, None, end, notes)
+        return replace(named, end=max(named.end, start))
+    if given is None or given <= named.end:
+        return named
+    if named.text:
+        return replace(named, notes=(*named.notes, "second input ignored"))
+    value = _value(own, given, stop)
+    return _Found(named.name, value.text, value.end, (*named.notes, *value.notes))
+
+
+def _named(own: str, at: int, stop: int, names: Collection[str]) -> _Found:
+    """The name at `at`, and the input if it is written with it.
+
+    The forms are an object, `tool[...]`, `tool(...)`, `finish: ...`, a name with JSON after it, and a name alone.
+    """
+    head = own[at:stop].rstrip()
+    if head.startswith("{"):
+        return _object(own, at, names)
+    if match := _FINISH_COLON.match(head):
+        return _Found("finish", head[match.end() :], stop)
+    if match := _BRACKET.match(head):
+        name, notes = _known(match["name"], names)
+        if signature := _SIGNATURE.match(own, at + match.end(), stop):
+            return _Found(name, None, signature.end(), (*notes, "signature copied"))
+        value = _bracketed(own, at + match.end(), stop)
+        return _Found(name, value.text, value.end, (*notes, *value.notes))
+    line, _, rest = head.partition("\n")
+    word = line.strip(" \t\r`\"'*.,;")
+    name, notes = _known(word, names)
+    if name in names or name in _FINISH or name in _NO_ACTION or _ONE_NAME.fullmatch(name):
+        follows = at + len(line)
+        if rest.lstrip().startswith(("{", "```", "~~~")) or (name in _FINISH and rest.strip()):
+            value = _value(own, follows, stop)
+            return _Found(name, value.text, value.end, (*notes, "input without a label", *value.notes))
+        return _Found(name, None, follows, (*notes, "text after the action ignored") if rest.strip() else notes)
+    if match := _SAME_LINE.match(head):
+        name, notes = _known(match["name"], names)
+        if name in names or name in _FINISH:
+            value = _value(own, at + match.end(), stop)
+            return _Found(name, value.text, value.end, (*notes, *value.notes))
+    return _Found(None, None, stop, (f"unreadable action: {word[:60]!r}" if word else "empty action",))
+
+
+def _known(word: str, names: Collection[str]) -> tuple[str, tuple[str, ...]]:
+    """The tool that `word` means: letter case is forgiven where one known tool fits."""
+    folded = word.casefold()
+    if word in names or folded in _FINISH or folded in _NO_ACTION:
+        return (word if word in names else folded), ()
+    fits = [name for name in names if name.casefold() == folded]
+    return (fits[0], ("tool named in another letter case",)) if len(fits) == 1 else (word, ())
+
+
+def _object(own: str, at: int, names: Collection[str]) -> _Found:
+    found = decode(own, at)
+    if not isinstance(found.value, dict):
+        return _Found(None, None, found.end, (f"{found.problem} JSON action",) if found.problem else ())
+    said = called_name(found.value, names)
+    keys = [key for key in ARGUMENT_KEYS if key in found.value]
+    if said is None or len(keys) > 1:
+        why = "names no tool" if said is None else "has two inputs"
+        return _Found(None, None, found.end, (*found.notes, f"the action object {why}"))
+    name, more = _known(said, names)
+    content = found.value[keys[0]] if keys else None
+    text = content if isinstance(content, str) or content is None else written(content) or repr(content)
+    return _Found(name, text, found.end, (*found.notes, *more))
+
+
+def _value(text: str, start: int, stop: int) -> _Found:
+    """The input that begins at `start`; an object or a fenced block may reach past `stop`, plain text may not.
+
+    A fence around it is removed, code on lines of its own dedented, and the quotes around a single line removed.
+    """
+    at = _skip(text, start)
+    if at >= stop:
+        return _Found(None, "", stop)
+    if text.startswith(("```", "~~~"), at):
+        reading = read_fences(text[at:])
+        if block := next((b for b in (*reading.blocks, *reading.skipped) if b.line == 1), None):
+            lines = text[at:].split("\n")[: block.code.count("\n") + 3]
+            notes = ("code fence removed", *(note for note in block.notes if note != Note.PYTHON))
+            return _Found(None, block.code, at + len("\n".join(lines)), notes)
+    if text[at] == "{":
+        found = decode(text, at)
+        if isinstance(found.value, dict):
+            return _Found(None, text[at : found.end], found.end)
+    line, _, rest = text[start:stop].partition("\n")
+    if not line.strip():
+        return _Found(None, textwrap.dedent(rest).rstrip(), stop)
+    inner, notes = _unquoted(text[start:stop].strip())
+    return _Found(None, inner, stop, notes)
+
+
+def _bracketed(text: str, start: int, stop: int) -> _Found:
+    """What stands in the bracket at `start`, up to the one that closes it; `text[:start]` ends in the name."""
+    opened, closing = text[start], "]" if text[start] == "[" else ")"
+    at = _skip(text, start + 1)
+    if text.startswith("{", at):
+        found = decode(text, at)
+        after = _skip(text, found.end)
+        if isinstance(found.value, dict) and text.startswith(closing, after):
+            return _Found(None, text[at : found.end], after + 1)
+    section = text[start:stop].rstrip()
+    line = section.partition("\n")[0]
+    inside = section if section.endswith(closing) else line[: line.rfind(closing) + 1]
+    inside = inside or section[: section.rfind(closing) + 1]
+    if not inside:
+        return _Found(None, section[1:].strip(), stop, ("unclosed bracket",))
+    end, inner = start + len(inside), inside[1:-1].strip()
+    if opened == "(" and inner:
+        call = read_call(f"f{inside}")
+        if call is not None and call[1] and not call[2] and (arguments := written(call[1])) is not None:
+            return _Found(None, arguments, end, ("python call",))
+        try:
+            literal = read_literal(inner)
+        except ValueError:
+            return _Found(None, inner, end)
+        return _Found(None, literal if isinstance(literal, str) else inner, end)
+    inner, notes = _unquoted(inner)
+    return _Found(None, inner, end, notes)
+
+
+def _unquoted(text: str) -> tuple[str, tuple[str, ...]]:
+    """A single quoted line without its quotes; a span of inline code without its backticks."""
+    if len(text) < 2 or "\n" in text or text[0] != text[-1] or text[0] not in "\"'`":
+        return text, ()
+    if text[0] == "`":
+        inner = text.strip("`")
+        return (text, ()) if "`" in inner or not inner else (inner.strip(), ("backticks removed",))
+    try:
+        inner = read_literal(text)
+    except ValueError:
+        return text, ()
+    return (inner, ("quotes removed",)) if isinstance(inner, str) else (text, ())
+
+
+def _skip(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at

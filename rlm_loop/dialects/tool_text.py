@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from rlm_loop.dialects.fences import Block, read_fences
-from rlm_loop.dialects.lenient_json import Decoded, decode_repaired, decode_strict, written
+from rlm_loop.dialects.lenient_json import Decoded, decode_repaired, decode_strict, stray_braces, written
 from rlm_loop.dialects.python_source import read_call
+from rlm_loop.dialects.reader import CODE, CODE_TOOL, INVENTED, code_argument
 
 NAME_KEYS = ("name", "tool", "tool_name", "toolName", "function", "function_name", "action")
 ARGUMENT_KEYS = ("arguments", "args", "parameters", "input", "action_input", "tool_input", "toolInput", "params")
@@ -32,8 +33,6 @@ _NAMED = re.compile(  # how a call begins, to tell a broken call from other brok
 )
 _BEFORE = re.compile(r"(?:^|\n)[ \t]*(?:`+\w*[ \t]*)?\Z|(?:<[|/]?\w+[|]?>|\[TOOL_CALLS\])[ \t]*\Z")
 _AFTER = re.compile(r"[ \t]*(?:\r?\n|\Z|`|<)")
-_INVENTED = re.compile(r"<tool_response>|<tool_result>|<\|im_start\|>|^[ \t]*Observation:", re.MULTILINE)
-_THINKING = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
 _CALL = re.compile(r"\w+\(.*\)", re.DOTALL)
 _ANSWER = re.compile(r"final_answer[ \t]*[:=][ \t]*(\S.{0,9999})", re.DOTALL)
 
@@ -58,11 +57,9 @@ def read_calls(text: str, names: Collection[str]) -> tuple[list[TextCall], tuple
 
     `names` are the known tools.  A call of another name is returned only where it has an arguments object and stands
     on lines of its own, so that the model can be told.  What is inside of another call's arguments is data, and so
-    is a dict in Python code; a thinking part and what follows an invented result are not read.
+    is a dict in Python code; what follows an invented result is not read.
     Total, and near linear in the text's length.
     """
-    thinking = _THINKING.match(text)
-    start = thinking.end() if thinking else 0
     calls: list[TextCall] = []
     notes: list[str] = []
     blocks = _placed(text, read_fences(text).blocks)
@@ -72,7 +69,7 @@ def read_calls(text: str, names: Collection[str]) -> tuple[list[TextCall], tuple
         if block.language and block.code.lstrip()[:1] not in ("{", "[", "<")
     ]
     cut = len(text) + 1
-    for begin, found in _objects(text, start, names, code, notes):
+    for begin, found in _objects(text, names, code, notes):
         if begin > cut:
             notes.append("text after an invented result is not read")
             break
@@ -84,7 +81,7 @@ def read_calls(text: str, names: Collection[str]) -> tuple[list[TextCall], tuple
             elif read is not None:
                 calls.append(TextCall(read[0], read[1], (*found.notes, *read[2]), begin, found.end))
         if calls and cut > len(text):
-            invented = _INVENTED.search(text, found.end)
+            invented = INVENTED.search(text, found.end)
             cut = invented.start() if invented else len(text)
     if not calls and not notes:
         for block, begin, end in blocks:
@@ -95,10 +92,10 @@ def read_calls(text: str, names: Collection[str]) -> tuple[list[TextCall], tuple
 
 
 def _objects(
-    text: str, start: int, names: Collection[str], code: Sequence[tuple[int, int]], notes: list[str]
+    text: str, names: Collection[str], code: Sequence[tuple[int, int]], notes: list[str]
 ) -> Iterator[tuple[int, Decoded]]:
     """The outermost objects and lists outside of code, with their places; known calls that cannot be read are noted."""
-    budget = 400_000 + 16 * len(text)
+    budget, start = 400_000 + 16 * len(text), 0
     places = list(code)
     while match := _START.search(text, start):
         begin = match.start()
@@ -114,11 +111,15 @@ def _objects(
             budget -= repaired.cost
             if not repaired.problem:
                 found = repaired
+            elif named[1] == CODE_TOOL in names and (read := code_argument(text, begin)) is not None:
+                budget -= 8 * min(len(text) - begin, 100_000)
+                found = Decoded({"name": CODE_TOOL, "arguments": {CODE: read[0]}}, read[1], 0, read[2])
             elif named[1] in names:
                 notes.append(f"{repaired.problem} JSON call of {named[1]}")
                 start = max(repaired.end, named.end())
                 continue
         if not found.problem:
+            found = stray_braces(text, found)
             yield begin, found
         start = found.end
         if budget < 0:

@@ -17,8 +17,8 @@ class Attempt:
     """What a scorer gets to see: the answer (whether or not in time), the task's artifact, and the last reply.
 
     `isolation` is what kept its cells apart from this machine; a scorer that runs code of it keeps it as far apart.
-    `written` is the code that the model wrote, oldest first; `submission` is the contract to score by, where a task
-    knows several; `None` is the first of `Task.submissions`.
+    `written` is the code that ran and that the answer holds, oldest first; `submission` is the contract to score by,
+    where a task knows several; `None` is the first of `Task.submissions`.
     """
 
     answer: Any = None
@@ -40,8 +40,3 @@ class Attempt:
             outcome.isolation,
             written_in(outcome.turns),
         )
-
-    @property
-    def source(self) -> Any:
-        """Where code may be looked for that is not in the artifact: the answer, or without one the last reply."""
-        return self.last_reply or None if self.answer is None and not self.answered else self.answer

@@ -1,6 +1,6 @@
 """Small classic functions with one bug each, to be redefined in the REPL against a `check()`; hidden cases decide.
 
-What counts is the function that the model left in the REPL, else the last one that it wrote, which serves strategies
+What counts is the function that the model left in the REPL, else the one in its answer, which serves strategies
 without a REPL and models that only write the repair down; both are judged by the same hidden inputs.  By the contract
 `answer` only a function in the answer counts.
 """
@@ -16,7 +16,7 @@ from functools import partial
 from textwrap import indent
 from typing import Any, cast
 
-from rlm_loop.dialects.fences import read_fences
+from rlm_loop.dialects.reader import codes_in
 from rlm_loop.outcome import Score
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.isolation.kinds import weaker
@@ -137,9 +137,9 @@ class HiddenCases:
         in_repl = self._judge(_outputs(attempt.artifact), "repl") if artifact else None
         if in_repl is not None and (in_repl.resolved or left_in_repl(name, attempt.written)):
             return in_repl
-        source = (definition_of(name, attempt.written) if artifact else None) or source_in(attempt.source, name)
+        source = (definition_of(name, attempt.written) if artifact else None) or source_in(attempt.answer, name)
         if source is None:
-            where = "in the REPL or in a reply" if artifact else "in the answer"
+            where = "in the REPL or in the answer" if artifact else "in the answer"
             shown = attempt.answer if isinstance(attempt.answer, str) else repr(attempt.answer)
             return in_repl or Score(False, 0.0, f"no function {where}", {"answer": shown[:400]})
         run = self.run or partial(run_in_fresh_process, cells=attempt.isolation)
@@ -183,7 +183,7 @@ def source_in(answer: Any, name: str) -> str | None:
     if not isinstance(answer, str) or len(answer) > 100_000:
         return None
     start = answer.find(f"def {name}(")
-    pieces = [answer[start:] if start >= 0 else "", answer, *(block.code for block in read_fences(answer).blocks)]
+    pieces = [answer[start:] if start >= 0 else "", answer, *codes_in(answer)]
     return definition_of(name, [Written(piece) for piece in pieces])
 
 

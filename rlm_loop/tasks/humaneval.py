@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 
-from rlm_loop.dialects.fences import read_fences
+from rlm_loop.dialects.reader import codes_in, without_reasoning
 from rlm_loop.errors import install_line
 from rlm_loop.outcome import Score
 from rlm_loop.tasks.attempt import Attempt
@@ -80,7 +80,8 @@ def read_problems(path: str | os.PathLike[str] | None = None) -> list[HumanEvalP
 
 def candidates(problem: HumanEvalProblem, answer: str) -> Iterator[tuple[str, str]]:
     """The ways to read an answer as a solution, most literal first: (source before, source)."""
-    fenced = [block.code for block in read_fences(answer).blocks if block.code.strip()]
+    answer = without_reasoning(answer)
+    fenced = [code for code in codes_in(answer) if code != answer]
     defining = [code for code in fenced if re.search(rf"^(async\s+)?def\s+{problem.entry_point}\b", code, re.MULTILINE)]
     whole = [answer, *defining, "\n\n".join(fenced)] if fenced else [answer]
     for text in whole:
@@ -95,7 +96,7 @@ def score(problem: HumanEvalProblem, timeout: float, attempt: Attempt) -> Score:
     """Run the problem's tests on what was submitted.  Raises only what is the machine's fault, as `judge` does."""
     if attempt.submission != "answer" and (left := definition_of(problem.entry_point, attempt.written)) is not None:
         return by_its_tests(problem, [(problem.preamble, left)], timeout, attempt.isolation, by="definition")
-    answer = attempt.source
+    answer = attempt.answer
     if not isinstance(answer, str) or not answer.strip():
         kind = "empty" if answer is None or isinstance(answer, str) else type(answer).__name__
         return Score(False, 0.0, f"the answer is {kind}, not source code")

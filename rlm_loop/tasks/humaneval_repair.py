@@ -52,8 +52,8 @@ def score(buggy: str, problem: HumanEvalProblem, timeout: float, attempt: Attemp
     An attempt that had no checkout at all (its artifact is `None`) is judged by its answer, if that is the source of
     the whole module: so a strategy without tools can take part.
     """
-    if attempt.artifact is None and isinstance(attempt.source, str):
-        readings = list(candidates(problem, attempt.source))
+    if attempt.artifact is None and isinstance(attempt.answer, str):
+        readings = list(candidates(problem, attempt.answer))
         return by_its_tests(problem, readings, timeout, attempt.isolation, by="answer")
     if not isinstance(attempt.artifact, str) or not attempt.artifact.strip():
         return Score(False, 0.0, "nothing was changed")

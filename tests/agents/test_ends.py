@@ -59,7 +59,7 @@ def test_a_reply_without_a_python_block_that_tries_one_is_no_answer(reply: str, 
 
 @pytest.mark.parametrize("reply", ["It is 42.", "```json\n[1, 2]\n```", "42\n```"])
 def test_prose_and_data_are_answers_still(reply: str) -> None:
-    assert runs(ToolLoopAgent, reply).answered
+    assert runs(ToolLoopAgent, reply, may_block=True).answered
     assert runs(DirectAgent, reply).answered
 
 
@@ -126,13 +126,19 @@ def test_repeated_counts_from_two(value: float) -> None:
     "reply", ["BLOCKED: the file is gone", "I looked everywhere.\n\n**BLOCKED:** the file is gone"]
 )
 def test_a_model_says_that_it_is_blocked(agent: type[Any], reply: str) -> None:
-    outcome = runs(agent, reply)
+    outcome = runs(agent, reply, may_block=True)
     assert (outcome.stop, outcome.reason, outcome.answer) == ("blocked", "the file is gone", None)
+
+
+@pytest.mark.parametrize("agent", [ToolLoopAgent, LeanAgent, DirectAgent])
+def test_a_line_of_that_form_is_an_answer_where_no_agent_may_block(agent: type[Any]) -> None:
+    outcome = runs(agent, "open 8\nBLOCKED: deploy")
+    assert (outcome.stop, outcome.answer) == ("answered", "open 8\nBLOCKED: deploy")
 
 
 @pytest.mark.parametrize("reply", ["BLOCKED:", "It says\nBLOCKED: x\nin line 2.", "The door is BLOCKED: 3 times."])
 def test_other_talk_of_blocks_is_an_answer(reply: str) -> None:
-    assert runs(ToolLoopAgent, reply).answered
+    assert runs(ToolLoopAgent, reply, may_block=True).answered
 
 
 @pytest.mark.parametrize("agent", [ToolLoopAgent, LeanAgent, ReActAgent, DirectAgent])

@@ -87,7 +87,12 @@ def test_a_reply_without_fences_is_prose_unchanged() -> None:
         (f"{F}python\nx = 1{F}", ["x = 1"]),
         # an empty block does not swallow the next one
         (f"{F}python\n{F}\n\n{F}python\nx = 1\n{F}", ["", "x = 1"]),
-        (f"{F}\n{F}\n\n{F}python\nx = 1\n{F}", ["", "x = 1"]),
+        (f"{F}\n{F}\n\n{F}\nx = 1\n{F}", ["", "x = 1"]),
+        # beside a labelled block those without a label are prose
+        (f"{F}\n{F}\n\n{F}python\nx = 1\n{F}", ["x = 1"]),
+        (f"{F}\nsrc/a.py\n{F}\n{F}python\nx = 1\n{F}\n{F}\nx = 2\n{F}", ["x = 1"]),
+        (f"{F}\nx = 1\n{F}\n{F}python\n{F}", ["x = 1", ""]),
+        (f"{F}\nx = 1\n{F}\n{F}json\n1\n{F}", ["x = 1"]),
         # decorative fences
         (f"{F}\n{F}python\nx = 1\n{F}\n{F}\nend", ["x = 1"]),
         (f"{F}markdown\n\n{F}python\nx = 1\n{F}\n{F}\n{F}python\ny = 2\n{F}", ["x = 1", "y = 2"]),
@@ -116,6 +121,7 @@ def test_blocks(text: str, expected: list[str]) -> None:
         (f"{F}python\nx\n{F}output\n{F}", "line 1: closed by the next opening fence"),
         (f"{F}python\nx\n{F} and so on", "line 1: words after the closing fence"),
         (f"{F}\n{F}python\nx\n{F}\n{F}", "line 1: decorative fence"),
+        (f"{F}\nx\n{F}\n{F}py\nx\n{F}", "line 1: skipped a block without a label beside labelled ones"),
         (f"> {F}python\n> x\n> {F}", "line 1: fence in a block quote is not read"),
     ],
 )

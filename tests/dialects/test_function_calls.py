@@ -64,7 +64,7 @@ DIALECT = FunctionCalls("text")
         ('{"name": "add", "arguments": "1, 2"}', "arguments of add must be a JSON object"),
         ('{"name": "python", "arguments": ["x"]}', "arguments of python must be a JSON object"),
         ('{"name": "python", "arguments": {"code": "pri', "unfinished"),
-        ('{"name": "python", "arguments": {"code": "print("x")"}}', "for a quote and"),
+        ('{"name": "python", "arguments": {"code": "print("x""}}', "for a quote and"),
         ("I'm sorry, but I can't help with that.", "Please try"),
         ("The answer is 4.", "The answer is 4."),
         ("Final Answer: 4", "4"),

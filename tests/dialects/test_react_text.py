@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rlm_loop.dialects.react_text import ReActStep, read_step
+from rlm_loop.dialects.reader import read_arguments
 
 F = "```"
 NAMES = ("search", "python", "finish")
@@ -52,6 +53,7 @@ JSON = '{"q": "a"}'
         'Thought: t\nAction: search\nAction Input: {"q": "a",}',
         'Thought: t\nAction: search\nAction Input: {{"q": "a"}}',
         "Thought: t\nAction: search\nAction Input: {'q': 'a'}",
+        f"Action: python</thinking>Thought: t\nAction: search\nAction Input: {JSON}",
         f"<think>Action: python</think>Thought: t\nAction: search\nAction Input: {JSON}",
         # what comes after the first action
         f"Thought: t\nAction: search\nAction Input: {JSON}\nObservation: b\nThought: u\nAction: finish[b]",
@@ -62,7 +64,8 @@ JSON = '{"q": "a"}'
 )
 def test_a_tool_with_arguments(text: str) -> None:
     step = read_step(text, NAMES)
-    assert (step.thought, step.action, json.loads(step.input), step.finish) == ("t", "search", {"q": "a"}, None)
+    found = json.loads(read_arguments(None, step.input)[0])
+    assert (step.thought, step.action, found, step.finish) == ("t", "search", {"q": "a"}, None)
 
 
 @pytest.mark.parametrize(
@@ -187,8 +190,6 @@ def test_own_words_end_where_a_stop_string_would_have_ended_them(text: str, own:
         ("Action: search\nAction Input: a\nObservation: b", "text from an invented observation on dropped"),
         (f"Action: python\nAction Input:\n{F}python\nx\n{F}", "code fence removed"),
         (f"Action: python\nAction Input:\n{F}python\nx", "unclosed fence"),
-        ("Action: search\nAction Input: {'q': 1}", "Python literal"),
-        ('Action: search\nAction Input: {"q": "print("a")"}', "unreadable JSON"),
         ('Action: search\nAction Input: "a"', "quotes removed"),
         ("Action: SEARCH[a]", "tool named in another letter case"),
         ("Action: search[a]\nAction Input: b", "second input ignored"),

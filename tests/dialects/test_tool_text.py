@@ -53,7 +53,7 @@ def read(text: str) -> list[tuple[str, Any]]:
         '{"type": "function", "function": {"name": "search", "arguments": "{\\"q\\": \\"a\\"}"}}',
         '{"tool_calls": [{"function": {"name": "search", "arguments": {"q": "a"}}}]}',
         '{"thought": "hm", "action": {"name": "search", "args": {"q": "a"}}}',
-        f"<think>{OTHER} or {ONE}?</think>\n{ONE}",
+        f"{ONE}}}\n",
         f'Braces {{like}} {{"this"}} are no calls.\n{ONE}',
         f"{F}python\nsearch(q='a')\n{F}",
         "search(q='a')",
@@ -103,8 +103,6 @@ def test_one_call(text: str) -> None:
         (f"{F}python\nsearch(q='a')\nprint(1)\n{F}", []),
         (f"{F}python\nsearch(q=open('/etc/passwd').read())\n{F}", []),
         (f"{F}python\nfly(q='a')\n{F}", []),
-        (f"<think>{ONE}</think>It is 3.", []),
-        (f"<think>{ONE}", []),
     ],
 )
 def test_calls(text: str, expected: list[tuple[str, Any]]) -> None:
@@ -148,6 +146,7 @@ def test_problems_are_notes_and_no_calls(text: str, note: str) -> None:
         ('{"name": "run", "args": "{}"}', "arguments in a string"),
         ('{"name": "run", "args": ""}', "empty arguments"),
         (OTHER, "unknown tool"),
+        ('{"name": "run", "args": {}}}', "stray closing brace"),
         ("run(a=1)", "python call"),
     ],
 )

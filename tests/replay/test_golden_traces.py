@@ -110,7 +110,7 @@ CHANGES = {
     ),
     "how a reply is read": (
         "tool_loop_sub_calls",
-        "rlm_loop.dialects.code_blocks.RunCode",
+        "rlm_loop.dialects.reader.RunCode",
         lambda code, notes=(): RunCode(code.strip() + " ", notes=notes),
         r"turn 1, what the reply asks for: recorded RunCode",
     ),
@@ -130,8 +130,8 @@ def test_a_change_is_found_and_named(what: str, monkeypatch: pytest.MonkeyPatch)
 def test_a_default_text_that_is_another_today_is_replayed_as_recorded(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def of_today(rule: str = changed(CodeBlocks().rule)) -> CodeBlocks:
-        return CodeBlocks(rule=rule)
+    def of_today(rule: str = changed(CodeBlocks().rule), may_block: bool = False) -> CodeBlocks:
+        return CodeBlocks(rule=rule, may_block=may_block)
 
     monkeypatch.setattr("rlm_loop.agents.strategies.CodeBlocks", of_today)
     found = replay(HERE / f"{name}.jsonl", context=GOLDEN[name].context)

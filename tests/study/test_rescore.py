@@ -32,7 +32,7 @@ def contracts(suite: Suite) -> Study:
     arms = {
         # defines the function in the REPL and answers with something else
         "code": ToolLoopAgent(model=ScriptedModel([f"```python\n{CODE}\nfinal_answer = 'done'\n```"])),
-        "lean": LeanAgent(model=ScriptedModel([f"```python\n{CODE}\n```"]), presentation="text"),
+        "lean": LeanAgent(model=ScriptedModel([CODE]), presentation="text"),
     }
     return Study("contracts", arms, suite)
 

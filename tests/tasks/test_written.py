@@ -15,6 +15,10 @@ from rlm_loop.tasks.written import Written, definition_of, left_in_repl, written
 
 TWO, THREE = "def f(x):\n    return 2 * x", "def f(x):\n    return 3 * x"
 RAN = Observation(cause="repl_output")
+UNREAD, DENIED, SKIPPED = (
+    Observation(failure=Failure(kind, "not run"), cause="error") for kind in ("malformed", "denied", "skipped")
+)
+REFUSED = Observation(failure=Failure("rejected", "no number"), cause="error")
 RAISED = Observation(failure=Failure("runtime", "NameError"), cause="repl_output")
 
 
@@ -41,31 +45,19 @@ def value(turns: list[Turn]) -> int | None:
         pytest.param([turn(f"```python\n{TWO}\n```", (RunCode(TWO), RAN))], 2, id="a cell"),
         pytest.param([turn("", (call(TWO), RAN))], 2, id="a call"),
         pytest.param([turn(TWO, (Answer(TWO), Observation(answer=FinalAnswer(TWO))))], 2, id="the reply is the answer"),
-        pytest.param([turn(f"So:\n```python\n{TWO}\n```")], 2, id="a fence in prose"),
         pytest.param(
             [turn("", (CallTool("final_answer", "{}"), Observation(answer=FinalAnswer(f"```\n{TWO}\n```"))))],
             2,
             id="a final answer",
         ),
         pytest.param(
-            [turn('Action Input: {"code": "def f(x):\\n    \\"\\"\\" twice \\"\\"\\"\\n    return 2 * x"}')],
-            2,
-            id="a reply that could not be read",
+            [turn(f"```python\n{TWO}\n```", (Malformed("no call"), UNREAD))], None, id="a reply that was not read"
         ),
+        pytest.param([turn("", (call(TWO), DENIED))], None, id="a call that was not made"),
+        pytest.param([turn("", (RunCode(TWO), SKIPPED))], None, id="a cell that was skipped"),
+        pytest.param([turn("", (CallTool("note", f'{{"code": {TWO!r}}}'), RAN))], None, id="another tool's argument"),
         pytest.param(
-            [
-                turn(
-                    '{"code": "def f(x):\\n    """ It\'s twice. """\\n    return 2 * x"}',
-                    (Malformed("no JSON"), RAISED),
-                )
-            ],
-            2,
-            id="a broken call, quotes not escaped",
-        ),
-        pytest.param(
-            [turn('{"code": """\ndef f(x):\n    return 2 * x\n"""}', (Malformed("no JSON"), RAISED))],
-            2,
-            id="a broken call in triple quotes",
+            [turn("", (RunCode(f"{TWO}\nfinal_answer = 1"), REFUSED))], 2, id="a cell whose answer is refused"
         ),
         pytest.param(
             [turn("", (call(TWO), RAN)), turn("", (CallTool("final_answer"), Observation(answer=FinalAnswer(THREE))))],

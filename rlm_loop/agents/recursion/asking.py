@@ -15,6 +15,7 @@ from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.recursion.record import Kind, Record, SubCall
 from rlm_loop.agents.recursion.settings import DepthExceeded, Recursion, SubCallError
+from rlm_loop.dialects.reader import without_reasoning
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models.base import ModelError
 from rlm_loop.outcome import Outcome, Stop
@@ -171,6 +172,6 @@ def _whole(reply: Reply, asked: int | None) -> str:
         raise SubCallError(f"the reply was cut off{length}: ask for less, or split the prompt{begin}", "cut_off")
     if reply.finish_reason == "content_filter":
         raise SubCallError("the reply was withheld by a content filter: ask in another way")
-    if not reply.text.strip():
+    if not (text := without_reasoning(reply.text)).strip():
         raise SubCallError("the reply was empty: ask in another way")
-    return reply.text
+    return text

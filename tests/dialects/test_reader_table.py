@@ -1,0 +1,266 @@
+"""The same code comes out of a fence, a call in text, a native call and a ReAct input, for each damage to it."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from growth import grows_in_proportion
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlm_loop.actions import Action, Answer, CallTool, Malformed, RunCode
+from rlm_loop.dialects import CodeBlocks, Dialect, Direct, FunctionCalls, ReActText
+from rlm_loop.dialects.reader import code_argument, code_of, without_reasoning
+from rlm_loop.messages import Reply, ToolCall
+from rlm_loop.tools import as_tool
+
+
+def python(code: str) -> str:
+    """Run code."""
+    return code
+
+
+def final_answer(answer: Any) -> Any:
+    """Give the answer."""
+    return answer
+
+
+TOOLS = {"python": as_tool(python), "final_answer": as_tool(final_answer)}
+SIGNATURE = "python(code: str) -> str"
+
+CODES = [
+    "x = 1",
+    'print("a")',
+    'def f(n):\n    """Return n, "doubled".\n\n    >>> f(1)\n    2\n    """\n    return 2 * n\nprint(f(1))',
+    "d = {'a': {'b': 1}}\nprint(d['a'])",
+    "import re\nprint(re.sub(r'\\d+\\.', '', 'a1.'))",
+    'words = "one, two".split(", ")\nif words:\n    print("\\n".join(words))',
+    "print(''.join(c for c in 'äöü'))",
+]
+
+
+def fence(code: str) -> Reply:
+    return Reply(f"Let me see.\n```python\n{code}\n```\n")
+
+
+def in_text(arguments: str) -> Reply:
+    return Reply(f'{{"name": "python", "arguments": {arguments}' + "}" * arguments.endswith("}"))
+
+
+def native(arguments: str) -> Reply:
+    return Reply("", (ToolCall("c1", "python", arguments),), "tool_calls")
+
+
+def react(arguments: str) -> Reply:
+    return Reply(f"Thought: I look.\nAction: python\nAction Input: {arguments}")
+
+
+#: How a dialect carries the arguments object of a call.
+CALLS: dict[str, tuple[Dialect, Callable[[str], Reply]]] = {
+    "text": (FunctionCalls("text"), in_text),
+    "strict text": (FunctionCalls("text", text_answers=False), in_text),
+    "native": (FunctionCalls("native"), native),
+    "react": (ReActText(), react),
+}
+
+
+def quoted(code: str) -> str:
+    return json.dumps({"code": code})
+
+
+def unescaped(code: str) -> str:
+    return f'{{"code": "{code}"}}'
+
+
+def indented(code: str) -> str:
+    return textwrap.indent(code, "    ")
+
+
+#: What may be wrong with the arguments of a call.
+DAMAGE: dict[str, Callable[[str], str]] = {
+    "none": quoted,
+    "indented": lambda code: quoted(indented(code)),
+    "line breaks": lambda code: quoted(code).replace("\\n", "\n"),
+    "quotes": lambda code: unescaped(code.replace("\\", "\\\\").replace("\n", "\\n")),
+    "quotes and line breaks": unescaped,
+    "triple quotes": lambda code: f"{{'code': '''\n{code}\n'''}}",
+    "triple quotes, indented": lambda code: f"{{'code': '''\n{indented(code)}\n    '''}}",
+    "triple quotes around triple quotes": lambda code: f'{{"code": """\n{code}\n"""}}',
+    "brace in the code": lambda code: quoted(code + "}"),
+    "brace after the call": lambda code: quoted(code) + "}",
+    "signature": lambda code: quoted(f"{SIGNATURE}\n{code}"),
+    "fence in the code": lambda code: quoted(f"```python\n{code}\n```"),
+    "no closing quote": lambda code: f'{{"code": "{code}}}',
+    "not closed": lambda code: f'{{"code": "{code}',
+}
+#: Damages after which another reading is Python as well: `\\n` in a string is a line break or two characters.
+_SLASHES = {"line breaks", "quotes and line breaks", "triple quotes", "triple quotes, indented"}
+_SLASHES |= {"no closing quote", "not closed", "triple quotes around triple quotes"}
+
+
+def codes(actions: Any) -> list[str | None]:
+    return [code_of(action) for action in actions]
+
+
+@pytest.mark.parametrize(
+    ("damage", "code"),
+    [
+        pytest.param(damage, code, id=f"{damage}-{number}")
+        for damage in DAMAGE
+        for number, code in enumerate(CODES)
+        if damage not in _SLASHES or "\\" not in code
+    ],
+)
+@pytest.mark.parametrize("carrier", CALLS)
+def test_a_call_gives_the_cell_that_a_fence_gives(carrier: str, damage: str, code: str) -> None:
+    (dialect, say), arguments = CALLS[carrier], DAMAGE[damage](code)
+    (cell,) = CodeBlocks().parse_reply(fence(code), TOOLS)
+    (call,) = dialect.parse_reply(say(arguments), TOOLS)
+    assert isinstance(cell, RunCode)
+    assert isinstance(call, CallTool)
+    assert (code_of(call) or "").strip("\n") == cell.code == code  # triple quotes stand on lines of their own
+    assert call.notes or damage == "indented" or arguments in (quoted(code), unescaped(code))
+
+
+#: What may be wrong with code in a fence.
+FENCE_DAMAGE: dict[str, Callable[[str], str]] = {
+    "none": lambda code: f"Look:\n```python\n{code}\n```",
+    "indented": lambda code: f"```python\n{indented(code)}\n```",
+    "no label": lambda code: f"```\n{code}\n```",
+    "beside one without a label": lambda code: f"```\nsrc/\n  a.py\n```\n```py\n{code}\n```",
+    "signature": lambda code: f"```python\n{SIGNATURE}\n{code}\n```",
+    "signature before it": lambda code: f"{SIGNATURE}\n```python\n{code}\n```",
+    "brace": lambda code: f"```python\n{code}}}\n```",
+    "not closed": lambda code: f"```python\n{code}",
+    "after reasoning": lambda code: f"<think>\n```python\nx = 'no'\n```\n</think>\n```python\n{code}\n```",
+}
+
+
+@pytest.mark.parametrize("code", CODES, ids=range(len(CODES)))
+@pytest.mark.parametrize("damage", FENCE_DAMAGE)
+@pytest.mark.parametrize("dialect", [CodeBlocks(), *(d for d, _ in CALLS.values())], ids=["code", *CALLS])
+def test_a_fence_is_read_alike_in_every_dialect(dialect: Dialect, damage: str, code: str) -> None:
+    (action,) = dialect.parse_reply(Reply(FENCE_DAMAGE[damage](code)), TOOLS)
+    assert code_of(action) == code
+    if damage in ("signature", "brace", "not closed"):
+        assert action.notes
+
+
+@pytest.mark.parametrize("dialect", [d for d, _ in CALLS.values()], ids=[*CALLS])
+def test_code_after_the_signature_is_the_call(dialect: Dialect) -> None:
+    (action,) = dialect.parse_reply(Reply(f"{SIGNATURE}\ndf = context.copy()\nprint(df)"), TOOLS)
+    assert code_of(action) == "df = context.copy()\nprint(df)"
+
+
+@pytest.mark.parametrize("dialect", [CodeBlocks(), *(d for d, _ in CALLS.values())], ids=["code", *CALLS])
+def test_several_fences_are_a_cell_each(dialect: Dialect) -> None:
+    text = "```python\nx = 1\n```\nand\n```\nx\n```\n```python\nprint(x)\n```"
+    assert codes(dialect.parse_reply(Reply(text), TOOLS)) == ["x = 1", "print(x)"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["It is 4.", "```json\n[1, 2]\n```", "```\nIt is 4.\n```", '{"name": "python", "arguments": {"code": "a b "c"}}'],
+)
+def test_what_is_no_code_is_not_run(text: str) -> None:
+    for dialect in (dialect for dialect, _ in CALLS.values()):
+        assert not any(isinstance(action, CallTool) for action in dialect.parse_reply(Reply(text), TOOLS))
+
+
+def test_a_fence_is_prose_where_there_is_no_python() -> None:
+    tools = {"final_answer": TOOLS["final_answer"]}
+    (action,) = FunctionCalls("text").parse_reply(fence("x = 1"), tools)
+    assert isinstance(action, Answer)
+
+
+@pytest.mark.parametrize("code", CODES, ids=range(len(CODES)))
+def test_a_repaired_native_call_is_sent_back_as_json(code: str) -> None:
+    from rlm_loop.actions import Observation
+    from rlm_loop.outcome import Turn
+
+    reply = native(unescaped("print('a')") + "}")
+    turn = Turn(1, reply, tuple(FunctionCalls().parse_reply(reply, TOOLS)), (Observation("a"),))
+    assert json.loads(FunctionCalls().format_turn(turn)[0].tool_calls[0].arguments) == {"code": "print('a')"}
+
+
+REASONED = [
+    "<think>say 41</think>42",
+    "<think>\nsay `41`\n```python\nfinal_answer = 41\n```\n</think>\n\n42",
+    'I say {"name": "final_answer", "arguments": {"answer": 41}}\n</think>\n42',
+    "<thinking>Action: finish[41]</thinking>\n42",
+    "hm\nFinal Answer: 41\n</thinking>\n42",
+    "<think></think>\n<think>more</think>\n42",
+]
+EVERY: dict[str, tuple[Dialect, str]] = {
+    "code": (CodeBlocks(), "42"),
+    "calls": (FunctionCalls("text"), "42"),
+    "native": (FunctionCalls("native"), "42"),
+    "react": (ReActText(), "Final Answer: 42"),
+    "direct": (Direct(), "42"),
+}
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("text", REASONED)
+def test_reasoning_is_neither_code_nor_answer(name: str, text: str) -> None:
+    dialect, answer = EVERY[name]
+    (action,) = dialect.parse_reply(Reply(text.removesuffix("42") + answer), TOOLS)
+    assert isinstance(action, Answer)
+    assert action.value == "42" or action.value == 42
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize(
+    "text", ["<think>I should look</think>", "hm\n</think>\n", "<thinking>so", "<THINK>a</THINK> "]
+)
+def test_reasoning_alone_is_malformed(name: str, text: str) -> None:
+    (action,) = EVERY[name][0].parse_reply(Reply(text), TOOLS)
+    assert isinstance(action, Malformed)
+    (action,) = EVERY[name][0].parse_reply(Reply("", extra={"reasoning_content": "It is 42."}), TOOLS)
+    assert isinstance(action, Malformed)
+
+
+@pytest.mark.parametrize("text", ["print('</think>')", 'It is "</think>".', "Use `</think>`.", "no tag", ""])
+def test_a_tag_in_quotes_ends_no_reasoning(text: str) -> None:
+    assert without_reasoning(text) == text
+
+
+@given(st.text() | st.lists(st.sampled_from(["<think>", "</think>", "</thinking>", " ", "\n", '"', "a"])).map("".join))
+def test_what_is_left_is_the_end_of_the_text(text: str) -> None:
+    assert text.endswith(without_reasoning(text))
+
+
+BLOCKED = "open 8\nBLOCKED: deploy"
+
+
+@pytest.mark.parametrize("dialect", [CodeBlocks, FunctionCalls, Direct])
+def test_a_blocked_line_is_read_only_where_a_dialect_may_block(dialect: type[Any]) -> None:
+    assert dialect().parse_reply(Reply(BLOCKED), TOOLS) == [Answer(BLOCKED)]
+    assert dialect(may_block=True).parse_reply(Reply(BLOCKED), TOOLS)[0].reason == "deploy"
+
+
+PIECES = st.sampled_from(
+    ['{"code": "', "{'code': '''", '"', '"}', "}", "\n", "\\n", "\\", '"""', "x = 1", "f(", ")", "```", "</", "`", " "]
+)
+
+
+@given(st.text() | st.lists(PIECES, max_size=30).map("".join))
+def test_finding_code_in_broken_arguments_is_total(text: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = code_argument(text)
+    assert found is None or 0 < found[1] <= len(text)
+    for dialect, say in CALLS.values():
+        actions: list[Action] = list(dialect.parse_reply(say(text), TOOLS))
+        assert actions
+
+
+@pytest.mark.parametrize("unit", ['"}\n', '"}} ', "} ", '"', "}", "\n", " ", "\\", 'x"}\n', '{"code": "'])
+def test_no_arguments_take_time_that_grows_with_the_square(unit: str) -> None:
+    grows_in_proportion(lambda text: code_argument('{"code": "' + text), unit)
+    grows_in_proportion(without_reasoning, "<think></think>" if unit == "}" else unit)
