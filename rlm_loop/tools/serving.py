@@ -10,7 +10,6 @@ from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.tools.function import Tool
 
 ToolLike = Tool | Callable[..., Any]
-Lists = tuple[Sequence[ToolLike], ...]
 
 
 @runtime_checkable
@@ -26,7 +25,7 @@ class PerRun(Protocol):
 
 
 @contextmanager
-def serving(*lists: Sequence[ToolLike]) -> Generator[Lists]:
+def serving(*lists: Sequence[ToolLike]) -> Generator[tuple[Sequence[ToolLike], ...]]:
     """Yield the lists of tools as one run has them; a list without such tools is given back as it is."""
     shared: dict[int, Any] = {}
     until = ExitStack()

@@ -349,15 +349,6 @@ def test_the_time_of_the_run_ends_a_call_and_all_that_follow() -> None:
     assert told.seen == ["start slow", "end slow budget"] * 2
 
 
-def test_async_functions_are_awaited() -> None:
-    @tool
-    async def later() -> int:
-        """Later."""
-        return 5
-
-    assert ToolGateway([later]).call("later").data == 5
-
-
 @pytest.mark.parametrize("timeout", [None, 30.0])
 @pytest.mark.parametrize("inside", [False, True])
 def test_async_calls_share_a_loop_that_is_not_the_callers(timeout: float | None, inside: bool) -> None:
