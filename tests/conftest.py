@@ -86,5 +86,4 @@ def no_network() -> Iterator[None]:
         patch.delenv("COLUMNS", raising=False)  # pytest-xdist sets it, and what is printed would be folded
         patch.delenv("RLM_LOOP_MODEL", raising=False)  # it names the model of agents that are given none
         patch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        patch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # a pytest that a test starts loads none of our plugins
         yield

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lazy import BARE
 
 from rlm_loop.repl import ReplError
 from rlm_loop.tasks import Attempt, Suite
@@ -91,7 +92,9 @@ MARRED = MENDED.replace("return 2", "return 3")
 
 
 def judged(patch: str, **options: Any) -> bool:
-    found = evaluate(lambda: Workspace(FILES), patch, fail_to_pass=["test_a.py::test_f"], pass_to_pass=[], **options)
+    found = evaluate(
+        lambda: Workspace(FILES), patch, fail_to_pass=["test_a.py::test_f"], pass_to_pass=[], env=BARE, **options
+    )
     return found.resolved
 
 

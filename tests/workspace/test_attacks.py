@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
+from lazy import BARE
 from made_patches import BUGGY, FIXED, Change, patch_of
 
 from rlm_loop.workspace import Workspace
@@ -174,6 +175,7 @@ def judged(attack: Attack, place: str = "plain") -> Evaluation:
         fail_to_pass=attack.tests,
         pass_to_pass=[],
         protected=["golden"],
+        env=BARE,
         place=place,  # pyright: ignore[reportArgumentType]
     )
 
@@ -221,6 +223,7 @@ def test_what_the_tests_write_to_themselves_is_no_fault_of_a_patch() -> None:
         fail_to_pass=["tests/test_a.py::test_add"],
         pass_to_pass=[],
         place="plain",
+        env=BARE,
     )
     assert found.resolved, found.reason
 
@@ -238,6 +241,7 @@ def test_data_behind_a_link_of_the_tests() -> None:
         pass_to_pass=[],
         test_patch=link,
         place="plain",
+        env=BARE,
     )
     assert not found.resolved
     assert found.refused["shared/data"] == "the tests that judge, or what they use"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from lazy import BARE
 from made_patches import BUGGY, FAIL_TO_PASS, FILES, FIXED, PASS_TO_PASS, SETTINGS, TESTS, Change, patch
 
 from rlm_loop.workspace import Workspace, WorkspaceError
@@ -50,8 +51,8 @@ def opened() -> Workspace:
     return Workspace(FILES)
 
 
-def judged(text: str, **options: Any) -> Evaluation:
-    given = {"fail_to_pass": FAIL_TO_PASS, "pass_to_pass": PASS_TO_PASS, "place": "plain", **options}
+def judged(text: str, env: Mapping[str, str] = BARE, **options: Any) -> Evaluation:
+    given = {"fail_to_pass": FAIL_TO_PASS, "pass_to_pass": PASS_TO_PASS, "place": "plain", "env": env, **options}
     return evaluate(opened, text, **given)
 
 
@@ -132,7 +133,7 @@ def add(a, b):
 )
 def test_what_is_no_pass(does: str, outcome: str, flaky: bool, tmp_path_factory: pytest.TempPathFactory) -> None:
     once = str(tmp_path_factory.mktemp("once"))
-    found = judged(patch({"pkg/__init__.py": CHEATS % does}), pass_to_pass=[], env={"ONCE": once})
+    found = judged(patch({"pkg/__init__.py": CHEATS % does}), pass_to_pass=[], env={**BARE, "ONCE": once})
     assert not found.resolved
     assert found.results == {"tests/test_pkg.py::test_add": outcome}
     assert (found.flaky == FAIL_TO_PASS, found.only_flaky) == (flaky, flaky)

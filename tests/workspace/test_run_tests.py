@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from lazy import BARE
 
 from rlm_loop.repl import Hardened, ReplError, Sandbox
 from rlm_loop.workspace.testing import TestRun, run_tests
@@ -124,7 +125,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(repository: Path) -> TestRun:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RLM_LOOP_TEST_SECRET", "hunter2")
-        return run_tests(repository, place="plain", env={"GIVEN": "1"})
+        return run_tests(repository, place="plain", env={**BARE, "GIVEN": "1"})
 
 
 def test_each_test_has_its_result(run: TestRun) -> None:
@@ -165,7 +166,7 @@ def test_chosen_ids(repository: Path) -> None:
         "../outside.py::test_x",
         "/etc",
     ]
-    run = run_tests(repository, [*chosen, *absent], place="plain")
+    run = run_tests(repository, [*chosen, *absent], place="plain", env=BARE)
     names = ["::test_odd[a::b]", "::TestUnit::test_subtests", "::TestUnit::test_whole", "::test_marked"]
     assert dict(run.results) == whole({n: EXPECTED[n] for n in [*names, "tests/unit/test_unit.py::A::test_it"]})
     assert list(run.missing) == absent
@@ -269,7 +270,7 @@ def test_a_place_that_does_not_work_is_an_error(tmp_path: Path, monkeypatch: pyt
     ],
 )
 def test_why_nothing_ran(files: dict[str, str], ids: list[str], complaint: str, tmp_path: Path) -> None:
-    run = run_tests(made(tmp_path, files), ids, place="plain")
+    run = run_tests(made(tmp_path, files), ids, place="plain", env=BARE)
     assert run.complaint.startswith(complaint), run.output
     assert not run.results
     assert list(run.missing) == ids
