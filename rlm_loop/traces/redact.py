@@ -11,12 +11,10 @@ no text takes time that grows with its square.
 from __future__ import annotations
 
 import base64
-import binascii
 import functools
 import json
 import os
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
@@ -66,6 +64,8 @@ class Kind:
 
 @functools.cache
 def _data() -> dict[str, Any]:
+    import tomllib  # here, since `import rlm_loop` needs neither it nor the file
+
     return tomllib.loads(Path(__file__).with_name("secret_kinds.toml").read_text("utf-8"))
 
 
@@ -277,8 +277,8 @@ def _is_secret(found: re.Match[str], judge: str) -> bool:
     value = found[group]
     if group == "basic":
         try:
-            return b":" in base64.b64decode(value, validate=True)
-        except (binascii.Error, ValueError):
+            return ":" in base64.b64decode(value, validate=True).decode("ascii")
+        except ValueError:
             return False
     if group == "cookie":
         values = re.findall(r"[=:]\s*\\*[\"']?([^;\s\"',]+)", value)
@@ -289,13 +289,15 @@ def _is_secret(found: re.Match[str], judge: str) -> bool:
     if group == "any":
         return not variable or (digits > 1 and "/" not in value)
     if group == "bearer":
-        return digits > 0 or len(value) >= 20
+        return digits > 0 or (len(value) >= 20 and not _value("words").match(value))
     if group == "quoted" and judge != "token" and len(value) >= (6 if judge == "password" else 16):
         return not variable or digits > 1
-    if group == "bare" and (variable or _value("attribute").match(value)):
+    if group == "bare" and (variable or _value("attribute").match(value)) and (digits < 4 or "/" in value):
         return False  # code says such things all the time
+    if judge == "token" and (digits < 2 or len(re.findall(r"[^\W\d_]", value)) < 4):
+        return len(value) >= 16 and not _value("words").match(re.sub(r"\d", "", value))
     if judge == "token":
-        return digits > 1 and _is_mixed(value, 12) and len(re.findall(r"[^\W\d_]", value)) > 3
+        return len(value) >= 12
     return _is_mixed(value, 6 if judge == "password" else 8)
 
 
