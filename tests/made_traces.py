@@ -116,3 +116,22 @@ class Told:
     def end(self, answer: Any = None, stop: str = "answered", **more: Any) -> RunRecord:
         self.trace.record("run_end", depth=0, node="0", stop=stop, reason="", answer=answer, seconds=9.0, **more)
         return self.record
+
+
+def told_tree(path: Path | None = None) -> Told:
+    """A root of two turns with a sub-agent (which asks once), a cached answer, and a batch of which one fails."""
+    told = Told(path)
+    told.turn("x = 1")
+    agent = told.start(kind="agent")
+    told.turn("llm_query('deep')", node=agent, brief="Look into the first half")
+    told.child("deep", "yes", parent=agent, usage=Usage(7, 3, 0, cost=0.5))
+    told.stop(agent, seconds=4.0, stop="answered")
+    told.start(kind="cached")
+    told.stop("0.2", seconds=0.0)
+    for i in range(20):
+        node = told.start(batch="0.b1", index=i)
+        told.call(node, Prompt.ask(f"piece {i}"), usage=Usage(10, 1, 0, cost=0.25))
+        told.stop(node, error={"kind": "provider", "message": "no <route>"} if i == 13 else None, seconds=i / 10)
+    told.turn("final_answer = 3", answer=3)
+    told.end(3)
+    return told

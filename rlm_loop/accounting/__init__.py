@@ -1,4 +1,4 @@
-"""What a run may spend and what it cost: budget, ledger, attribution of tokens to causes, prices, the tree of calls."""
+"""The limits of a run and its cost: budget, ledger, attribution of tokens to causes, prices, the tree of calls."""
 
 from __future__ import annotations
 
@@ -13,35 +13,21 @@ if TYPE_CHECKING:
     from rlm_loop.accounting.scope import Cancelled, Scope, call_scope, cell_scope
     from rlm_loop.accounting.tree import TraceTree, read_tree, tree_of
 
-_WHERE = {
-    **dict.fromkeys(("Account", "Budget", "BudgetSpent", "UnknownPrice"), "budget"),
-    **dict.fromkeys(("Cancelled", "Scope", "call_scope", "cell_scope"), "scope"),
-    **dict.fromkeys(("Price", "known_price"), "prices"),
-    **dict.fromkeys(("TraceTree", "read_tree", "tree_of"), "tree"),
-    "Ledger": "ledger",
-    "Part": "attribution",
+_MODULES = {
+    "attribution": ("Part",),
+    "budget": ("Account", "Budget", "BudgetSpent", "UnknownPrice"),
+    "ledger": ("Ledger",),
+    "prices": ("Price", "known_price"),
+    "scope": ("Cancelled", "Scope", "call_scope", "cell_scope"),
+    "tree": ("TraceTree", "read_tree", "tree_of"),
 }
 
-__all__ = [
-    "Account",
-    "Budget",
-    "BudgetSpent",
-    "Cancelled",
-    "Ledger",
-    "Part",
-    "Price",
-    "Scope",
-    "TraceTree",
-    "UnknownPrice",
-    "call_scope",
-    "cell_scope",
-    "known_price",
-    "read_tree",
-    "tree_of",
-]
+__all__ = ["Account", "Budget", "BudgetSpent", "Cancelled", "Ledger", "Part", "Price", "Scope", "TraceTree"]
+__all__ += ["UnknownPrice", "call_scope", "cell_scope", "known_price", "read_tree", "tree_of"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"rlm_loop.accounting.{_WHERE[name]}"), name)
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"rlm_loop.accounting.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

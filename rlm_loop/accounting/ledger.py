@@ -1,16 +1,16 @@
-"""Where the tokens went: every model call of a run, split by cause and by the turn that wrote the text.
+"""Every model call of a run, split by cause and by the turn that wrote the text.
 
 The law of this module: the rows of a call sum to the prompt tokens which that call reported (see `attribution`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal
 
-from rlm_loop.accounting.attribution import UNATTRIBUTED, Again, Part, Row, apportion, attribute, reconcile, rows_of
-from rlm_loop.accounting.calls import Cached, Call
+from rlm_loop.accounting.attribution import UNATTRIBUTED, Part, Resent, Row, reconcile, rows_of
 from rlm_loop.accounting.later import Later
 from rlm_loop.accounting.own_lock import OwnLock
 from rlm_loop.messages import Usage
@@ -19,22 +19,70 @@ from rlm_loop.traces.display import drawing
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rlm_loop.accounting.pivot import Values
-
-__all__ = ["UNATTRIBUTED", "Cached", "Call", "Ledger", "Part", "Row", "apportion", "attribute", "rows_of"]
-
+__all__ = ["COUNTING", "Cached", "Call", "Ledger", "Part", "Row"]
 
 #: Counted by the model's own tokenizer; by another one; or known as a sum only, of which each text has a share.
 COUNTING = ("exact", "counted with another tokenizer", "shared out by length")
 
+Values = Literal["tokens", "first_sent", "resent", "cached"]
+
+_READ: Mapping[str, Callable[[Row], int | None]] = {
+    "tokens": lambda row: row.tokens,
+    "first_sent": lambda row: row.tokens - row.resent,
+    "resent": lambda row: row.resent,
+    "cached": lambda row: row.cached,
+}
+_FIRST = ("template", "system", "tool_schema", "task")  # in the order in which a prompt begins
+
+
+@dataclass(frozen=True)
+class Call:
+    """One model call: its caller and purpose, its cost, and the rows that its input splits into.
+
+    `exact`: a tokenizer counted the very number that the provider reported.  Otherwise the rows are an account that
+    sums to the reported number all the same; `counted` is the tokenizer's number (`None`: none was at hand), and
+    `usage_warning` says in one line what is missing or impossible in the provider's report.
+    `node` is the caller's path in the tree of calls ("0" is the root, see `call_tree`).
+    """
+
+    call: int
+    turn: int
+    depth: int
+    purpose: str
+    usage: Usage
+    rows: Sequence[Row]
+    exact: bool
+    seconds: float = 0.0
+    waited: float = 0.0
+    node: str = "0"
+    counted: int | None = None
+    usage_warning: str = ""
+
+    @property
+    def unattributed(self) -> int:
+        """Reported prompt tokens that no counted text accounts for."""
+        return sum(row.tokens for row in self.rows if row.cause == UNATTRIBUTED)
+
+
+@dataclass(frozen=True)
+class Cached:
+    """A sub-call that was answered from an earlier one: its node, and what it would have cost again."""
+
+    node: str
+    depth: int
+    turn: int
+    saved: Usage
+
 
 @dataclass
 class Ledger:
-    """Append-only account of the model calls of a run, sub-calls included.  Safe to charge from threads."""
+    """Append-only account of the model calls of a run, sub-calls included.  Safe to charge from threads.
+
+    `cached` are sub-calls that cost nothing, because an identical one was answered before.
+    """
 
     calls: list[Call] = field(default_factory=list["Call"])
     cached: list[Cached] = field(default_factory=list["Cached"])
-    """Sub-calls that cost nothing, because an identical one was answered before."""
     _lock: OwnLock = field(default_factory=OwnLock, repr=False, compare=False)
 
     def charge(
@@ -47,7 +95,7 @@ class Ledger:
         purpose: str = "agent",
         node: str = "0",
         sent_messages: int = 0,
-        again: Collection[Again] = (),
+        again: Collection[Resent] = (),
         exact: bool = True,
         seconds: float = 0.0,
         waited: float = 0.0,
@@ -57,19 +105,17 @@ class Ledger:
     ) -> Call:
         """Add one call.
 
-        `sent_messages` is how many leading messages the caller's call before had, `again` what else it had sent
-        earlier, `tools` those of the request.  Parts that do not sum to the usage are made to, with an `unattributed`
-        one, and the call is not exact then.
+        `sent_messages` is the number of leading messages that the caller's call before had, `again` what else it had
+        sent earlier, `tools` those of the request.  Parts that do not sum to the usage are made to, with an
+        `unattributed` one, and the call is not exact then.
         """
-        reported, cached, again = usage.input_tokens, usage.cache_read_tokens, tuple(again)
+        reported, cache, again = usage.input_tokens, (usage.cache_read_tokens, usage.cache_write_tokens), tuple(again)
         parts = parts if isinstance(parts, Later) else tuple(parts)
         exact = exact and reported is not None and sum([p.tokens for p in parts]) == reported
         with self._lock:
-            number = len(self.calls) + 1
-            who = (number, turn, depth, purpose)
-            more = (sent_messages, cached, again, usage.cache_write_tokens, tools)
-            rows = Later(lambda: rows_of(reconcile(parts, reported), *who, *more))
-            call = Call(number, turn, depth, purpose, usage, rows, exact, seconds, waited, node, counted, usage_warning)
+            who = (len(self.calls) + 1, turn, depth, purpose)
+            rows = Later(lambda: rows_of(reconcile(parts, reported), *who, sent_messages, *cache, again, tools))
+            call = Call(*who, usage, rows, exact, seconds, waited, node, counted, usage_warning)
             self.calls.append(call)
             return call
 
@@ -89,10 +135,10 @@ class Ledger:
 
     def by_cause(self) -> dict[str, int]:
         """Input tokens by cause, over all calls."""
-        total: dict[str, int] = {}
+        total: Counter[str] = Counter()
         for row in self.rows:
-            total[row.cause] = total.get(row.cause, 0) + row.tokens
-        return total
+            total[row.cause] += row.tokens
+        return dict(total)
 
     @property
     def scaffold_tokens(self) -> int:
@@ -102,23 +148,16 @@ class Ledger:
     @property
     def unattributed(self) -> int:
         """Reported input tokens, over all calls, that no counted text accounts for."""
-        return sum(call.unattributed for call in list(self.calls))
-
-    @property
-    def exact(self) -> bool:
-        """Every call's tokens were counted, and are those that the provider reported."""
-        return all(call.exact for call in list(self.calls))
+        return self.by_cause().get(UNATTRIBUTED, 0)
 
     @property
     def counting(self) -> str:
-        """How the tokens of the rows were found, in words for a reader: one of `COUNTING`; empty without a call.
+        """The way in which the tokens of the rows were found, one of `COUNTING`; empty without a call.
 
-        What they sum to is the provider's own number all the same.  Where calls differ, the least sure of them.
+        They sum to the provider's own number all the same.  Where calls differ, it is the least sure way.
         """
-        calls = list(self.calls)
-        if not calls:
-            return ""
-        return COUNTING[max(0 if c.exact else 2 if c.counted is None else 1 for c in calls)]
+        ways = [0 if c.exact else 2 if c.counted is None else 1 for c in list(self.calls)]
+        return COUNTING[max(ways)] if ways else ""
 
     def usage_warnings(self) -> list[str]:
         """One line for each call whose provider reported no usage, or one that cannot be."""
@@ -126,8 +165,6 @@ class Ledger:
 
     def frame(self) -> pd.DataFrame:
         """A tidy frame, one row per call x cause x turn of origin; `tokens` sums to `usage.input_tokens`."""
-        from dataclasses import asdict, fields
-
         import pandas as pd
 
         return pd.DataFrame([asdict(row) for row in self.rows], columns=[f.name for f in fields(Row)])
@@ -138,10 +175,41 @@ class Ledger:
         A sub-call is counted to the root's turn that made it; `depth` keeps one level of the tree only.  `values` are
         all `tokens`, those sent for the first time (`first_sent`), `resent`, or `cached` ones; a cell in which a call
         does not say what was cached is missing.  All cells of `tokens` sum to `usage.input_tokens`.
+        Raises `ValueError` for a name that is none of `Values`.
         """
-        from rlm_loop.accounting.pivot import pivot
+        import pandas as pd
 
-        return pivot(list(self.calls), values, depth)
+        if values not in _READ:
+            raise ValueError(f"values must be one of {', '.join(_READ)}, got {values!r}")
+        cells: dict[int, dict[str, int | None]] = {}
+        for turn, call in root_turns(self.calls):
+            if depth is None or call.depth == depth:
+                line = cells.setdefault(turn, {})
+                for row in call.rows:
+                    before, value = line.get(row.cause, 0), _READ[values](row)
+                    line[row.cause] = None if before is None or value is None else before + value
+        causes = in_order(cause for line in cells.values() for cause in line)
+        table = [[line.get(cause, 0) for cause in causes] for line in cells.values()]
+        index, columns = pd.Index(list(cells), name="turn"), pd.Index(causes, name="cause")
+        return pd.DataFrame(table, index=index, columns=columns, dtype="Int64").sort_index()
 
     def _repr_html_(self) -> str:
         return drawing("rlm_loop.report.notebook.html.ledger_html")(self)
+
+
+def root_turns(calls: Iterable[Call]) -> Iterator[tuple[int, Call]]:
+    """Each call with the turn of the root agent in which it was made; a sub-call counts its own turns anew from 1."""
+    turn = 0
+    for call in sorted(calls, key=lambda c: c.call):
+        turn = call.turn if call.depth == 0 else turn
+        yield turn, call
+
+
+def in_order(causes: Iterable[str]) -> list[str]:
+    """Causes as tables and figures show them: the beginning of a prompt, the injectors, the rest, the unattributed."""
+
+    def place(cause: str) -> tuple[bool, int, str]:
+        first = _FIRST.index(cause) if cause in _FIRST else len(_FIRST) + (not cause.startswith("scaffold:"))
+        return cause == UNATTRIBUTED, first, cause
+
+    return sorted(set(causes), key=place)

@@ -8,9 +8,6 @@ import os
 from dataclasses import asdict, dataclass
 from typing import Any
 
-#: In a table of prices: any model that is not named.
-ANY = "*"
-
 
 @dataclass(frozen=True)
 class Price:
@@ -29,7 +26,7 @@ class Price:
             if value is None and name in ("cached", "cache_write"):
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-                raise ValueError(f"{name}={value!r} is no price: give US dollars per million tokens, zero or more")
+                raise ValueError(f"{name} must be US dollars per million tokens, zero or more, got {value!r}")
 
     def of_input(self, tokens: int, cached: int, written: int) -> float:
         """US dollars for the prompt tokens of a call; `written` are those that go into the cache, not out of it."""

@@ -87,9 +87,6 @@ class TraceTree:
     def __getitem__(self, node: str) -> Node:
         return self._by_path[node]
 
-    def __contains__(self, node: object) -> bool:
-        return node in self._by_path
-
     def __len__(self) -> int:
         return len(self.nodes)
 

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from rlm_loop.accounting.attribution import Again, Part, attribute, credible
+from rlm_loop.accounting.attribution import Part, Resent, attribute, credible
 from rlm_loop.accounting.budget import Account, BudgetSpent, PricePerToken, Reservation
 from rlm_loop.accounting.call_tree import Caller
 from rlm_loop.accounting.charges import NO_REPLY, difference
@@ -248,7 +248,7 @@ class Metered:
             for span in message.spans:
                 self._seen.add((message.turn, span))
 
-    def _sent_before(self, messages: Sequence[Message], sent: int) -> Iterator[Again]:
+    def _sent_before(self, messages: Sequence[Message], sent: int) -> Iterator[Resent]:
         """What follows the shared prefix and was sent all the same, in an earlier call and at another place."""
         for index, message in enumerate(messages[sent:], sent):
             if message in self._seen:

@@ -9,7 +9,7 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.accounting.pivot import in_order, root_turns
+from rlm_loop.accounting.ledger import in_order, root_turns
 from rlm_loop.actions import Display
 from rlm_loop.report.call_tree import Fold, folded, head, status
 from rlm_loop.report.notebook.formatting import (
