@@ -13,9 +13,8 @@ from rlm_loop.agents.answers import adapter_of
 from rlm_loop.errors import nearest
 from rlm_loop.models.base import Model
 from rlm_loop.repl import KINDS
-from rlm_loop.repl.base import Session
+from rlm_loop.repl.base import ReplTool, Session
 from rlm_loop.repl.contexts.context import LEAST_TOKENS
-from rlm_loop.repl.repl_tool import ReplTool
 from rlm_loop.tools.function import as_tool
 
 #: The highest temperature that any provider takes.

@@ -136,10 +136,8 @@ class Environment:
     def close(self) -> None:
         """Never raises `Exception`: what a run came to is not lost over its cleaning up (see `faults`)."""
         if self._session is not None and self._session is self._lent:
-            forget = getattr(self._session, "remove_tools", None)
-            if forget is not None:  # they belong to a run that is over
-                with suppress(ReplError), self._noting("the run's tools could not be taken from the session"):
-                    forget(tuple(self._in_cell))
+            with suppress(ReplError), self._noting("the run's tools could not be taken from the session"):
+                self._session.remove_tools(self._in_cell)
         elif self._session is not None:
             with self._noting("the session could not be closed"):
                 self._session.close()
@@ -158,7 +156,7 @@ class Environment:
     @property
     def isolation(self) -> str:
         """What keeps the cells apart from this machine; empty as long as no session was opened, or where it is none."""
-        return str(getattr(self._session, "isolation", ""))
+        return "" if self._session is None else self._session.isolation
 
     def tell(self, setup: RunSetup) -> tuple[Problem, tuple[Injector, ...]]:
         """What the model is told of the task, and of the files of its workspace (where none is open, the task's)."""
@@ -202,7 +200,6 @@ class Environment:
         try:
             return run_again(session, cells, self._in_cell, fallback)
         finally:
-            session.add_tools(self._in_cell)
             session.new_run()
 
     @property
@@ -229,7 +226,7 @@ class Environment:
             elif failed and isinstance(action, RunCode):
                 done[index] = failed_action("skipped", "not run: an earlier block failed")
             else:
-                before = getattr(self._session, "last", None)
+                before = None if self._session is None else self._session.last
                 self._may_repeat = self._sampled
                 try:
                     seen = bounded(self._observed(action), self._cap)
@@ -247,7 +244,7 @@ class Environment:
 
     def _interrupted(self, action: Action, before: CellResult | None) -> Observation:
         """What an action led to until Ctrl-C: of a cell, what it had printed."""
-        cell: CellResult | None = getattr(self._session, "last", None)
+        cell = None if self._session is None else self._session.last
         if cell is None or cell is before or not isinstance(action, (RunCode, CallTool)):
             return failed_action("interrupted", "the user interrupted it")
         return self._cell_observation(cell)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -45,7 +45,7 @@ class Exchange:
             trace.earlier(self.earlier.messages, sent=len(self.sent))
 
 
-class KeptSession:
+class KeptSession(Session):
     """The REPL of a conversation: passes everything on to the session that `make` gives when a cell first needs it.
 
     Closing it, when the conversation is over, closes that session where it is `owned`.
@@ -79,6 +79,10 @@ class KeptSession:
     def add_tools(self, tools: Mapping[str, Callable[..., Any]]) -> None:
         self._open.add_tools(tools)
 
+    def remove_tools(self, names: Iterable[str]) -> None:
+        if self._session is not None:  # else it was closed meanwhile
+            self._session.remove_tools(names)
+
     def new_run(self) -> None:
         self._open.new_run()
 
@@ -87,9 +91,10 @@ class KeptSession:
         if session is not None and self._owned:
             session.close()
 
-    def __getattr__(self, name: str) -> Any:
-        """What some kinds of session have besides: `last`, `isolation`, `remove_tools`."""
-        session: Session | None = self.__dict__.get("_session")
-        if session is None:
-            raise AttributeError(name)
-        return getattr(session, name)
+    @property
+    def isolation(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return "" if self._session is None else self._session.isolation
+
+    @property
+    def last(self) -> CellResult | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return None if self._session is None else self._session.last

@@ -51,7 +51,8 @@ def environment_of(
 ) -> Environment:
     """The environment of a run: its tools, the REPL, the workspace; a `workspace` that is given stays open."""
     task, dialect, mode = setup.task, setup.dialect, setup.dialect.action_mode
-    asks = query_tools(asking) if mode != "none" else ()
+    allowed = setup.max_depth > 0 or asking.settings.on_depth != "error"
+    asks = query_tools(asking) if mode != "none" and allowed else ()
     told = setup.max_depth > 0 and (task.context is not None or setup.max_depth > 1)
     given = isinstance(setup.repl, Session)  # handed in, so it is to be used
     opened = workspace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.repl.base import CellError, CellResult, EvaluationFailed, ReplError, Session, SetupFailed
+from rlm_loop.repl.base import CellError, CellResult, EvaluationFailed, ReplError, ReplTool, Session, SetupFailed
 
 if TYPE_CHECKING:
     from rlm_loop.repl.contexts.context import describe_context
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rlm_loop.repl.isolation.hardened import Hardened
     from rlm_loop.repl.isolation.sandbox import Sandbox
     from rlm_loop.repl.kernel.session import KernelREPL
-    from rlm_loop.repl.repl_tool import ReplTool
     from rlm_loop.repl.session import PythonREPL
     from rlm_loop.repl.settings import Limits
 
@@ -77,7 +76,6 @@ _HOME = {
     "context_fingerprint": "contexts.fingerprint",
     "Launch": "host.launch",
     "PythonREPL": "session",
-    "ReplTool": "repl_tool",
     "KernelREPL": "kernel.session",
     "Limits": "settings",
     "RestrictedREPL": "in_process.restricted",

@@ -1,12 +1,18 @@
-"""What a REPL session is, whatever runs it."""
+"""The base class of REPL sessions, and what their cells lead to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Self
 
 from rlm_loop.actions import Display, FinalAnswer
+
+DESCRIPTION = (
+    "Run Python code in a persistent session. Variables stay between calls. Returns what the code printed, "
+    "or the value of its last expression."
+)
 
 CellError = Literal["runtime", "timeout", "died", "budget", "interrupted"]
 
@@ -33,7 +39,7 @@ class CellResult:
     the text for the record, up to a cap of its own (262,144 characters; clipped in the same way beyond).
     `error` is `None`, or the kind: `runtime` (it raised), `timeout`, `died` (the process ended; the REPL was
     restarted), `budget` and `interrupted` (a host tool, or Ctrl-C, ended the cell: `run` raises, and only
-    `PythonREPL.last` has the result).  `message` is the one-line form; for all but `runtime` it says more than
+    `Session.last` has the result).  `message` is the one-line form; for all but `runtime` it says more than
     the output: why the cell ended, and what became of the variables.  `lost` names variables that are gone.
     `answer` is what `final_answer` was set to by this cell, `pending` the same where the cell then raised.
     `seconds` is the cell's own time: time spent in host tools is not included.
@@ -56,33 +62,73 @@ class CellResult:
     effects: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
 
 
-@runtime_checkable
-class Session(Protocol):
-    """A persistent Python namespace in which cells run.  Closing is idempotent."""
+class Session(ABC):
+    """A persistent Python namespace in which cells run; it is a tool, and ends with a `with` block."""
 
+    name = "python"
+    description = DESCRIPTION
+    isolation: str = ""
+    """The kind of isolation between the cells and this machine; empty while it is not known."""
+    last: CellResult | None = None
+    """The result of the latest cell, also where `run` raised."""
+
+    @abstractmethod
     def run(self, code: str, *, timeout: float | None = None, grace: float | None = None) -> CellResult:
         """Run one cell; never raises for what the cell does.
 
         `timeout` is in seconds of the cell's own time, `grace` how long it has to stop after that, at most.
         """
-        ...
 
+    @abstractmethod
     def set(self, name: str, value: Any, *, reserved: bool = False) -> None:
         """Bind a variable (any size: large values cross through a file); a `reserved` one is restored after a cell
         that rebound it."""
-        ...
 
+    @abstractmethod
     def get(self, expression: str, *, timeout: float | None = None) -> Any:
         """Evaluate an expression and return its value (JSON types; anything else as its `repr`); `timeout` as in
         `run`."""
-        ...
 
+    @abstractmethod
     def add_tools(self, tools: Mapping[str, Callable[..., Any]]) -> None:
-        """Make host functions callable from cells by name."""
-        ...
+        """Make host functions callable from cells, over variables and tools of the same names."""
 
+    @abstractmethod
+    def remove_tools(self, names: Iterable[str]) -> None:
+        """Take the latest host functions of these names away: what they were put over returns.
+
+        Names that are no tools are passed over.
+        """
+
+    @abstractmethod
     def new_run(self) -> None:
         """Forget an answer left by an earlier run; variables stay."""
-        ...
 
-    def close(self) -> None: ...
+    @abstractmethod
+    def close(self) -> None:
+        """End the session.  May be called again."""
+
+    def as_tool(self) -> ReplTool:
+        """This session as a tool: `name`, `description`, and `run(input_data)` which returns text."""
+        return ReplTool(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@dataclass(frozen=True)
+class ReplTool:
+    """The REPL as one tool of a function-calling loop."""
+
+    session: Session
+    name: str = "python"
+    description: str = DESCRIPTION
+
+    def run(self, input_data: str) -> str:
+        """Run a cell; what it showed, and the reason where it was stopped."""
+        result = self.session.run(input_data)
+        stopped = result.error not in (None, "runtime")
+        return "\n".join(filter(None, [result.output, result.message if stopped else ""]))

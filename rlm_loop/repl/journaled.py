@@ -7,17 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.repl.base import CellResult, EvaluationFailed
+from rlm_loop.repl.base import CellResult, EvaluationFailed, Session
 from rlm_loop.repl.folder import Listing, changes, listing
 from rlm_loop.repl.host.transfer import set_frame
 from rlm_loop.repl.host.worker_lifecycle import WorkerLifecycle
 from rlm_loop.repl.journal import Cell, Rebuilt
 from rlm_loop.repl.names import check_names, tools_frame
-from rlm_loop.repl.repl_tool import ToolSession
 from rlm_loop.repl.results import NO_RESTART, cell_result, given
 
 
-class JournaledSession(ToolSession):
+class JournaledSession(Session):
     """A `Session` that remembers what ran and gets its variables back after a loss.
 
     A subclass says what the REPL is started by, in the `WorkerLifecycle` that it hands over.
@@ -30,11 +29,7 @@ class JournaledSession(ToolSession):
         self.timeout, self.grace = self._settings.timeout, self._settings.grace
         self.output_cap = self._settings.output_cap
         self._files: Listing | str | None = None  # of the working folder at the last look; a text: why none is taken
-
-    @property
-    def isolation(self) -> str:
-        """The kind of isolation between the cells and this machine."""
-        raise NotImplementedError
+        self._covered: dict[str, list[Callable[..., Any]]] = {}  # host tools under those of the same names
 
     # -- the session protocol
 
@@ -103,24 +98,29 @@ class JournaledSession(ToolSession):
             return given(ended.report).value
 
     def add_tools(self, tools: Mapping[str, Callable[..., Any]]) -> None:
-        """Make host functions callable from cells by name; a name given again is replaced.
+        """Make host functions callable from cells, over variables and tools of the same names.
 
         A call runs in a thread of the host.  What it raises arrives in the cell as a `RuntimeError`, except that a
         `BudgetSpent` or anything but an `Exception` ends the cell and is raised by `run`.
         """
         check_names(tools, taken=self._state.variables)
         with self._lifecycle.turn():
-            merged = {**self._state.tools, **tools}
-            self._lifecycle.tell(tools_frame(merged), "cannot add tools")
-            self._state.tools = merged
+            before = self._state.tools
+            self._lifecycle.tell(tools_frame({**before, **tools}), "cannot add tools")
+            self._state.tools = {**before, **tools}
+            for name in tools.keys() & before.keys():
+                self._covered.setdefault(name, []).append(before[name])
 
     def remove_tools(self, names: Iterable[str]) -> None:
-        """Take host functions away again; names that are no tools are passed over."""
+        """Take the latest host functions of these names away: what they were put over returns."""
         with self._lifecycle.turn():
-            gone = set(names)
-            left = {name: tool for name, tool in self._state.tools.items() if name not in gone}
+            gone = self._state.tools.keys() & set(names)
+            before = {name: self._covered[name][-1] for name in gone if self._covered.get(name)}
+            left = {n: before.get(n, tool) for n, tool in self._state.tools.items() if n not in gone or n in before}
             self._lifecycle.tell(tools_frame(left), "cannot remove tools")
             self._state.tools = left
+            for name in before:
+                self._covered[name].pop()
 
     def new_run(self) -> None:
         """Forget an answer left by an earlier run; variables stay."""

@@ -306,7 +306,10 @@ def run_again(
             continue
         past, other = PastCalls(cell.calls), fallback(cell)
         session.add_tools({name: _recorded(name, past, other) for name in names})
-        result = session.run(cell.code, timeout=max(60.0, 3 * seen.seconds))
+        try:
+            result = session.run(cell.code, timeout=max(60.0, 3 * seen.seconds))
+        finally:
+            session.remove_tools(names)
         whole = not seen.truncated and kind in (None, "runtime")
         what = difference(
             past.unknown,

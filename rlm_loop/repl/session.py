@@ -59,6 +59,6 @@ class PythonREPL(JournaledSession):
         super().__init__(WorkerLifecycle(settings, start))
 
     @property
-    def isolation(self) -> str:
+    def isolation(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The isolation that is in use (`plain`, `sandbox` ...); with `auto` it is known once the session started."""
         return self._launcher.kind

@@ -940,6 +940,7 @@ class Repl:
         self.answer = AnswerSlot(self.names, vars(builtins))
         builtins.SubCallError, builtins.DepthExceeded = SubCallError, DepthExceeded  # type: ignore[attr-defined]
         self.tools: dict[str, Any] = {}
+        self.covered: dict[str, Any] = {}  # values of cells under tools of the same names
         self.reserved: dict[str, Any] = {}
         self.marks: dict[str, tuple[int, int]] = {}
         self.flags = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -1031,6 +1032,11 @@ class Repl:
         for name in set(self.tools) - set(job["tools"]):
             self.names.pop(name, None)
             self.reserved.pop(name, None)
+            if name in self.covered:
+                self.names[name] = self.covered.pop(name)
+        for name in set(job["tools"]) - set(self.tools):
+            if name in self.names:
+                self.covered[name] = self.names[name]
         self.tools = {name: self._stand_in(name, doc) for name, doc in job["tools"].items()}
         self.names.update(self.tools)
         self.reserved.update(self.tools)

@@ -355,6 +355,24 @@ def test_host_tools(alike: Any) -> None:
         alike.set("add", 1)
 
 
+def test_what_tools_were_put_over_returns(alike: Any) -> None:
+    alike.add_tools({"search": lambda: "host"})
+    alike.run("def look(): return 'mine'\nplain = 1")
+    for run in ("first", "second"):  # a run may add its tools more than once, and more than one may borrow
+        alike.add_tools({name: lambda run=run: run for name in ("search", "look", "fresh")})
+    alike.run("look = 3")  # restored at once, to the tool
+    assert alike.run("search(), look(), fresh()").output == "('second', 'second', 'second')"
+    alike.remove_tools(["search", "look", "fresh", "plain", "no_such_name"])
+    assert alike.run("search(), look(), fresh()").output == "('first', 'first', 'first')"
+    alike.remove_tools(["search", "look", "fresh"])
+    assert alike.run("search(), look(), plain").output == "('host', 'mine', 1)"
+    assert alike.run("fresh").message.startswith("NameError")
+    alike.run("look = search = 5")
+    assert alike.run("look, search()").output == "(5, 'host')"
+    alike.remove_tools(["search"])
+    assert alike.run("search").message.startswith("NameError")
+
+
 @pytest.mark.parametrize(
     "code", ["stop()", "while True:\n    try:\n        stop()\n    except Exception:\n        pass"]
 )

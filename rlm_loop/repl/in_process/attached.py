@@ -117,6 +117,9 @@ class NotebookREPL(InProcessSession):
         if name not in self._before:
             self._before[name] = self._names.pop(name, _MISSING)
 
+    def _give_back(self, name: str) -> None:
+        self._before.pop(name, None)
+
     def _public(self, name: str) -> bool:
         hidden = self._shell.user_ns_hidden
         return not name.startswith("_") and not (name in hidden and self._names.get(name) is hidden[name])

@@ -10,7 +10,7 @@ from types import CodeType
 from typing import Any
 
 from rlm_loop.accounting.scope import Scope, cell_scope
-from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, SetupFailed
+from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, Session, SetupFailed
 from rlm_loop.repl.contexts.on_disk import ContextFile, ContextFolder
 from rlm_loop.repl.host.calls import inside
 from rlm_loop.repl.host.driver import Ended, Stopped
@@ -18,7 +18,6 @@ from rlm_loop.repl.host.transfer import on_disk_frame
 from rlm_loop.repl.in_process.stopper import CellStopped, Stopper
 from rlm_loop.repl.in_process.streams import CellOutput, captured, uncaptured
 from rlm_loop.repl.names import about_tool, check_names
-from rlm_loop.repl.repl_tool import ToolSession
 from rlm_loop.repl.results import cell_result, given
 from rlm_loop.repl.settings import Settings
 from rlm_loop.repl.worker import (
@@ -34,11 +33,12 @@ from rlm_loop.repl.worker import (
     tool_error,
 )
 
+_MISSING = object()
 _LONGEST_REPR = 1_000_000
 _CONCLUDING = 0.3  # seconds that making the text of an error, or of an answer, may take beyond the time limit
 
 
-class InProcessSession(ToolSession):
+class InProcessSession(Session):
     """A `Session` in this process.  A subclass says how code is compiled and which namespace it runs in."""
 
     isolation = "none"
@@ -50,6 +50,7 @@ class InProcessSession(ToolSession):
         self._slot.forget()
         self._turns = threading.RLock()
         self._tools: dict[str, Callable[..., Any]] = {}
+        self._covered: dict[str, list[tuple[Callable[..., Any] | None, Any]]] = {}  # tools and values under tools
         self._reserved: dict[str, Any] = {}
         self._own: set[str] = set()
         self._sources: dict[str, str] = {}
@@ -136,7 +137,7 @@ class InProcessSession(ToolSession):
             return given(ended.report).value
 
     def add_tools(self, tools: Mapping[str, Callable[..., Any]]) -> None:
-        """Make host functions callable from cells by name; a name given again is replaced.
+        """Make host functions callable from cells, over variables and tools of the same names.
 
         A call runs in the thread of the cell.  What it raises arrives in the cell as a `RuntimeError`, except that a
         `BudgetSpent` or anything but an `Exception` ends the cell and is raised by `run`.
@@ -144,17 +145,24 @@ class InProcessSession(ToolSession):
         check_names(tools, taken=dict.fromkeys(self._own))
         with self._turn(begin=False):
             for name, tool in tools.items():
+                below = self._tools.get(name), self._names.get(name, _MISSING)
+                self._covered.setdefault(name, []).append(below)
                 self._take_over(name)
                 self._tools[name] = tool
                 self._names[name] = self._reserved[name] = self._stand_in(name, tool)
 
     def remove_tools(self, names: Iterable[str]) -> None:
-        """Take host functions away again; names that are no tools are passed over."""
+        """Take the latest host functions of these names away: what they were put over returns."""
         with self._turn(begin=False):
-            for name in names:
-                if self._tools.pop(name, None) is not None:
-                    self._reserved.pop(name, None)
-                    self._names.pop(name, None)
+            for name in self._tools.keys() & set(names):
+                tool, value = self._covered[name].pop()
+                if tool is not None:
+                    self._tools[name], self._names[name], self._reserved[name] = tool, value, value
+                    continue
+                del self._tools[name], self._reserved[name], self._names[name]
+                if value is not _MISSING:
+                    self._names[name] = value
+                self._give_back(name)
 
     def new_run(self) -> None:
         """Forget an answer left by an earlier run; variables stay."""
@@ -208,6 +216,9 @@ class InProcessSession(ToolSession):
 
     def _take_over(self, name: str) -> None:
         """The session is about to bind a name."""
+
+    def _give_back(self, name: str) -> None:
+        """The name is the user's again."""
 
     def _perform(self, code: str, file: str, limit: float) -> tuple[Ended, BaseException | None]:
         """Run code; how that ended, and what is to be raised to the caller of `run`."""

@@ -36,6 +36,7 @@ class KernelREPL(JournaledSession):
     Needs `pip install -e ".[kernel]"`; `ReplError` says so where it is missing, or where there is no such kernel.
     """
 
+    isolation = "kernel"
     _rich = True
 
     def __init__(
@@ -55,11 +56,6 @@ class KernelREPL(JournaledSession):
         self.kernel = kernel
         settings = Settings(cwd, files or {}, setup, timeout, grace, output_cap, limits or Limits(), clock, rebuild)
         super().__init__(_lifecycle(kernel, settings))
-
-    @property
-    def isolation(self) -> str:
-        """What kind of process the cells run in."""
-        return "kernel"
 
 
 def _lifecycle(kernel: str, settings: Settings) -> WorkerLifecycle:

@@ -49,11 +49,7 @@ def test_answers_of_a_batch_are_strings_and_may_be_the_answer() -> None:
             "no",
         ),
         ("try:\n    str(llm_query_batched(['x'])[0])\nexcept SubCallError as e:\n    final_answer = str(e)", {}, "no"),
-        (
-            "try:\n    llm_query('x')\nexcept DepthExceeded as e:\n    final_answer = str(e)",
-            {"max_depth": 0},
-            "max_depth=0",
-        ),
+        ("try:\n    llm_query('x')\nexcept NameError as e:\n    final_answer = str(e)", {"max_depth": 0}, "llm_query"),
     ],
 )
 @pytest.mark.parametrize("repl", ["subprocess", "restricted"])
