@@ -135,7 +135,9 @@ TOO_MANY: dict[str, tuple[Callable[[], Provider], Callable[[Provider], Model], A
 }
 
 
-@pytest.mark.parametrize("place", TOO_MANY)
+@pytest.mark.parametrize(
+    "place", [pytest.param(name, marks=pytest.mark.slow if "litellm" in name else ()) for name in TOO_MANY]
+)
 def test_a_rate_limit_says_how_long_to_wait(place: str) -> None:
     provider, model, body = TOO_MANY[place]
     with serving(provider()) as server:
@@ -240,6 +242,7 @@ class Thinking(AnthropicMessages):
         return answer
 
 
+@pytest.mark.slow  # LiteLLM takes seconds to import
 def test_thinking_that_the_provider_does_not_count_is_not_known() -> None:
     with serving(Thinking()) as server:
         server.says = [Said("a")]
