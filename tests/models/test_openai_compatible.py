@@ -206,3 +206,9 @@ def test_text_that_is_no_unicode_is_refused_before_it_is_sent(chat_server: ChatS
         asked.complete(Prompt.ask("\ud800"))
     asked.close()
     assert chat_server.requests == []
+
+
+def test_what_is_sent_with_every_prompt_tells_two_models_apart() -> None:
+    options = {"top_p": 0.9, "headers": {"X": "secret"}}
+    model = OpenAICompatibleModel("m", "http://localhost:1/v1", api_key="k", temperature=0.5, options=options)
+    assert model.sampling == {"temperature": 0.5, "seed": 0, "max_tokens": None, "top_p": 0.9}

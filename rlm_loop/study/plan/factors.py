@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 from rlm_loop.agents.first_request import FirstRequest
 from rlm_loop.dialects.injectors import Injected
 from rlm_loop.dialects.wording import tool_lines
+from rlm_loop.models.base import Model
 from rlm_loop.models.names import model_name
 from rlm_loop.study.plan.grid import StudyAgent, arm_settings
 from rlm_loop.tasks.base import Task
@@ -65,7 +66,11 @@ def factors_of(agent: StudyAgent, request: FirstRequest | None) -> dict[str, Any
     named = {role: getattr(agent, role, None) for role in ("model", "sub_model")}
     found["model"] = {role: model_name(model) for role, model in named.items() if model is not None}
     settings.pop("sub_model", None)
-    found["sampling"] = {"seed": agent.settings().get("seed"), "model": getattr(named["model"], "sampling", None)}
+    model = named["model"]
+    found["sampling"] = {
+        "seed": agent.settings().get("seed"),
+        "model": model.sampling if isinstance(model, Model) else None,
+    }
     found["repl"] = _called(getattr(agent, "repl", None))
     found["answer_check"] = {name: _called(getattr(agent, name, None)) for name in ("answer_type", "verify")}
     dialect = settings.pop("dialect", None)
