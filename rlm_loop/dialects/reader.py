@@ -50,13 +50,8 @@ def without_reasoning(text: str) -> str:
     return text[start:].lstrip("\r\n") if start else text
 
 
-def cell_of(code: str) -> tuple[str, tuple[str, ...]]:
-    """Return the cell that a piece of code means, dedented and repaired, and what was repaired."""
-    return _cell(dedented(code))[:2]
-
-
 def _cell(code: str) -> tuple[str, tuple[str, ...], bool]:
-    """The cell, the repairs, and whether it compiles: what no repair makes Python stays as it was written."""
+    """Return the cell, the repairs, and whether it compiles: what no repair makes Python stays as it is."""
     text, notes = code, ()
     if source_state(code) == "compiles":
         return code, (), True
@@ -132,7 +127,7 @@ def code_argument(text: str, start: int = 0) -> tuple[str, int, tuple[str, ...]]
     The code goes up to the last end with which it is Python: a quote and braces, braces alone, or the text's end.
     """
     opened = _ARGUMENT.search(text, start, start + 1_000)
-    if opened is None:
+    if opened is None or len(text) - opened.end() > _LONG:
         return None
     first, quote = opened.end(), opened[1]
     end = r"(?:(?<=\s)|(?=\Z|`|<))"
@@ -141,7 +136,7 @@ def code_argument(text: str, start: int = 0) -> tuple[str, int, tuple[str, ...]]
         (rf"(?:\}}\s*+)++{end}", "closing quote missing"),
         (r"\s*+\Z", "call not closed"),
     ):
-        ends = deque(re.compile(tail).finditer(text, first, first + _LONG), _TRIES)
+        ends = deque(re.compile(tail).finditer(text, first), _TRIES)
         for match in reversed(ends):
             for code in _unescaped(text[first : match.start()]):
                 code, repairs, compiles = _cell(dedented(code).strip("\n") if len(quote) > 1 else dedented(code))
@@ -185,7 +180,7 @@ def with_cell(arguments: str, notes: tuple[str, ...]) -> tuple[str, tuple[str, .
     with suppress(ValueError, RecursionError):
         value = json.loads(arguments, strict=False)
         if isinstance(value, dict) and isinstance(code := value.get(CODE), str):
-            cell, repairs = cell_of(code)
+            cell, repairs, _ = _cell(dedented(code))
             return arguments if cell == code else json.dumps({**value, CODE: cell}), (*notes, *repairs)
     return arguments, notes
 

@@ -32,6 +32,8 @@ def runs(agent: type[Any], *replies: str, **settings: Any) -> Outcome:
         (LeanAgent, ['{"name": "python", "arguments": {"code": "1"}}', '{"name": "python", "argum'], None),
         (ReActAgent, ["Thought: I look.\nAction: python\nAction Input: 1"] * 2, None),
         (ReActAgent, ["Thought: it is 42, I think."] * 2, "Thought: it is 42, I think."),
+        (ReActAgent, ["<think>no, 41</think>\nIt is 42."] * 2, "It is 42."),
+        (ReActAgent, ["<think>It is 41.</think>"] * 2, None),
     ],
 )
 def test_at_a_limit_code_is_never_the_answer(agent: type[Any], replies: list[str], answer: Any) -> None:

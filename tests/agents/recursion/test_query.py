@@ -39,6 +39,13 @@ class TestOne:
         root.query("count", context=["a", {"b": 1}])
         assert seen == ["count\n\n" + "x" * 100_000, 'count\n\n["a", {"b": 1}]']
 
+    def test_reasoning_is_no_part_of_what_is_returned(self) -> None:
+        assert Root(Answering(lambda _: "<think>41?</think>\n\n42")).query("hello") == "42"
+        root = Root(Answering(lambda _: "So it is 41.</think>"))
+        with pytest.raises(SubCallError, match="empty"):
+            root.query("hello")
+        assert root.ledger.usage.calls == 1
+
     @pytest.mark.parametrize(("cache", "times"), [(False, 0), (True, 1)])
     def test_a_context_is_hashed_for_the_cache_alone_and_once(self, cache: bool, times: int) -> None:
         hashed: list[str] = []
