@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rlm_loop.accounting.later import Later
+from rlm_loop.actions import INTENT, INTENT_CAUSE
 from rlm_loop.messages import Prompt, Usage
 
 #: Tokens that the provider billed and that no counted text accounts for.
@@ -236,12 +237,24 @@ def rows_of(
 
 
 def _by_tool(parts: Iterable[Part], tools: Sequence[Mapping[str, Any]]) -> Iterator[Part]:
-    """The parts, with the tokens of all tools shared out among them."""
-    sizes = [len(json.dumps(tool, default=str)) for tool in tools]
+    """The parts, with the tokens of all tools shared out among them and the statements of typed actions."""
+    sizes: list[tuple[str, int]] = []
+    for tool in tools:
+        name, size, stated = tool_name(tool), len(json.dumps(tool, default=str)), _intent_size(tool)
+        sizes += [(f"tool_schema/{name}", size - stated), *([(f"{INTENT_CAUSE}/{name}", stated)] if stated else [])]
     for part in parts:
         if part.cause == "tool_schema" and tools:
-            for tool, tokens in zip(tools, shared_out(part.tokens, sizes), strict=True):
-                if tokens:
-                    yield replace(part, cause=f"tool_schema/{tool_name(tool)}", tokens=tokens)
+            shares = shared_out(part.tokens, [size for _, size in sizes])
+            yield from (replace(part, cause=cause, tokens=n) for (cause, _), n in zip(sizes, shares, strict=True) if n)
         else:
             yield part
+
+
+def _intent_size(tool: Mapping[str, Any]) -> int:
+    """Return the characters that the statements of a typed action take in the schema of a tool."""
+    try:
+        properties = tool["function"]["parameters"]["properties"]
+        stated = {k: v for k, v in INTENT.items() if properties.get(k) == v}
+    except (KeyError, TypeError, AttributeError):  # a tool of another API, or of a stranger
+        return 0
+    return len(json.dumps(stated)) + len(json.dumps(list(stated))) if stated else 0
