@@ -21,8 +21,9 @@ from pathlib import Path
 from rlm_loop import Budget, ToolLoopAgent
 from rlm_loop.accounting.budget import Account
 from rlm_loop.accounting.ledger import Ledger
-from rlm_loop.agents.metered import Metered
-from rlm_loop.agents.recursion import Asking, Recursion, Tree, query_tools
+from rlm_loop.agents import SubCalls
+from rlm_loop.agents.meter import Meter
+from rlm_loop.agents.recursion import Recursion, SubcallRunner, Tree, query_tools
 from rlm_loop.messages import Prompt, Reply, Usage
 from rlm_loop.models import Model
 from rlm_loop.outcome import Outcome
@@ -51,7 +52,9 @@ class Script(Model):
 
 def in_cell(cell: str, seconds: float, concurrency: int) -> float:
     """Seconds that a cell measured."""
-    agent = ToolLoopAgent(model=Script(TIMED.format(cell), seconds), concurrency=concurrency, budget=Budget())
+    agent = ToolLoopAgent(
+        model=Script(TIMED.format(cell), seconds), budget=Budget(), subcalls=SubCalls(concurrency=concurrency)
+    )
     outcome = agent.run("Measure.", context="x")
     if not outcome.answered:
         raise SystemExit(f"the cell failed: {outcome.turns[-1].observations[-1].text}")
@@ -64,10 +67,10 @@ def on_host(calls: int) -> float:
     def no_agent(*_: object) -> Outcome:
         raise AssertionError
 
-    metered = Metered(Script("", 0.0), Account(Budget()), Ledger(), Trace())
+    metered = Meter(Script("", 0.0), Account(Budget()), Ledger(), Trace())
     recursion = Recursion(tree=Tree(8))
     metered.slots = recursion.tree.calls
-    query, _ = query_tools(Asking(metered, recursion, no_agent))
+    query, _ = query_tools(SubcallRunner(metered, recursion, no_agent))
     begin = time.perf_counter()
     for i in range(calls):
         query(f"prompt {i}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop import Budget, LeanAgent, ToolLoopAgent
-from rlm_loop.agents import Agent
+from rlm_loop.agents import Agent, Rules
 from rlm_loop.dialects import ThoughtPrompt
 from rlm_loop.models import get_model
 from rlm_loop.study import Study
@@ -45,11 +45,10 @@ CHANGES: Mapping[str, Any] = {
 CHANGED = {"code": tuple(CHANGES), "lean": ("injectors", "temperature")}
 
 
-def arms(model: Any, warm: Any, seed: int, steps: int = 5, max_tokens: int = 300) -> dict[str, Agent]:
+def arms(model: Any, warm: Any, steps: int = 5, max_tokens: int = 300) -> dict[str, Agent]:
     """The arms: each loop with the defaults, and with one setting changed; `warm` is the model that samples."""
     same: dict[str, Any] = {
         "model": model,
-        "seed": seed,
         "budget": Budget(steps=steps),
         "max_tokens": max_tokens,
         "max_depth": 1,
@@ -60,9 +59,15 @@ def arms(model: Any, warm: Any, seed: int, steps: int = 5, max_tokens: int = 300
     for loop, agent in loops.items():
         made[loop] = agent
         for setting in CHANGED[loop]:
-            value = {"model": warm} if setting == "temperature" else {setting: CHANGES[setting]}
-            made[f"{loop}[{setting}={label(setting)}]"] = replace(agent, **value)
+            made[f"{loop}[{setting}={label(setting)}]"] = replace(agent, **changed(setting, warm))
     return made
+
+
+def changed(setting: str, warm: Any) -> dict[str, Any]:
+    """The agent's field for a setting, which is called as in the recorded arms."""
+    value = CHANGES[setting]
+    fields = {"max_history": {"history": value}, "require_code": {"rules": Rules(require_code=value)}}
+    return {"model": warm} if setting == "temperature" else fields.get(setting, {setting: value})
 
 
 def label(setting: str) -> str:
@@ -88,7 +93,7 @@ def study(
     cold, warm = (sampled(model, t, seed, slots) for t in (0.0, CHANGES["temperature"]))
     return Study(
         name=f"ablations-{split}",
-        arms=lambda model, seed: chosen(arms(model, warm, seed, steps, max_tokens), words(only)),
+        arms=lambda model, _seed: chosen(arms(model, warm, steps, max_tokens), words(only)),
         tasks=first_tasks(dict.fromkeys(SUITES, tasks), split),
         seeds=(seed,),
         model=cold,

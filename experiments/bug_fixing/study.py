@@ -26,7 +26,6 @@ DIFFERS = ("loop", "reply_format", "system", "injectors", "tool_presentation")
 
 def arms(
     model: Any,
-    seed: int,
     steps: int = 8,
     max_tokens: int = 300,
     files: int = 5,
@@ -36,14 +35,13 @@ def arms(
     the tools; `presentation` says whether the two arms with calls are held to its form by a grammar."""
     same: dict[str, Any] = {
         "model": model,
-        "seed": seed,
         "budget": Budget(steps=steps),
         "max_depth": 1,
         "max_tokens": max_tokens,
-        "localise": Localise(files=files, leave_out=("test*", "*/test*")) if files else None,
+        "injectors": (Localise(files=files, leave_out=("test*", "*/test*")),) if files else (),
     }
     # Small models make no native tool calls: the tools are listed as text, and calls written as text are read.
-    listed = {**same, "presentation": presentation}
+    listed: dict[str, Any] = {**same, "presentation": presentation}
     return {
         "code": ToolLoopAgent(**same),
         "lean": LeanAgent(**listed),
@@ -100,7 +98,7 @@ def study(
     """
     return Study(
         name=f"bug_fixing-{split}-shown" if shown else f"bug_fixing-{split}",
-        arms=lambda model, seed: chosen(arms(model, seed, steps, max_tokens, files, presentation), words(only)),
+        arms=lambda model, _seed: chosen(arms(model, steps, max_tokens, files, presentation), words(only)),
         tasks=suites(split, tasks, statement, words(names), shown),
         seeds=(seed,),
         model=served(model, slots, 12_288, seed),

@@ -30,7 +30,7 @@ ENDINGS = {
 
 def study(ending: str = "head", model: Any = "local", tasks: int = 8) -> Study:
     """The three loops on the first dev tasks of both table suites."""
-    same: dict[str, Any] = {"model": model, "seed": 0, "budget": Budget(steps=8), "max_tokens": 500}
+    same: dict[str, Any] = {"model": model, "budget": Budget(steps=8), "max_tokens": 500}
     suites = first_tasks({"frames": tasks, "tables": tasks}, "dev")
     arms = {name: loop(**same) for name, loop in LOOPS.items()}
     return Study(f"context_line-{ending}", arms, suites)

@@ -23,12 +23,12 @@ DIFFERS = ("loop", "reply_format", "system", "injectors", "tool_presentation")
 PLAN = Analysis(baseline="react-text", margin=0.03, family=("resolved", "input_tokens"), missing="worst")
 
 
-def arms(model: Any, seed: int, steps: int = 5, max_tokens: int = 400, direct: bool = False) -> dict[str, Agent]:
+def arms(model: Any, steps: int = 5, max_tokens: int = 400, direct: bool = False) -> dict[str, Agent]:
     """The lean loop, ReAct as text, and the code-block loop, as in `../lean_vs_react`; `direct` adds no loop at all."""
-    same = {"model": model, "seed": seed, "budget": Budget(steps=steps), "max_tokens": max_tokens, "max_depth": 1}
+    same: dict[str, Any] = {"model": model, "budget": Budget(steps=steps), "max_tokens": max_tokens, "max_depth": 1}
     # Small models make no native tool calls: tools are listed as text, and calls written as text are read.
-    listed = {**same, "presentation": "text"}
-    loops = {
+    listed: dict[str, Any] = {**same, "presentation": "text"}
+    loops: dict[str, Agent] = {
         "lean": LeanAgent(**listed),
         "react-text": ReActAgent(**listed, form="text"),
         "code": ToolLoopAgent(**same),
@@ -52,7 +52,7 @@ def study(
     """
     return Study(
         name=f"headline-{split}",
-        arms=lambda model, seed: arms(model, seed, steps, max_tokens, direct),
+        arms=lambda model, _seed: arms(model, steps, max_tokens, direct),
         tasks=first_tasks(SUITES, split, tasks),
         seeds=(seed,),
         model=served(model, slots, 6144, seed),

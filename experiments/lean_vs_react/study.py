@@ -21,12 +21,12 @@ SUITES = ("computation", "tables", "function-repair")
 DIFFERS = ("loop", "reply_format", "system", "injectors", "tool_presentation")
 
 
-def arms(model: Any, seed: int, steps: int = 5, max_tokens: int = 400) -> dict[str, Agent]:
+def arms(model: Any, steps: int = 5, max_tokens: int = 400) -> dict[str, Agent]:
     """The arms.  Model, budget, tools and how these are listed are the same in all; each differs from its neighbour
     in one thing."""
-    same = {"model": model, "seed": seed, "budget": Budget(steps=steps), "max_tokens": max_tokens, "max_depth": 1}
+    same: dict[str, Any] = {"model": model, "budget": Budget(steps=steps), "max_tokens": max_tokens, "max_depth": 1}
     # Small models make no native tool calls: all arms with tools list them as text, and read calls written as text.
-    listed = {**same, "presentation": "text"}
+    listed: dict[str, Any] = {**same, "presentation": "text"}
     return {
         "code": ToolLoopAgent(**same),
         "lean": LeanAgent(**listed),
@@ -51,7 +51,7 @@ def study(
     """
     return Study(
         name=f"lean_vs_react-{split}",
-        arms=lambda model, seed: arms(model, seed, steps, max_tokens),
+        arms=lambda model, _seed: arms(model, steps, max_tokens),
         tasks=first_tasks(dict.fromkeys(SUITES, tasks), split),
         seeds=(seed,),
         model=served(model, slots, 6144, seed),

@@ -30,11 +30,10 @@ RULE = (
 PLAN = Analysis(baseline="lean", margin=0.0, family=("resolved", "input_tokens"), missing="worst")
 
 
-def arms(model: Any, seed: int, count: int, steps: int, max_tokens: int) -> dict[str, Agent]:
+def arms(model: Any, count: int, steps: int, max_tokens: int) -> dict[str, Agent]:
     """Both loops, with the same lines on the same tools: a small model makes no native tool calls."""
     same: dict[str, Any] = {
         "model": model,
-        "seed": seed,
         "budget": Budget(steps=steps),
         "max_tokens": max_tokens,
         "max_depth": 0,
@@ -56,7 +55,7 @@ def study(
     whole = suite()
     return Study(
         name=f"mcp_as_code-{count}",
-        arms=lambda model, seed: arms(model, seed, count, steps, max_tokens),
+        arms=lambda model, _seed: arms(model, count, steps, max_tokens),
         tasks=replace(whole, tasks=whole.tasks[:tasks]),
         seeds=(seed,),
         model=served(model, slots, 6144, seed),

@@ -28,15 +28,13 @@ SIZES = ("8k", "32k", "128k", "1M")
 WINDOW = 4_096  # tokens of 4 characters
 
 
-def arms(seed: int) -> dict[str, Agent]:
+def arms() -> dict[str, Agent]:
     """`direct` and depth 0, 1 and 2; only depth 2 hands larger pieces to sub-agents."""
-    budget = Budget(steps=4)
-    found: dict[str, Agent] = {"direct": DirectAgent(model=Oracle(window=WINDOW), window=12_000, seed=seed)}
+    budget = Budget(steps=4, cell_seconds=300.0)
+    found: dict[str, Agent] = {"direct": DirectAgent(model=Oracle(window=WINDOW), window=12_000)}
     for depth in (0, 1, 2):
         model: Any = Oracle(window=WINDOW, levels=max(1, depth))
-        found[f"depth-{depth}"] = ToolLoopAgent(
-            model=model, budget=budget, max_depth=depth, cell_timeout=300.0, repl="subprocess", seed=seed
-        )
+        found[f"depth-{depth}"] = ToolLoopAgent(model=model, max_depth=depth, repl="subprocess", budget=budget)
     return found
 
 
@@ -51,5 +49,5 @@ def study(
     names = [f"long_context/{family}@{size}/{split}" for size in words(sizes) for family in words(families)]
     suites = [get_suite(name, tasks=2 * tasks) for name in names]
     return Study(
-        f"recursion_depth-oracle-{split}", lambda _model, seed: arms(seed), suites, (seed,), Oracle(window=WINDOW)
+        f"recursion_depth-oracle-{split}", lambda _model, _seed: arms(), suites, (seed,), Oracle(window=WINDOW)
     )

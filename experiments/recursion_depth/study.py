@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop import Budget, DirectAgent, Suite, ToolLoopAgent
-from rlm_loop.agents import Agent
+from rlm_loop.agents import Agent, Rules
 from rlm_loop.study import Study
 from rlm_loop.tasks import Split, get_suite
 
@@ -28,17 +28,16 @@ DIFFERS = ("loop", "system", "data", "tools", "tool_presentation", "budget", "re
 
 
 def arms(
-    model: Any, seed: int, only: Sequence[str] = ARMS, *, steps: int = 4, max_tokens: int = 256, window: int = 8_000
+    model: Any, only: Sequence[str] = ARMS, *, steps: int = 4, max_tokens: int = 256, window: int = 8_000
 ) -> dict[str, Agent]:
     """The arms by name.  Model, question and budget are the same; `window` is what `direct` sees, in characters."""
-    same = {"model": model, "seed": seed, "max_tokens": max_tokens}
+    same: dict[str, Any] = {"model": model, "max_tokens": max_tokens}
     every: dict[str, Agent] = {"direct": DirectAgent(**same, budget=Budget(steps=1), window=window)}
     for depth in (0, 1, 2):
         # A sub-call costs the root nothing but its turn, so calls and time are limited for the whole tree.
-        limit = Budget(steps=steps) if depth == 0 else Budget(steps=steps, calls=60, seconds=300)
-        every[f"depth-{depth}"] = ToolLoopAgent(
-            **same, budget=limit, max_depth=depth, cell_timeout=30.0, require_code=True
-        )
+        whole: dict[str, Any] = {} if depth == 0 else {"calls": 60, "seconds": 300}
+        limit = Budget(steps=steps, cell_seconds=30.0, **whole)
+        every[f"depth-{depth}"] = ToolLoopAgent(**same, max_depth=depth, rules=Rules(require_code=True), budget=limit)
     return chosen(every, only)
 
 
@@ -69,7 +68,7 @@ def study(
     """
     return Study(
         name=f"recursion_depth-{split}",
-        arms=lambda model, seed: arms(model, seed, words(only), steps=steps, max_tokens=max_tokens, window=window),
+        arms=lambda model, _seed: arms(model, words(only), steps=steps, max_tokens=max_tokens, window=window),
         tasks=suites(split, words(families), words(sizes), tasks),
         seeds=(seed,),
         model=served(model, slots, 4096, seed),

@@ -17,8 +17,8 @@ from typing import Any
 
 from rlm_loop.accounting import Account, Budget, Ledger
 from rlm_loop.actions import Action, Answer, CallTool, FinalAnswer, Observation, RunCode
-from rlm_loop.agents.loop import record_end
-from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.meter import Meter
+from rlm_loop.agents.run import record_end
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.meter import metered_endpoint
 from rlm_loop.models import Model, get_model
@@ -47,7 +47,7 @@ Play = Callable[[Mapping[str, Any], Path], Mapping[str, Any]]
 class Counted(Model):
     """The model as the framework reaches it: each call is one turn of the episode, charged before it is answered."""
 
-    metered: Metered
+    metered: Meter
     replies: list[Reply] = field(default_factory=list[Reply])
     _one: threading.Lock = field(default_factory=threading.Lock)
 
@@ -96,7 +96,7 @@ class PeerAgent:
             record.start(
                 task=task.id, question=question, agent=self.peer, model=self.model_name, settings=self.settings()
             )
-            metered = Metered(get_model(self.model), account, ledger, record, max_tokens=self.max_tokens)
+            metered = Meter(get_model(self.model), account, ledger, record, max_tokens=self.max_tokens)
             model = Counted(metered)
             with metered_endpoint(model) as url:
                 done = play({**self._job(question), "url": str(url)}, Path(made))

@@ -12,11 +12,11 @@ from parcels import Step, action_of, chain
 
 from rlm_loop import LeanAgent
 from rlm_loop.actions import Observation
-from rlm_loop.agents.exchange import Exchange
-from rlm_loop.agents.first_request import FirstRequest
+from rlm_loop.agents.agent import FirstRequest
+from rlm_loop.agents.conversation import Conversation
+from rlm_loop.agents.session import Exchange
 from rlm_loop.agents.strategies import default_presentation
-from rlm_loop.dialects.earlier import follow_up
-from rlm_loop.messages import Message, Reply, ToolCall
+from rlm_loop.messages import Message, Prompt, Reply, ToolCall
 from rlm_loop.outcome import Outcome, Turn
 from rlm_loop.tasks import Task
 from rlm_loop.traces import Trace
@@ -61,7 +61,9 @@ class OneStep(LeanAgent):
             "asks": False,
         }
         plain = LeanAgent(**{f.name: getattr(self, f.name) for f in fields(self) if f.init})
-        begun = Exchange(None, about, follow_up(self.first_request(task).prompt.messages, asks=False), before)
+        messages = self.first_request(task).prompt.messages
+        conversation = Conversation(plain.dialect(), plain.compaction(), Prompt(messages), number=before)
+        begun = Exchange(conversation, tells_context=False, asks=False, about=about)
         done = plain.attempt(task, trace=trace, workspace=workspace, exchange=begun)
         taken = [action_of(a, o) for t in done.turns for a, o in zip(t.actions, t.observations, strict=True)]
         return replace(done, artifact=taken)

@@ -34,11 +34,10 @@ CHAINS = 10
 PLAN = Analysis(baseline="none", margin=0.0, family=("resolved", "input_tokens"), missing="worst")
 
 
-def arms(model: Any, seed: int, only: Sequence[str], max_tokens: int, presentation: Presentation) -> dict[str, Agent]:
+def arms(model: Any, only: Sequence[str], max_tokens: int, presentation: Presentation) -> dict[str, Agent]:
     """The lean loop of one step with each frame at each length."""
     same: dict[str, Any] = {
         "model": model,
-        "seed": seed,
         "budget": Budget(steps=1),
         "max_tokens": max_tokens,
         "presentation": presentation,
@@ -69,7 +68,7 @@ def study(
     """
     return Study(
         name="scaffold_length",
-        arms=lambda model, seed: arms(model, seed, words(only), max_tokens, presentation),
+        arms=lambda model, _seed: arms(model, words(only), max_tokens, presentation),
         tasks=suites(chains, numbers(turns)),
         seeds=(seed,),
         model=served(model, slots, window, seed) if slots > 1 else model,

@@ -30,16 +30,15 @@ PLAN = Analysis(baseline="react", margin=0.0, family=("resolved", "input_tokens"
 STEPS, WINDOW = 15, 32_000
 
 
-def arms(model: Any, seed: int, steps: int, max_tokens: int, files: int, tokens: int) -> dict[str, Agent]:
+def arms(model: Any, steps: int, max_tokens: int, files: int, tokens: int) -> dict[str, Agent]:
     """The package's default texts.  Model, tools, budget and the ranked list of file names are the same in all."""
     same: dict[str, Any] = {
         "model": model,
-        "seed": seed,
         "budget": Budget(steps=steps, tokens=tokens),
         "max_tokens": max_tokens,
         "max_depth": 0,
         "history": None,
-        "localise": Localise(files=files, leave_out=("test*", "*/test*")) if files else None,
+        "injectors": (Localise(files=files, leave_out=("test*", "*/test*")),) if files else (),
     }
     return {
         "lean": LeanAgent(**same),
@@ -72,7 +71,7 @@ def study(
     tokens = steps * WINDOW
     return Study(
         name="swebench_lite",
-        arms=lambda model, seed: chosen(arms(model, seed, steps, max_tokens, files, tokens), words(only)),
+        arms=lambda model, _seed: chosen(arms(model, steps, max_tokens, files, tokens), words(only)),
         tasks=suite(instances, repos, clone),
         seeds=(seed,),
         model=model,

@@ -39,7 +39,6 @@ def doses(sizes: Sequence[int] = SIZES, turns: Sequence[int] = EVERY) -> dict[st
 
 def arms(
     model: Any,
-    seed: int,
     added: dict[str, tuple[Injector, ...]],
     steps: int = 4,
     max_tokens: int = 256,
@@ -48,7 +47,6 @@ def arms(
     """The arms: one lean loop, and the same with each dose."""
     lean = LeanAgent(
         model=model,
-        seed=seed,
         budget=Budget(steps=steps),
         max_tokens=max_tokens,
         max_depth=1,
@@ -87,7 +85,7 @@ def study(
     added = doses(numbers(sizes), numbers(turns))
     return Study(
         name=f"token_overhead-{split}",
-        arms=lambda model, seed: arms(model, seed, added, steps, max_tokens, presentation),
+        arms=lambda model, _seed: arms(model, added, steps, max_tokens, presentation),
         tasks=suites(split, tasks, numbers(files)),
         seeds=(seed,),
         model=served(model, slots, 4096, seed),
