@@ -31,6 +31,7 @@ class Stop(StrEnum):
     REPEATED = "repeated"
     TOOL_FAILURES = "tool_failures"
     BLOCKED = "blocked"
+    WINDOW = "window"
     INTERRUPTED = "interrupted"
     FAILED = "failed"
 
@@ -89,7 +90,7 @@ class Outcome:
     it stopped, `seconds` wall time and `working_seconds` the same without waits for rate limits.
     `trace` is the file of its trace, where there is one, and `run` the id of the run in it.
     `isolation` is what kept the cells apart from this machine (`sandbox`, `hardened`, `plain` ...; empty where no REPL
-    was started).
+    was started).  `unfinished` is the text of a reply that was broken off, as far as a hook or a live view showed it.
     """
 
     answer: Any
@@ -111,6 +112,7 @@ class Outcome:
     notes: tuple[str, ...] = field(default=())
     isolation: str = ""
     run: str = ""
+    unfinished: str = ""
 
     @property
     def answered(self) -> bool:
@@ -123,7 +125,9 @@ class Outcome:
 
     @property
     def last_reply(self) -> str:
-        """The text of the last reply, whatever it was: code, a call written as text, prose; empty without one."""
+        """Text of the last reply, whatever it was: one that was broken off, code, a call, prose; empty without one."""
+        if self.unfinished:
+            return self.unfinished
         return self.turns[-1].reply.text if self.turns else ""
 
     @property

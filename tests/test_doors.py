@@ -14,6 +14,7 @@ ARCHITECTURE = TESTS.parent / "docs" / "architecture.md"
 INSIDE = {
     "accounting/test_attribution.py": "arithmetic of shares, over any counts",
     "agents/recursion/test_cancelling.py": "a made clock, and little patience",
+    "agents/test_one_run.py": "the six parts of an environment, streamed text, and little patience",
     "agents/test_stopping.py": "pure arithmetic: which turns end a run",
     "cli/test_doctor.py": "the facts of the machine that the command prints",
     "cli/test_trace_commands.py": "the lines that are drawn while a run goes on",

@@ -153,7 +153,7 @@ def test_no_package_is_called_core_utils_or_common() -> None:
     ("source", "text", "wrong"),
     [
         ("rlm_loop.accounting.ledger", "from rlm_loop.messages import Usage", 0),
-        ("rlm_loop.accounting.ledger", "def f():\n    from rlm_loop.agents.loop import run", 1),
+        ("rlm_loop.accounting.ledger", "def f():\n    from rlm_loop.agents.run import run", 1),
         ("rlm_loop.accounting.ledger", "import rlm_loop.cli.main", 1),
         ("rlm_loop.accounting.ledger", "from rlm_loop import agents", 1),
         ("rlm_loop.accounting.ledger", "from rlm_loop import Budget", 1),

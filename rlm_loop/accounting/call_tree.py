@@ -102,10 +102,10 @@ class Caller:
         """End what was started below and still runs: no child outlives its parent.
 
         Model calls under way are waited for, `patience` seconds (`PATIENCE`) at most, to be charged what they cost.
-        The others are written off: their cost is not known, and is counted so.
+        The others are written off: their cost is not known, and is counted so.  They are not waited for again.
         """
         with self._lock:
-            children = list(self._running)
+            children = [child for child in self._running if not child._abandoned]
         if not children:
             return
         for child in children:
@@ -113,7 +113,7 @@ class Caller:
         if not self._ended(children, PATIENCE if patience is None else patience):
             for child in children:
                 child._abandon()
-            self._ended(children, _QUICK)
+            self._ended(children, _QUICK if patience is None else min(_QUICK, patience))
 
     def _ended(self, children: list[Caller], seconds: float) -> bool:
         until = time.monotonic() + seconds

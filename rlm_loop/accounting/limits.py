@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 #: Limits that need not be whole numbers.
-_MEASURED = ("seconds", "working_seconds", "cost")
+_MEASURED = ("seconds", "working_seconds", "cost", "cell_seconds", "tool_seconds")
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,8 @@ class Budget:
     without waits for rate limits and retries; `tokens` input plus output of all calls; `output_tokens` generated ones;
     `cost` US dollars; `calls` model calls, failed ones included; `depth` levels of recursion; `malformed` unreadable
     replies in a row; `tool_failures` failed tool calls in a row;
-    `repeated` equal replies with equal results in a row, or as many rounds of the same two in turn (2 or more).
+    `repeated` equal replies with equal results in a row, or as many rounds of the same two in turn (2 or more);
+    `cell_seconds` the time of each cell, and `tool_seconds` that of each tool call.
     """
 
     steps: int | None = 20
@@ -31,6 +32,8 @@ class Budget:
     malformed: int | None = 3
     tool_failures: int | None = 3
     repeated: int | None = 2
+    cell_seconds: float | None = 60.0
+    tool_seconds: float | None = 60.0
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -46,6 +49,10 @@ class Budget:
                 raise ValueError(f"Budget.{name} must be a whole number or None, got {value}")
             elif name == "repeated" and value < 2:
                 raise ValueError(f"Budget.repeated must be 2 or more equal turns in a row or None (off), got {value}")
+
+
+#: For what has no limits of its own: what is recorded already, and several attempts together.
+NO_LIMITS = Budget(steps=None, malformed=None, tool_failures=None)
 
 
 class BudgetSpent(BaseException):

@@ -9,25 +9,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rlm_loop.agents.agent import Agent
-from rlm_loop.agents.answers import Approve
 from rlm_loop.agents.background import BackgroundRun
 from rlm_loop.agents.compaction import Compaction
-from rlm_loop.agents.conversation import Conversation
-from rlm_loop.agents.loop import Interrupted
 from rlm_loop.agents.past_run import outcome_of, turns_of
+from rlm_loop.agents.rules import Approve, Rules, SubCalls
+from rlm_loop.agents.run import Interrupted
+from rlm_loop.agents.session import AgentSession
 from rlm_loop.agents.strategies import DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
 
 __all__ = [
     "AGENTS",
     "Agent",
+    "AgentSession",
     "Approve",
     "BackgroundRun",
     "Compaction",
-    "Conversation",
     "DirectAgent",
     "Interrupted",
     "LeanAgent",
     "ReActAgent",
+    "Rules",
+    "SubCalls",
     "ToolLoopAgent",
     "outcome_of",
     "turns_of",

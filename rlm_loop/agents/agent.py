@@ -1,104 +1,110 @@
-"""What all agents are: a frozen record of a strategy and its settings, with a friendly `.run()`."""
+"""An agent: a frozen record of a strategy and its settings, with a friendly `.run()`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Generator, Iterable
+from contextlib import ExitStack, contextmanager
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rlm_loop.accounting.budget import Account, Budget, UnknownPrice
 from rlm_loop.accounting.ledger import Ledger
-from rlm_loop.agents.answers import Approve
+from rlm_loop.agents.answers import AnswerCheck, Approval
 from rlm_loop.agents.background import BackgroundRun, awaited, started
+from rlm_loop.agents.cells import Cells
 from rlm_loop.agents.checking import checked, limited, listed, repl_of, session_in, workspace_of
 from rlm_loop.agents.compaction import Compaction, Policy, plan_of
-from rlm_loop.agents.config import agent_config
-from rlm_loop.agents.conversation import WHOLE_WINDOW, Conversation
-from rlm_loop.agents.exchange import Exchange, KeptSession
-from rlm_loop.agents.first_request import FirstRequest, first_request
-from rlm_loop.agents.identity import identifying
+from rlm_loop.agents.config import agent_config, settings_of
+from rlm_loop.agents.conversation import Conversation
+from rlm_loop.agents.environment import ActionLimits, Environment, Offer, RunRules
 from rlm_loop.agents.localise import Localise
-from rlm_loop.agents.metered import Metered
-from rlm_loop.agents.record_setup import record_start
-from rlm_loop.agents.recursion import OnDepth, Recursion, Tree
-from rlm_loop.agents.run_hooks import run_hooks
-from rlm_loop.agents.runner import drive, unscored
-from rlm_loop.agents.setup import RunSetup, ToolLike
+from rlm_loop.agents.meter import Meter
+from rlm_loop.agents.question import asked, in_workspace, unscored, with_context
+from rlm_loop.agents.record import RunLog, record_start
+from rlm_loop.agents.recursion import Recursion, SubcallRunner, query_tools
+from rlm_loop.agents.rules import Rules, SubCalls
+from rlm_loop.agents.run import Interrupted, Run, attach, noted
+from rlm_loop.agents.session import AgentSession, Exchange
 from rlm_loop.agents.window import window_of
-from rlm_loop.dialects.base import Dialect
-from rlm_loop.dialects.earlier import FIRST_ATTEMPT, AttemptContext
+from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.dialects.injectors import Injected, Injector, Told
 from rlm_loop.dialects.wording import MAY_BLOCK
+from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import get_model
-from rlm_loop.models.base import Model
-from rlm_loop.models.names import default_model
+from rlm_loop.models.base import Model, ModelError
+from rlm_loop.models.names import Seeded, default_model
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl import open_repl
 from rlm_loop.repl.base import Session
-from rlm_loop.repl.contexts.context import inline_context
+from rlm_loop.repl.contexts.context import describe_context, inline_context
 from rlm_loop.repl.contexts.fingerprint import Fingerprint
-from rlm_loop.repl.contexts.on_disk import as_context
 from rlm_loop.tasks.base import Task
+from rlm_loop.tools.function import Tool, as_tool
+from rlm_loop.tools.hooks import NO_HOOKS, Hooks
+from rlm_loop.tools.serving import ToolLike, serving
 from rlm_loop.traces.display import drawing
-from rlm_loop.traces.trace import Trace
+from rlm_loop.traces.trace import Trace, plain
 from rlm_loop.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class FirstRequest:
+    """The first request of a run and its parts, made without calling a model."""
+
+    prompt: Prompt
+    tools: tuple[Tool, ...]
+    dialect: Dialect
+
+
+class Unasked(Model):
+    """A model that is never called, and says why."""
+
+    def __init__(self, name: str, reason: str = "only the request was to be made; no model is called for it") -> None:
+        self.name, self.reason = name, reason
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        raise ModelError(self.reason, self.name)
 
 
 @dataclass(frozen=True)
 class Agent:
     """The settings that all strategies share.
 
-    Who answers, and within what limits:
+    Who answers:
 
     - `model`: a name (see `models.get_model`) or a model; by default what the environment's `RLM_LOOP_MODEL` names,
       else `local`.
-    - `seed`: passed to a model that is made by name.
-    - `temperature`: 0 to 2, sent with each request to this model in place of its own; `None` leaves it to the model.
-    - `budget`: the limits of each run.
-    - `max_steps`: replaces the budget's limit of steps, where it is given; `limits()` has what holds.
-    - `seconds`: replaces the budget's limit of seconds, where it is given.
-    - `max_tokens`: the tokens of each reply at most.
-    - `cell_timeout`: the seconds of each cell at most.
-    - `tool_timeout`: the seconds of each tool call at most.
+    - `temperature`: 0 to 2, sent with each request in place of the model's own; `None` leaves it to the model.
+    - `max_tokens`: tokens of each reply at most.
+
+    Limits of each run:
+
+    - `budget`: all limits, seconds of a cell and of a tool call included.
+    - `max_steps`: short form of the budget's limit of steps.
+    - `seconds`: short form of the budget's limit of seconds.
 
     What it can use:
 
     - `tools`: offered beside the task's own.
-    - `allow`: names of the tools that may run; others are not offered, and a call of one is `denied` (`None`: all may).
     - `repl`: the kind of session (`"auto"`), a function that makes a session for each run, or a session of yours,
       which stays open and can be used again.
-    - `approve`: told of each cell and tool call before it runs, those of sub-agents and in cells too.  `True` or
-      `None` let it run; `False`, a reason or an exception make it `denied`.
+    - `subcalls`: how it may ask models (`SubCalls`).
+    - `max_depth`: short form of the levels of sub-calls; 0 forbids them.
+    - `rules`: what may run, and how it may end (`Rules`).
 
     What it is told:
 
     - `system`: replaces the dialect's own fixed text.
-    - `injectors`: add text (see `dialects.injectors`).
-    - `context_tokens`: the most that the line about a context takes, 30 or more; `None` is 120 for a data frame, else
-      60 (see `docs/contexts.md`).
-    - `localise`: tells of a workspace's files after the question (`agents/localise`).
-    - `may_block`: tells the model that it may end with a line `BLOCKED: reason`, which is read only then.
-    - `history`: leaves parts of a long history out (`"drop_outputs"`, `"window"`, `"summary"` or a `Compaction`;
-      `None`: nothing).
-    - `max_history`: drops whole turns beyond so many messages.
+    - `injectors`: add text (see `dialects.injectors`); `Localise` tells of a workspace's files after the question.
+    - `history`: shortens a long history (`"drop_outputs"`, `"window"`, `"summary"`, a number of messages or a
+      `Compaction`; `None`: never).
 
     When an answer counts:
 
     - `answer_type`: what the answer must be; another is refused, with the reason.
     - `verify`: a function of the answer; `False` or a text refuses it.
-    - `require_code`: asks once for code before a text answer counts.
-
-    Sub-calls (`llm_query`):
-
-    - `max_depth`: their levels: 0 forbids them, 1 makes each one plain completion.
-    - `on_depth`: what happens beyond: `"error"`, `"flat"` (a plain completion) or `"text"` (a fallback string).
-    - `sub_model`: answers them, with a temperature of its own.
-    - `sub_models`: others that a cell may name in `llm_query(..., model=)`: a list of names, or a mapping from your
-      names to models or their names.
-    - `sub_budget`: limits each of them, besides what is left of the whole run.
-    - `concurrency`: the model calls of the whole tree at one time, at most.
-    - `cache_subcalls`: makes identical ones once.
 
     Who watches:
 
@@ -107,119 +113,86 @@ class Agent:
 
     model: str | Model = field(default_factory=default_model)
     budget: Budget = field(default_factory=Budget)
+    temperature: float | None = None
+    max_tokens: int | None = None
     tools: tuple[ToolLike, ...] = ()
     repl: str | Callable[[], Session] | Session = "auto"
-    cell_timeout: float | None = 60.0
-    tool_timeout: float | None = 60.0
-    max_tokens: int | None = None
-    require_code: bool = False
-    max_depth: int = 1
-    on_depth: OnDepth = "error"
-    sub_model: str | Model | None = None
-    sub_budget: Budget | None = None
-    concurrency: int = 8
-    cache_subcalls: bool = False
-    injectors: tuple[Injector, ...] = ()
+    system: str | None = None
+    injectors: tuple[Injector | Localise, ...] = ()
+    history: Policy | int | Compaction | None = None
     hooks: tuple[object, ...] = ()
     answer_type: Any = None
     verify: Callable[[Any], bool | str | None] | None = None
-    system: str | None = None
-    seed: int | None = None
-    history: Policy | Compaction | None = None
-    max_history: int | None = None
-    localise: Localise | None = None
-    allow: tuple[str, ...] | None = None
-    sub_models: tuple[tuple[str, str | Model], ...] = ()
-    may_block: bool = False
-    approve: Approve | None = None
-    context_tokens: int | None = None
-    temperature: float | None = None
+    subcalls: SubCalls = field(default_factory=SubCalls)
+    rules: Rules = field(default_factory=Rules)
     max_steps: InitVar[int | None] = field(default=None, kw_only=True)
     seconds: InitVar[float | None] = field(default=None, kw_only=True)
+    max_depth: InitVar[int | None] = field(default=None, kw_only=True)
 
-    def __post_init__(self, max_steps: int | None, seconds: float | None) -> None:
+    def __post_init__(self, max_steps: int | None, seconds: float | None, max_depth: int | None) -> None:
         checked(self)
         object.__setattr__(self, "budget", limited(self.budget, max_steps, seconds))
-        if self.history is not None or self.max_history is not None:
-            plan_of(self.history, self.max_history)  # bad values are refused here
-        if self.allow is not None:
-            object.__setattr__(self, "allow", tuple(self.allow))
-        if (named := self.sub_models) != ():
-            pairs = (
-                named.items() if isinstance(named, Mapping) else [(m, m) if isinstance(m, str) else m for m in named]
-            )
-            object.__setattr__(self, "sub_models", tuple((str(n), m) for n, m in pairs))
+        if max_depth is not None:
+            object.__setattr__(self, "subcalls", replace(self.subcalls, depth=max_depth))
         for name, one in (("tools", "tools"), ("injectors", "injectors"), ("hooks", "objects")):
             object.__setattr__(self, name, listed(name, getattr(self, name), one))  # never shared with the caller
         if self.tools:
             object.__setattr__(self, "repl", repl_of(self.repl, self.tools))
             object.__setattr__(self, "tools", tuple(t for t in self.tools if session_in(t) is None))
 
+    # -- what the strategy is
+
     @property
     def name(self) -> str:
-        """What the strategy is called in tables and traces."""
+        """Name of the strategy in tables and traces."""
         return self.dialect().name
 
     def dialect(self) -> Dialect:
         """How the strategy speaks, its injectors included; built once."""
-        made: Dialect | None = self.__dict__.get("_dialect")
-        if made is None:
-            injectors = (*self.injectors, *((Told(MAY_BLOCK, "may_block"),) if self.may_block else ()))
-            made = self._speaks()
-            made = Injected(made, injectors) if injectors else made
-            object.__setattr__(self, "_dialect", made)
-        return made
-
-    def setup(self, task: Task) -> RunSetup:
-        """The record of one run on a task, which everything below takes."""
-
-        def below(model: Model, asked: Task) -> RunSetup:
-            own = self.repl if isinstance(self.repl, str) or callable(self.repl) else "auto"  # a REPL for itself
-            return replace(self, model=model, answer_type=None, verify=None, repl=own).setup(asked)
-
-        return RunSetup(
-            agent=self.name,
-            task=task,
-            dialect=self.dialect(),
-            tools=self.tools,
-            repl=self.repl,
-            cell_timeout=self.cell_timeout,
-            tool_timeout=self.tool_timeout,
-            require_code=self.require_code,
-            max_depth=self.max_depth,
-            answer_type=self.answer_type,
-            verify=self.verify,
-            history=plan_of(self.history, self.max_history),
-            hooks=self.hooks,
-            localise=self.localise,
-            allow=self.allow,
-            approve=self.approve,
-            context_tokens=self.context_tokens,
-            answer_tool=self._answers_by_tool(),
-            inlined=self.inlined,
-            below=below,
-        )
-
-    def recursion(self) -> Recursion:
-        """How sub-calls are made in one run; raises `UnknownPrice` where a cost limit could not be kept."""
-        limits = (self.budget, self.sub_budget)
-        asked = None if self.sub_model is None else get_model(self.sub_model)
-        if asked is not None and asked.price is None and any(b is not None and b.cost is not None for b in limits):
-            raise UnknownPrice("a cost limit needs a sub_model whose price is known; limit tokens or calls instead")
-        most = self.max_depth if self.budget.depth is None else min(self.max_depth, int(self.budget.depth))
-        tree = Tree(self.concurrency, cache=self.cache_subcalls)
-        named = dict(self.sub_models)
-        return Recursion(most, self.on_depth, asked, named, self.sub_budget, self.hooks, tree)
-
-    def _answers_by_tool(self) -> bool:
-        return True
+        built: Dialect | None = self.__dict__.get("_dialect")
+        if built is None:
+            injectors = [i for i in self.injectors if not isinstance(i, Localise)]
+            injectors += [Told(MAY_BLOCK, "may_block")] if self.rules.may_block else []
+            built = self._speaks()
+            built = Injected(built, tuple(injectors)) if injectors else built
+            object.__setattr__(self, "_dialect", built)
+        return built
 
     def _speaks(self) -> Dialect:
         raise NotImplementedError("use ToolLoopAgent, LeanAgent, ReActAgent or DirectAgent")
 
+    def _answers_by_tool(self) -> bool:
+        return True
+
+    def limits(self) -> Budget:
+        """The budget that holds for a run."""
+        return self.budget
+
+    def compaction(self) -> Compaction | None:
+        """When a long history is shortened; `None`: never."""
+        return plan_of(self.history)
+
+    def inlined(self, context: Any) -> str:
+        """The context as text, for a strategy that does not act."""
+        return inline_context(context)
+
     def settings(self) -> dict[str, Any]:
-        """What identifies the strategy, as JSON types: everything but the model, hooks and tools' code."""
-        return identifying(self, self.dialect())
+        """What identifies the strategy, as JSON types: everything but models, hooks, functions and tools' code."""
+        return plain(self.described())
+
+    def described(self) -> dict[str, Any]:
+        """The settings as values, which a trace writes as JSON."""
+        return settings_of(self)
+
+    def own_model(self) -> Model:
+        """The agent's model.  Raises as `get_model` does."""
+        return get_model(self.model, **({"seed": self.model.seed} if isinstance(self.model, Seeded) else {}))
+
+    def recursion(self) -> Recursion:
+        """How sub-calls are made in one run; raises `UnknownPrice` where a cost limit could not be kept."""
+        return Recursion.of(self.subcalls, self.budget)
+
+    # -- running
 
     def run(
         self,
@@ -241,8 +214,8 @@ class Agent:
         Raises `ModelError` (no reply could be had) and `Interrupted` (Ctrl-C), both with the partial outcome, and
         `ContextError` for a path that cannot be read.
         """
-        agent = (self if tools is None else replace(self, tools=tools))._hearing(hooks, live)
-        return agent.attempt(_asked(question, context), trace=trace, workspace=workspace)
+        agent = (self if tools is None else replace(self, tools=tools)).hearing(hooks, live)
+        return agent.attempt(asked(question, context), trace=trace, workspace=workspace)
 
     def start(self, question: str, *, hooks: Iterable[object] = (), **options: Any) -> BackgroundRun:
         """Run in the background: returns at once; `.stop()` ends the run, `.result()` waits for its outcome.
@@ -265,32 +238,15 @@ class Agent:
         tools: Iterable[ToolLike] | None = None,
         workspace: Workspace | None = None,
         trace: str | Path | Trace | None = None,
-    ) -> Conversation:
+    ) -> AgentSession:
         """Questions that follow each other: `with agent.session(context=df) as s: s.ask("...")`.
 
-        Messages and REPL live on from question to question; each has the agent's budget anew.  `history` and
-        `max_history` bound the messages; an agent without either leaves out the oldest turns when the model's window is
-        full.  The arguments are those of `run`.  Raises `ContextError` for a path that cannot be read.
+        Messages and REPL live on from question to question; each has the agent's budget anew.  `history` bounds the
+        messages; an agent without it leaves out the oldest turns when the model's window is full.  The arguments are
+        those of `run`.  Raises `ContextError` for a path that cannot be read.
         """
         agent = self if tools is None else replace(self, tools=tools)
-        if agent.history is None and agent.max_history is None:
-            agent = replace(agent, history=WHOLE_WINDOW)
-        repl, record = agent.repl, trace if isinstance(trace, Trace) else Trace(trace)
-
-        def answering(asked: str, about: Any, hooks: tuple[object, ...], live: bool, exchange: Exchange) -> Outcome:
-            hearing, task = agent._hearing(hooks, live), _asked(asked, about)
-            return hearing.attempt(task, trace=record, workspace=workspace, exchange=exchange)
-
-        def opened() -> Session:
-            return open_repl(repl) if isinstance(repl, str) else repl if isinstance(repl, Session) else repl()
-
-        kept = KeptSession(opened, owned=not isinstance(repl, Session))
-        return Conversation(answering, agent.dialect(), kept, context, record, owned=record is not trace)
-
-    def _hearing(self, hooks: Iterable[object], live: bool) -> Agent:
-        """The agent with more hooks, and with a live view where one is wanted."""
-        more = (*hooks, *((drawing("rlm_loop.report.notebook.live.LiveView")(),) if live else ()))
-        return replace(self, hooks=(*self.hooks, *more)) if more else self
+        return AgentSession(agent, context, workspace, trace)
 
     def attempt(
         self,
@@ -302,95 +258,240 @@ class Agent:
     ) -> Outcome:
         """Work on a task of a suite; raises as `run` does.  `exchange` is its place in a session."""
         workspace = workspace_of(workspace)
-        context = as_context(task.material())  # a deferred context is made before the clock starts
-        task = task if context is task.context else replace(task, context=context)
+        task = with_context(task)  # a deferred context is made before the clock starts
         model = self.own_model()
-        price = model.price
-        account = Account(self.budget, price=price)
-        recursion, setup = self.recursion(), self.setup(task)
         record = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
-        slots = recursion.tree.calls
-        sent: dict[str, Any] = {"max_tokens": self.max_tokens, "temperature": self.temperature, "hooks": self.hooks}
-        metered = Metered(model, account, Ledger(), record, slots=slots, price=price, **sent)
         kept = trace is not None and (exchange is None or record.path is not None)  # else nobody reads the hash
-        hashed = Fingerprint(task.context if kept else None, lambda found: record.record("context", **found))
-        more: dict[str, Any] = {"made": agent_config(self), "price": price, "window": window_of(model)}
-        if exchange is not None:
-            setup = exchange.begin(setup, metered)
-            more["session"] = exchange.about
-        record_start(record, task, setup.agent, self.settings(), model.name, self.budget, hashed.known, **more)
-        if exchange is not None:
-            exchange.record(record)
+        hashed = Fingerprint(task.context if kept else None, lambda about: record.record("context", **about))
+        account, recursion = Account(self.limits(), price=model.price), self.recursion()
+        meter = Meter(model, account, Ledger(), record, **self._asks_with(recursion, model))
+        more: dict[str, Any] = {"made": agent_config(self), "price": model.price, "window": window_of(model)}
+        more |= {} if exchange is None else {"session": exchange.about}
+        limits = account.budget
+        record_start(record, task, self.name, self.described(), model.name, limits, hashed.known, **more)
         try:
             hashed.begin()
-            with run_hooks(self.hooks, task, setup.agent, metered) as told:
-                outcome = told(drive(setup, metered, recursion, workspace))
+            with self.reported(task, meter) as reported:
+                with self.open(task, meter, recursion, workspace=workspace, exchange=exchange) as run:
+                    outcome = run.solve()
+                outcome = reported(noted(outcome, run.environment.faults))
             hashed.end(account.seconds_left())
             return outcome
         finally:
-            metered.node.end_children()
+            meter.node.end_children()
             hashed.end(0)
             if not isinstance(trace, Trace):
                 record.close()
 
-    def own_model(self) -> Model:
-        """The agent's model; one that is made by name is given the seed.  Raises as `get_model` does."""
-        seeded = isinstance(self.model, str) and self.seed is not None
-        return get_model(self.model, **({"seed": self.seed} if seeded else {}))
-
-    def first_request(self, task: Task) -> FirstRequest:
-        """What a run of this task would send first.  No model is called, and none is loaded."""
-        name = self.model if isinstance(self.model, str) else self.model.name
-        setup = self.setup(replace(task, context=as_context(task.material())))
-        return first_request(setup, name, replace(self, sub_model=None).recursion())
-
-    def inlined(self, context: Any) -> str:
-        """The context as text, for a strategy without action_mode."""
-        return inline_context(context)
-
-    def limits(self) -> Budget:
-        """The budget that holds for a run."""
-        return self.budget
-
     def attempt_on(
         self,
         task: Task,
-        model: Metered,
+        meter: Meter,
         *,
-        turn_offset: int = 0,
-        earlier: AttemptContext = FIRST_ATTEMPT,
+        exchange: Exchange | None = None,
         limits: Budget | None = None,
     ) -> Outcome:
-        """One of several attempts at a task, with the account, ledger, trace and node of `model` (`agents/attempts`).
+        """Make one of several attempts at a task, with the account, ledger, trace and node of `meter`.
 
-        The model itself is the agent's own.  `turn_offset` is how many turns earlier attempts took, `earlier` what this
-        one is given of them, `limits` replace the agent's own.  The outcome's usage and ledger are the
+        The model itself is the agent's own, `limits` replace the agent's.  The outcome's usage and ledger are the
         account's, so earlier attempts are in them.  Raises as `run` does.
         """
-        own = self.own_model()
-        price, recursion = own.price, self.recursion()
-        account = model.account.scope(self.limits() if limits is None else limits, price=price)
-        if account.priced and price is None:
+        own, recursion = self.own_model(), self.recursion()
+        account = meter.account.scope(self.limits() if limits is None else limits, price=own.price)
+        if account.priced and own.price is None:
             raise UnknownPrice("a cost limit needs a model whose price is known; limit tokens or calls instead")
-        metered = model.scoped(
-            model.node,
-            purpose="agent",
-            model=own,
-            price=price,
-            max_tokens=self.max_tokens,
-            account=account,
-            temperature=self.temperature,
+        asks = self._asks_with(recursion, own)
+        meter = replace(meter.scoped(meter.node, purpose="agent", model=own, account=account), **asks)
+        with self.reported(task, meter) as reported:
+            with self.open(task, meter, recursion, exchange=exchange) as run:
+                outcome = run.solve()
+            return reported(noted(outcome, run.environment.faults))
+
+    def _asks_with(self, recursion: Recursion, model: Model) -> dict[str, Any]:
+        """Fields of the run's meter that the agent decides."""
+        limits = {
+            "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
+            "hooks": Hooks(self.hooks) if self.hooks else NO_HOOKS,
+        }
+        return {"slots": recursion.tree.calls, "price": model.price, **limits}
+
+    def first_request(self, task: Task) -> FirstRequest:
+        """The first request of a run of this task.  No model is called, none is loaded, and no REPL is started."""
+        model = Unasked(self.model if isinstance(self.model, str) else self.model.name)
+        meter = Meter(model, Account(Budget(), price=(0.0, 0.0)), Ledger(), Trace())
+        recursion = replace(self, subcalls=replace(self.subcalls, model=None)).recursion()
+        with self.open(with_context(task), meter, recursion) as run:
+            speaks = run.conversation.dialect
+            return FirstRequest(run.conversation.prompt, tuple(run.environment.tools.values()), speaks)
+
+    @contextmanager
+    def open(
+        self,
+        task: Task,
+        meter: Meter,
+        recursion: Recursion,
+        *,
+        workspace: Workspace | None = None,
+        exchange: Exchange | None = None,
+    ) -> Generator[Run]:
+        """A run of the task that has been put and took no turn yet; what it opens is closed with it.
+
+        A `workspace` that is given stays open.
+        """
+        exchange, dialect = exchange or Exchange(), self.dialect()
+        mode = dialect.action_mode
+        run: Run | None = None
+        try:
+            with ExitStack() as stack:
+                own, offered = stack.enter_context(serving(self.tools, task.tools))
+                task = replace(task, tools=tuple(offered)) if offered is not task.tools else task
+                opened = None
+                if workspace is None and mode != "none" and task.workspace is not None:
+                    workspace = opened = task.workspace()
+                log = RunLog(meter)
+                asks = SubcallRunner(meter, recursion, self._sub_agent(task, own, recursion))
+                place = self.environment(task, own, asks, meter, log, workspace, exchange)
+                if opened is not None:
+                    stack.callback(place.quietly, "the workspace could not be closed", opened.close)
+                stack.enter_context(place)
+                closing = place.close
+                stack.enter_context(
+                    meter.node.scope.waking(lambda: threading.Thread(target=closing, daemon=True).start())
+                )
+                conversation = exchange.conversation
+                if conversation is None:
+                    conversation = Conversation(dialect, self.compaction(), number=exchange.number)
+                exchange.meter, meter.turn = meter, conversation.number
+                began = meter.account.seconds if meter.depth else 0.0
+                run = Run(task, conversation, place, meter, self.name, began=began)
+                problem, brief = self.problem(task, workspace)
+                told = exchange.problem(problem)
+                log.problem(
+                    task,
+                    problem,
+                    place.tools.values(),
+                    brief,
+                    mode,
+                    repl=place.cells is not None,
+                    workspace=None if workspace is None else workspace.base,
+                )
+                if workspace is not None:
+                    workspace.apply(exchange.patch)
+                    told = in_workspace(told, place.tools)
+                exchange.record(meter)
+                conversation.start(told, place.tools, meter, brief, asks=exchange.asks)
+                conversation.hand_over(exchange.turns, exchange.text, exchange.name)
+                yield run
+        except BaseException as error:
+            if run is not None:
+                _note_faults(error, run)
+            raise
+
+    def problem(self, task: Task, workspace: Workspace | None) -> tuple[Problem, tuple[Injector, ...]]:
+        """The task as the model is told it, with what it is told of files (of the workspace, else of the task's)."""
+        if self.dialect().action_mode == "none":
+            inline = "\n\n".join(filter(None, [task.inline, self.inlined(task.context)]))
+            problem = Problem(task.question, "", inline)
+        else:
+            problem = Problem(task.question, "" if task.context is None else describe_context(task.context))
+        brief: list[Injector] = []
+        for localise in [i for i in self.injectors if isinstance(i, Localise)]:
+            if workspace is not None:
+                brief += localise.told(task.question, workspace)
+            elif task.workspace is not None:
+                with task.workspace() as opened:
+                    brief += localise.told(task.question, opened)
+        return problem, tuple(brief)
+
+    def environment(
+        self,
+        task: Task,
+        tools: Iterable[ToolLike],
+        asks: SubcallRunner,
+        meter: Meter,
+        log: RunLog,
+        workspace: Workspace | None,
+        exchange: Exchange,
+        make: Callable[..., Environment] = Environment,
+    ) -> Environment:
+        """Where a run of the task acts."""
+        dialect, depth, rules = self.dialect(), self.subcalls.depth, self.rules
+        mode = dialect.action_mode
+        allowed = depth > 0 or self.subcalls.beyond != "error"
+        queries = query_tools(asks) if mode != "none" and allowed else ()
+        listed = task.context is not None or depth > 1  # else a cell may ask, and the model is not told of it
+        repl = exchange.repl if exchange.repl is not None and mode != "none" else self.repl
+        source = repl if not isinstance(repl, str) else lambda: open_repl(repl, files=task.files, setup=task.setup)
+        wanted = mode != "none" and (task.needs_repl or mode == "code" or isinstance(repl, Session))
+        own = tuple(map(as_tool, (*task.tools, *tools)))
+        limits = self.limits()
+        return make(
+            Cells(source, task.context) if wanted else None,
+            Offer((*own, *queries) if listed else own, () if listed else queries, mode, self._answers_by_tool()),
+            workspace,
+            RunRules(
+                rules.allow,
+                None if rules.approve is None else Approval(rules.approve, log.approval),
+                AnswerCheck(self.answer_type, self.verify),
+                rules.require_code,
+                rules.one_action,
+            ),
+            ActionLimits(limits.cell_seconds, limits.tool_seconds, dialect.observation_cap, meter.account.seconds_left),
+            log,
         )
-        metered = replace(metered, slots=recursion.tree.calls)
-        with run_hooks(self.hooks, task, self.name, metered) as told:
-            setup = replace(self.setup(task), turn_offset=turn_offset, earlier=earlier)
-            return told(drive(setup, metered, recursion))
+
+    def _sub_agent(
+        self, task: Task, tools: Iterable[ToolLike], recursion: Recursion
+    ) -> Callable[[str, Any, Meter], Outcome]:
+        """A function that runs this strategy one level down.
+
+        It has the tools of this run, a REPL of its own, and no checks of the answer, which are for the whole question.
+        """
+
+        def run(question: str, context: Any, meter: Meter) -> Outcome:
+            repl = self.repl if isinstance(self.repl, str) or callable(self.repl) else "auto"
+            below = replace(self, model=meter.model, tools=tuple(tools), answer_type=None, verify=None, repl=repl)
+            about = Task("llm_query", question, unscored, context=context, tools=task.tools)
+            with below.open(about, meter, recursion) as inner:
+                outcome = inner.solve()
+            return noted(outcome, inner.environment.faults)
+
+        return run
+
+    @contextmanager
+    def reported(self, task: Task, meter: Meter) -> Generator[Callable[[Outcome], Outcome]]:
+        """Tell the hooks when a run begins and ends; what is given is to be handed its outcome, and returns it.
+
+        An exception that carries an `outcome` (Ctrl-C, a model's fault) is the end of the run too, any other an error.
+        """
+
+        def ended(outcome: Outcome) -> Outcome:
+            meter.hooks.notify("on_run_end", outcome=outcome)
+            return outcome
+
+        about = {"question": task.question, "ledger": meter.ledger, "trace": meter.trace}
+        meter.hooks.notify("on_run_start", task=task.id, agent=self.name, model=meter.name, **about)
+        try:
+            yield ended
+        except BaseException as error:
+            left = getattr(error, "outcome", None)
+            if isinstance(left, Outcome):
+                ended(left)
+            else:
+                meter.hooks.notify("on_run_error", error=error, trace=meter.trace)
+            raise
+
+    def hearing(self, hooks: Iterable[object], live: bool) -> Agent:
+        """The agent with more hooks, and with a live view where one is wanted."""
+        more = (*hooks, *((drawing("rlm_loop.report.notebook.live.LiveView")(),) if live else ()))
+        return replace(self, hooks=(*self.hooks, *more)) if more else self
 
 
-def _asked(question: str, context: Any) -> Task:
-    """A question of the user's as a task; raises `TypeError` and `ValueError` for what is none."""
-    if not isinstance(question, str):
-        raise TypeError(f"the question is a text, not {question!r:.60}; data goes into context=")
-    if not question.strip():
-        raise ValueError("the question is empty; say what is to be done")
-    return Task("question", question, unscored, context=context)
+def _note_faults(error: BaseException, run: Run) -> None:
+    """Keep the outcome with an error, and say in it what could not be cleaned up."""
+    left, faults = getattr(error, "outcome", None), run.environment.faults
+    if isinstance(left, Outcome):
+        attach(error, noted(left, faults))
+    elif run.outcome is not None and isinstance(error, KeyboardInterrupt):  # it was being closed when Ctrl-C came
+        raise Interrupted(noted(run.outcome, faults)) from None

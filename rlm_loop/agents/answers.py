@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.actions import CallTool, FinalAnswer, RunCode
+from rlm_loop.agents.rules import Approve
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -73,9 +74,6 @@ class AnswerCheck:
             return None
         return said if isinstance(said, str) and said else "The answer did not pass its check."
 
-
-#: What an agent's `approve=` is: `True` or `None` let the action run, `False` or a reason (text) refuse it.
-Approve = Callable[["RunCode | CallTool"], "bool | str | None"]
 
 #: Sub-calls ask a model and touch nothing; what sub-agents then do is asked for itself.
 UNASKED = frozenset({"final_answer", "llm_query", "llm_query_batched"})

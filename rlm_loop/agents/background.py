@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from rlm_loop.agents.loop import Interrupted
+from rlm_loop.agents.run import Interrupted
 from rlm_loop.outcome import Outcome
 
 _LOOK = 0.2  # seconds

@@ -10,11 +10,13 @@ from typing import Any
 
 from rlm_loop.accounting.budget import Budget
 from rlm_loop.agents.answers import adapter_of
+from rlm_loop.agents.compaction import plan_of
+from rlm_loop.agents.localise import Localise
+from rlm_loop.agents.rules import Rules, SubCalls
 from rlm_loop.errors import nearest
 from rlm_loop.models.base import Model
 from rlm_loop.repl import KINDS
 from rlm_loop.repl.base import ReplTool, Session
-from rlm_loop.repl.contexts.context import LEAST_TOKENS
 from rlm_loop.tools.function import as_tool
 
 #: The highest temperature that any provider takes.
@@ -42,35 +44,20 @@ def checked(agent: Any) -> None:
         meant = f"; for a number of steps write max_steps={budget}" if number else ""
         raise TypeError(f"budget is a Budget, such as Budget(steps=25, seconds=300), not {budget!r:.60}{meant}")
     _model("model", agent.model)
-    if agent.sub_model is not None:
-        _model("sub_model", agent.sub_model)
-    if agent.sub_budget is not None and not isinstance(agent.sub_budget, Budget):
-        raise TypeError(f"sub_budget is a Budget, such as Budget(steps=5), or None, not {agent.sub_budget!r:.60}")
+    for name, kind in (("subcalls", SubCalls), ("rules", Rules)):
+        if not isinstance(value := getattr(agent, name), kind):
+            raise TypeError(f"{name} must be {kind.__name__}(...), got {value!r:.60}")
     if isinstance(agent.repl, str) and agent.repl not in KINDS:
         raise ValueError(f"no REPL of kind {agent.repl!r}; there are: {', '.join(KINDS)}{nearest(agent.repl, KINDS)}")
     if agent.system is not None and not isinstance(agent.system, str):
         raise TypeError(f"system is a text, or None for the strategy's own, not {agent.system!r:.60}")
-    for name in ("cell_timeout", "tool_timeout"):
-        _number(name, getattr(agent, name), whole=False, unit="seconds")
     if agent.max_tokens is not None:
         _number("max_tokens", agent.max_tokens, whole=True, unit="the tokens of one reply")
     if agent.temperature is not None:
         _number("temperature", agent.temperature, whole=False)
         if agent.temperature > HOTTEST:
             raise ValueError(f"temperature is a number from 0 to {HOTTEST}, not {agent.temperature!r}")
-    if agent.seed is not None:
-        _number("seed", agent.seed, whole=True, least=None)
-    if agent.context_tokens is not None:
-        _number("context_tokens", agent.context_tokens, whole=True, least=LEAST_TOKENS, optional=False)
-    _number("concurrency", agent.concurrency, whole=True, least=1, optional=False)
-    if isinstance(agent.max_depth, bool) or not isinstance(agent.max_depth, int) or agent.max_depth < 0:
-        raise ValueError(f"max_depth is a number of levels, 0 or more, not {agent.max_depth!r}")
-    if agent.on_depth not in ("error", "flat", "text"):
-        raise ValueError(f'on_depth is "error", "flat" or "text", not {agent.on_depth!r}')
-    if isinstance(agent.allow, str):
-        raise ValueError(f"allow is a list of tool names, not the text {agent.allow!r}")
-    if isinstance(named := agent.sub_models, str):
-        raise ValueError(f"sub_models is a list of names or a mapping from names to models, not the text {named!r}")
+    plan_of(agent.history)
     if agent.answer_type is not None:
         adapter_of(agent.answer_type)
     if agent.verify is not None and not callable(agent.verify):
@@ -86,12 +73,16 @@ def listed(name: str, value: Any, one: str) -> tuple[Any, ...]:
     for each in found:
         if name == "tools":
             as_tool(each)
-        elif name == "injectors" and not (hasattr(each, "opening") and hasattr(each, "after")):
+        elif name == "injectors" and not isinstance(each, Localise) and not _injects(each):
             raise TypeError(
                 f"an injector has name, opening(problem) and after(turn), such as Nudge(), not {each!r:.60} "
                 "(rlm_loop.dialects.injectors)"
             )
     return found
+
+
+def _injects(value: Any) -> bool:
+    return all(callable(getattr(value, name, None)) for name in ("opening", "after"))
 
 
 def workspace_of(value: Any) -> Any:

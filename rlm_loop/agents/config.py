@@ -12,6 +12,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
+from rlm_loop.agents.rules import recorded
 from rlm_loop.tools.function import as_tool
 
 #: Where the classes are that a trace may name, each by its own name; it does not say in which module, so they may move.
@@ -25,10 +26,13 @@ _MODULES = (
     "dialects.react",
     "accounting.limits",
     "agents.localise.brief",
+    "agents.rules",
 )
 A = TypeVar("A")
 _PLAIN = (bool, int, float, str, type(None))
 _SKIPPED = ("hooks", "model", "tools")
+#: Fields that do not identify a strategy: objects of the caller's, and what `settings_of` writes in its own way.
+_NOT_SETTINGS = {*_SKIPPED, "repl", "verify", "answer_type", "budget", "rules", "subcalls"}
 
 
 class NotMade(ValueError):
@@ -41,6 +45,24 @@ class Unknown:
 
     what: str
     name: str = ""
+
+
+def settings_of(agent: Any) -> dict[str, Any]:
+    """What identifies a strategy: every setting, also one that has its default."""
+    own = {name: getattr(agent, name) for name in _settings(type(agent))}
+    allowed = recorded(agent.rules, agent.subcalls)
+    return {
+        "agent": type(agent).__name__,
+        "dialect": agent.dialect(),
+        **own,
+        "budget": agent.limits(),
+        **allowed,
+    }
+
+
+@functools.cache
+def _settings(kind: type[Any]) -> tuple[str, ...]:
+    return tuple([f.name for f in fields(kind) if f.name not in _NOT_SETTINGS])
 
 
 def agent_config(agent: Any) -> dict[str, Any]:

@@ -1,147 +1,111 @@
-"""Questions that follow each other: the messages and the REPL live on, each question is a run of its own."""
+"""The messages of a run: how they grow, and how a long history is made to fit."""
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from rlm_loop.agents.background import BackgroundRun, awaited, started
+from rlm_loop.actions import Action, Answer
 from rlm_loop.agents.compaction import Compaction
-from rlm_loop.agents.exchange import Exchange, KeptSession
-from rlm_loop.dialects.base import Dialect
-from rlm_loop.dialects.earlier import FIRST_ATTEMPT, follow_up, with_turn
-from rlm_loop.messages import Message, Usage
-from rlm_loop.outcome import Outcome
-from rlm_loop.repl.contexts.on_disk import as_context
-from rlm_loop.traces.trace import Trace
-
-#: The history of a conversation whose agent has none: the oldest turns go only when the model's window is full.
-WHOLE_WINDOW = Compaction("window", threshold_tokens=1_000_000_000)
-
-Answering = Callable[[str, Any, tuple[object, ...], bool, Exchange], Outcome]
-"""Runs one question: its text, its context, its hooks, whether it is shown live, and its place in the conversation."""
+from rlm_loop.agents.history import History
+from rlm_loop.agents.meter import Meter
+from rlm_loop.agents.window import Window
+from rlm_loop.dialects.base import Dialect, Problem
+from rlm_loop.dialects.injectors import Injector, appended, told_first
+from rlm_loop.messages import Message, Prompt, Reply, Span
+from rlm_loop.outcome import Turn
+from rlm_loop.tools.function import Tool
 
 
+@dataclass
 class Conversation:
-    """Questions to one agent, made by `agent.session(...)`.  Use it in a `with` block, or close it.
+    """Messages between a model and its environment, from which each request is made.
 
-    `outcomes` are those of all questions, in order: each has the turns, usage, ledger and budget of its own question,
-    and all are runs of one trace.  Turns are numbered on from question to question.  What a question sends again of
-    those before it is in its own ledger, as `resent`.
-
-    A question that is interrupted or fails is in `outcomes` too.  The turns that it finished stay in the conversation,
-    as their cells have acted; a reply that never came leaves nothing, and a question without a turn is forgotten.
+    `dialect` puts tasks, reads replies and shows turns; `compaction` shortens a long history (`None`: never).
+    `turns` are those that the messages show, and `number` is that of the latest turn of the task, shown or not.
+    A session keeps one conversation for all of its questions.
     """
 
-    def __init__(
+    dialect: Dialect
+    compaction: Compaction | None = None
+    prompt: Prompt = field(default_factory=Prompt)
+    turns: list[Turn] = field(default_factory=list[Turn])
+    number: int = 0
+    _history: History | None = field(default=None, repr=False)
+    _window: Window | None = field(default=None, repr=False)
+
+    def start(
         self,
-        answering: Answering,
-        dialect: Dialect,
-        repl: KeptSession,
-        context: Any,
-        trace: Trace,
+        problem: Problem,
+        tools: Mapping[str, Tool],
+        meter: Meter,
+        brief: Sequence[Injector] = (),
         *,
-        owned: bool = True,
+        asks: bool = True,
     ) -> None:
-        self.outcomes: list[Outcome] = []
-        self.trace, self._owned = trace, owned
-        self.context = as_context(context)
-        self._answering, self._dialect, self._repl = answering, dialect, repl
-        self._id = f"s{os.urandom(5).hex()}"
-        self._messages: tuple[Message, ...] = ()
-        self._sent: tuple[Message, ...] = ()
-        self._turns = 0
-        self._told = self._closed = False
-        self._busy = threading.Lock()
+        """Put a task, after what was said before; the texts of `brief` follow the question.
 
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
-    @property
-    def usage(self) -> Usage:
-        """What all questions cost together."""
-        return sum([outcome.usage for outcome in self.outcomes], Usage.nothing())
-
-    def ask(self, question: str, *, context: Any = None, hooks: Iterable[object] = (), live: bool = False) -> Outcome:
-        """Ask a question, with all that was said and done before; raises as `Agent.run` does.
-
-        `context` replaces the session's from now on, and the model is told of it.  Raises `RuntimeError` while another
-        question is under way, and once the session is closed.
+        With `asks` off the messages hold the question already.
         """
-        if not self._busy.acquire(blocking=False):
-            raise RuntimeError("another question of this session is under way; wait for it, or stop it")
-        try:
-            if self._closed:
-                raise RuntimeError("the session is closed; begin another with agent.session(...)")
-            return self._ask(question, context, tuple(hooks), live)
-        finally:
-            self._busy.release()
+        self._history = None if self.compaction is None else History(self.compaction, meter)
+        self._window = Window(self.dialect, meter, shortens=self.compaction is not None)
+        task = told_first(self.dialect, tuple(brief)).format_task(problem, tools)
+        if self.prompt.messages:
+            asked = [m for m in task.messages if m.role != "system"] if asks else []
+            task = replace(task, messages=followed(self.earlier(), asked))
+        self.prompt = task
 
-    def start(self, question: str, **options: Any) -> BackgroundRun:
-        """Ask in the background: returns at once.  `options` are those of `ask`."""
-        return started(self._work(question, options))
+    def hand_over(self, turns: Sequence[Turn], text: str, name: str) -> None:
+        """Show turns of an earlier attempt, and a text after them, charged to `scaffold:<name>`."""
+        for turn in turns:
+            self.add(turn)
+        last = turns[-1].index if turns else 0
+        self.prompt = replace(self.prompt, messages=appended(self.prompt.messages, [(name, text)], last))
 
-    async def aask(self, question: str, **options: Any) -> Outcome:
-        """Ask without blocking the event loop; a cancelled task stops the question.  `options` are those of `ask`."""
-        return await awaited(self._work(question, options))
+    def next_prompt(self) -> Prompt:
+        """The next request, shortened where it is too long.
 
-    def close(self) -> None:
-        """Close the REPL and the trace file, but not what the caller handed in; closing twice is harmless."""
-        self._closed = True
-        self._repl.close()
-        if self._owned:
-            self.trace.close()
+        Raises `BudgetSpent` (`window`) where nothing that may be shortened is left.
+        """
+        if self._history is not None:
+            self.prompt = self._history(self.prompt, self.turns)
+        if self._window is not None and self.turns:
+            self.prompt = self._window.shortened(self.prompt)
+        return self.prompt
 
-    def __enter__(self) -> Conversation:
-        return self
+    def read(self, reply: Reply, tools: Mapping[str, Tool]) -> tuple[Action, ...]:
+        """The actions that a reply asks for: at least one."""
+        return tuple(self.dialect.parse_reply(reply, tools))
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def fit(self, turn: Turn) -> Turn:
+        """The turn with results clipped to what is left of the model's window."""
+        return turn if self._window is None else self._window.fit(self.prompt, turn)
 
-    def __repr__(self) -> str:
-        asked = f"{len(self.outcomes)} question{'' if len(self.outcomes) == 1 else 's'}"
-        return f"<Conversation of {asked}, {self._turns} turns{', closed' if self._closed else ''}>"
+    def add(self, turn: Turn) -> None:
+        """Show a turn to the model from now on."""
+        self.turns.append(turn)
+        self.number = max(self.number, turn.index)
+        self.prompt += self.dialect.format_turn(turn)
 
-    def _work(self, question: str, options: dict[str, Any]) -> Callable[[tuple[object, ...]], Outcome]:
-        hooks = tuple(options.pop("hooks", ()))
-        return lambda more: self.ask(question, hooks=(*hooks, *more), **options)
+    def earlier(self) -> tuple[Message, ...]:
+        """The messages so far, for a question that follows; a text that was the answer has no result to be told of."""
+        messages = self.prompt.messages
+        last = self.turns[-1] if self.turns else None
+        if last is None or not last.actions or not all(isinstance(action, Answer) for action in last.actions):
+            return messages
+        ends = messages[-1].role == "user" and messages[-1].turn == last.index
+        return messages[:-1] if ends else messages
 
-    def _ask(self, question: str, context: Any, hooks: tuple[object, ...], live: bool) -> Outcome:
-        if context is not None and context is not self.context:
-            self.context, self._told = as_context(context), False
-        tells = self.context is not None and not self._told
-        exchange = Exchange(
-            self._repl,
-            {
-                "id": self._id,
-                "question": len(self.outcomes) + 1,
-                "after": self.outcomes[-1].run if self.outcomes else None,
-                "turns": self._turns,
-                "tells_context": tells,
-            },
-            follow_up(self._messages, tells) if self._messages else FIRST_ATTEMPT,
-            self._turns,
-            self._sent,
-        )
-        try:
-            outcome = self._answering(question, self.context, hooks, live, exchange)
-        except BaseException as error:
-            left = getattr(error, "outcome", None)
-            if isinstance(left, Outcome):
-                self._keep(left, exchange)
-            raise
-        self._keep(outcome, exchange)
-        return outcome
 
-    def _keep(self, outcome: Outcome, exchange: Exchange) -> None:
-        """What was said in a run, for the next question."""
-        self.outcomes.append(outcome)
-        if exchange.model is None or not outcome.turns:
-            return
-        sent, last = exchange.model.sent, outcome.turns[-1]
-        there = any(m.turn == last.index and m.role == "assistant" for m in sent)
-        self._messages = sent if there else with_turn(sent, self._dialect, last)
-        self._sent, self._turns, self._told = sent, last.index, True
+def followed(messages: Sequence[Message], asked: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages and a question after them, as part of the latest turn.
+
+    It is put into the last message where that is the user's too, since some templates refuse two users in a row.
+    """
+    before, rest = list(messages), list(asked)
+    last = max((m.turn for m in before), default=0)
+    if before and rest and before[-1].role == rest[0].role == "user":
+        spans = list(rest.pop(0).spans)
+        spans[:1] = [Span("\n\n" + spans[0].text, spans[0].cause)] if spans else []
+        before[-1] = replace(before[-1], spans=(*before[-1].spans, *spans))
+    return (*before, *(replace(m, turn=last) for m in rest))

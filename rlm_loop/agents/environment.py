@@ -1,4 +1,4 @@
-"""Where actions happen: the tools, the REPL, the workspace and the answer of one task.
+"""Where actions happen: the tools, the REPL, the workspace and the answer of one run.
 
 Every strategy acts through the same `perform`, so results, errors and clipping do not depend on how it speaks.
 """
@@ -7,37 +7,30 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rlm_loop.accounting.budget import BudgetSpent
+from rlm_loop.accounting.limits import BudgetSpent
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Note, Observation, RunCode
-from rlm_loop.agents.answers import AnswerCheck
+from rlm_loop.agents.answers import AnswerCheck, Approval
+from rlm_loop.agents.cells import Cells
 from rlm_loop.agents.loop_tools import FINAL_ANSWER, OF_THE_LOOP, python_tool, require_own_names
 from rlm_loop.agents.observations import Effects, bounded, cell_observation, failed_action
-from rlm_loop.agents.setup import RunSetup, ToolLike
-from rlm_loop.dialects.base import Dialect, Problem
-from rlm_loop.dialects.injectors import Injector
-from rlm_loop.repl.base import CellResult, ReplError, Session
-from rlm_loop.repl.cell_calls import CellCall, Noted
-from rlm_loop.repl.contexts.context import describe_context
+from rlm_loop.agents.record import RunLog
+from rlm_loop.dialects.base import ActionMode
+from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError
 from rlm_loop.repl.host.shielded import shielded
-from rlm_loop.repl.rebuild import Fallback, PastCell, run_again
 from rlm_loop.repl.text import HARD_CAP, dedented
 from rlm_loop.tools.calls import KEY, IdempotencyCache, describe
-from rlm_loop.tools.function import Tool, as_tool
+from rlm_loop.tools.function import Tool
 from rlm_loop.tools.gateway import ToolGateway
-from rlm_loop.tools.hooks import Hooks
 from rlm_loop.workspace import Workspace
 
 _log = logging.getLogger(__name__)
-
-_LAST = 2.0  # seconds to take the artifact of a run whose time is up; a `__repr__` of a cell's may never end
-_HURRY = 0.2  # seconds for a cell to stop at the time limit of the run, which is to be kept
-
 LOOK_FIRST = "Work it out with code before you answer."
+ONE_ACTION = "not run: one action a reply is run; send it again alone"
 
 
 class Unfinished(KeyboardInterrupt):
@@ -48,83 +41,97 @@ class Unfinished(KeyboardInterrupt):
         self.observations = observations
 
 
+@dataclass(frozen=True)
+class Offer:
+    """Tools of a run, and how they are reached.
+
+    `listed` are those that the model is told of; `quiet` ones can be called from cells too.  By `code` tools are
+    functions in the REPL.  By `calls` the REPL is the tool `python`, and the tool `final_answer` gives the answer
+    (without `answer_tool` a reply that calls nothing does).  By `none` nothing is offered.
+    """
+
+    listed: tuple[Tool, ...] = ()
+    quiet: tuple[Tool, ...] = ()
+    mode: ActionMode = "code"
+    answer_tool: bool = True
+
+
+@dataclass
+class RunRules:
+    """The rules of one run.
+
+    `allow` names the tools that may run, but for the REPL and `final_answer`; `approval` refuses an action before it
+    runs; `check` accepts an answer.
+    """
+
+    allow: Sequence[str] | None = None
+    approval: Approval | None = None
+    check: AnswerCheck = field(default_factory=AnswerCheck)
+    require_code: bool = False
+    one_action: bool = False
+
+
+@dataclass(frozen=True)
+class ActionLimits:
+    """Seconds of a cell and of a tool call (`None`: no limit of their own), and the characters that a model sees."""
+
+    cell_seconds: float | None
+    tool_seconds: float | None
+    characters: int
+    seconds_left: Callable[[], float | None] = lambda: None
+
+
 class Environment:
     """Performs the actions of one run: calls of tools, cells of the REPL, answers.
 
-    `action_mode` says how the strategy acts.  `code`: tools are functions in the REPL.  `calls`: the REPL is the tool
-    `python`, and the tool `final_answer` gives the answer (without `answer_tool` a reply that calls nothing does).
-    `none`: nothing is offered.  `unlisted` tools can be called from cells, but the model is not told of them.  `repl`
-    makes the session when it is first needed, or is a session of the caller's.  `observation_cap` is the most
-    characters of a result that a model sees (at most 65,536; the rest is recorded).  `allow` names the tools that may
-    run; a call of another one is `denied`, but for the REPL and `final_answer`.  `hooks` are told of each tool
-    call, with the id `node`; `about` gives more fields for log lines.  `keep_tree` gets the tree id and the patch of
-    each new state of the workspace, `keep_calls` what each cell asked of the host.  `sampled` says that a
-    repeated reply is chance.
-
-    Closing (twice is harmless) closes the session that `repl` made and an `owned` workspace; a session of the caller's
-    stays open, without the run's tools.  Raises `ValueError` where tool names clash, and names all of them.
+    `record` is told of what happens, for trace, logs and hooks.  Closing (twice is harmless) closes the session that
+    the run opened; a session of the caller's stays open, as it was before.  A workspace is closed by who opened it.
+    Raises `ValueError` where tool names clash, and names all of them.
     """
 
     def __init__(
         self,
-        tools: Iterable[ToolLike] = (),
-        *,
-        unlisted: Iterable[ToolLike] = (),
-        action_mode: str = "code",
-        repl: Callable[[], Session] | Session | None = None,
-        workspace: Workspace | None = None,
-        owned: bool = True,
-        context: Any = None,
-        cell_timeout: float | None = 60.0,
-        tool_timeout: float | None = 60.0,
-        observation_cap: int = HARD_CAP,
-        allow: Collection[str] | None = None,
-        check: AnswerCheck | None = None,
-        require_code: bool = False,
-        seconds_left: Callable[[], float | None] = lambda: None,
-        hooks: Sequence[object] = (),
-        node: str = "",
-        about: Callable[[], Mapping[str, Any]] = dict,
-        keep_tree: Callable[[str, str], None] | None = None,
-        keep_calls: Callable[[Sequence[CellCall]], None] | None = None,
-        answer_tool: bool = True,
-        sampled: bool = False,
-        approve: Callable[[RunCode | CallTool], str | None] | None = None,
+        repl: Cells | None,
+        tools: Offer,
+        workspace: Workspace | None,
+        rules: RunRules,
+        limits: ActionLimits,
+        record: RunLog,
     ) -> None:
-        own = list(map(as_tool, (*tools, *(workspace.tools() if workspace is not None else ()))))
-        quiet = list(map(as_tool, unlisted))
-        require_own_names(own, quiet)
-        self.faults: list[str] = []  # what went wrong when it was closed, a line each
-        self._sampled, self._may_repeat = sampled, False
-        self._lent = repl if isinstance(repl, Session) else None
-        self._open_repl = repl if not isinstance(repl, Session) else lambda: repl
-        self._session: Session | None = None
-        self._context, self._cell_timeout, self._seconds_left = context, cell_timeout, seconds_left
-        self._cap = cap = min(observation_cap, HARD_CAP)
-        self.check, self._ask_for_code = check or AnswerCheck(), require_code
-        self.workspace, self._owned = workspace, owned
-        self._effects = None if workspace is None else Effects(workspace, keep_tree)
+        own = [*tools.listed, *(workspace.tools() if workspace is not None else ())]
+        require_own_names(own, tools.quiet)
+        self.faults: list[str] = []  # faults of cleaning up, a line each
+        self.cells, self.workspace = repl, workspace
+        limits = replace(limits, characters=min(limits.characters, HARD_CAP))
+        self._rules, self._limits, self._record = rules, limits, record
+        self._ask_for_code = rules.require_code
+        self._effects = None if workspace is None else Effects(workspace, record.tree)
         self._answer: FinalAnswer | None = None
         self._result = ""  # of the last action that did not fail
         self._cell: CellResult | None = None
-        self._fault: Exception | None = (
-            None  # of ours, where `python` was called: it ends the run as a fenced cell's does
-        )
+        self._fault: Exception | None = None  # of ours in `python`: it ends the run, as that of a fenced cell does
+        self._may_repeat = False
         called = list(own)
-        if action_mode == "calls":
-            called += ([python_tool(self._python)] if repl is not None else []) + (FINAL_ANSWER if answer_tool else [])
-        self._approve = approve
-        told: dict[str, Any] = {"hooks": Hooks(hooks), "node": node, "about": about, "seconds_left": seconds_left}
-        told["approve"] = approve
-        allowed = None if allow is None else {*allow, *OF_THE_LOOP}  # no list of tools is about these
-        kept = IdempotencyCache()  # one for both gates: a key is the same in a cell and in a call
-        self._gateway = ToolGateway(called, timeout=tool_timeout, cap=cap, allow=allowed, kept=kept, **told)
-        # cells call through a gate of their own: a model is never told of an unlisted tool, in an error either
-        in_cell = ToolGateway([*own, *quiet], timeout=tool_timeout, cap=cap, allow=allow, kept=kept, **told)
-        self._keep_calls, self._noted = keep_calls, Noted()
-        self._in_cell = {name: self._noted.told(name, self._caller(in_cell, name)) for name in in_cell.names}
-        self._polls = {t.name for t in (*own, *quiet) if t.polls}
-        self.tools: Mapping[str, Tool] = {} if action_mode == "none" else {t.name: t for t in self._gateway.tools}
+        if tools.mode == "calls":
+            called += ([python_tool(self._python)] if repl is not None else []) + FINAL_ANSWER * tools.answer_tool
+        allowed = None if rules.allow is None else {*rules.allow, *OF_THE_LOOP}  # no list of tools is about these
+        common: dict[str, Any] = {
+            "timeout": limits.tool_seconds,
+            "cap": limits.characters,
+            "kept": IdempotencyCache(),  # one for both gates: a key is the same in a cell and in a call
+            "hooks": record.hooks,
+            "node": record.node,
+            "about": record.about,
+            "seconds_left": limits.seconds_left,
+            "approve": rules.approval,
+        }
+        self._gateway = ToolGateway(called, allow=allowed, **common)
+        # cells call through a gate of their own: a model is never told of a quiet tool, in an error either
+        in_cell = ToolGateway([*own, *tools.quiet], allow=rules.allow, **common)
+        self._polls = {t.name for t in (*own, *tools.quiet) if t.polls}
+        if repl is not None:
+            repl.offer({name: self._caller(in_cell, name) for name in in_cell.names})
+        self.tools: Mapping[str, Tool] = {} if tools.mode == "none" else {t.name: t for t in self._gateway.tools}
 
     def __enter__(self) -> Environment:
         return self
@@ -134,105 +141,60 @@ class Environment:
             self.close()
 
     def close(self) -> None:
-        """Never raises `Exception`: what a run came to is not lost over its cleaning up (see `faults`)."""
-        if self._session is not None and self._session is self._lent:
-            with suppress(ReplError), self._noting("the run's tools could not be taken from the session"):
-                self._session.remove_tools(self._in_cell)
-        elif self._session is not None:
-            with self._noting("the session could not be closed"):
-                self._session.close()
-        if self.workspace is not None and self._owned:
-            with self._noting("the workspace could not be closed"):
-                self.workspace.close()
+        """Close the session that the run opened.  Never raises `Exception`: see `faults`."""
+        if self.cells is not None:
+            self.quietly("the session could not be closed", self.cells.close)
 
-    @contextmanager
-    def _noting(self, what: str) -> Generator[None]:
+    def quietly(self, fault: str, clean_up: Callable[[], None]) -> None:
+        """Clean up; what goes wrong is noted, since an outcome is not lost over its cleaning up."""
         try:
-            yield
+            clean_up()
         except Exception as error:
-            self.faults.append(f"{what}: {describe(error):.200}")
+            self.faults.append(f"{fault}: {describe(error):.200}")
             _log.warning(self.faults[-1])
 
     @property
     def isolation(self) -> str:
-        """What keeps the cells apart from this machine; empty as long as no session was opened, or where it is none."""
-        return "" if self._session is None else self._session.isolation
-
-    def tell(self, setup: RunSetup) -> tuple[Problem, tuple[Injector, ...]]:
-        """What the model is told of the task, and of the files of its workspace (where none is open, the task's)."""
-        task = setup.task
-        if setup.dialect.action_mode == "none":
-            inline = "\n\n".join(filter(None, [task.inline, setup.inlined(task.context)]))
-            problem = Problem(task.question, "", inline)
-        else:
-            problem = Problem(
-                task.question,
-                describe_context(task.context, tokens=setup.context_tokens) if task.context is not None else "",
-            )
-        if setup.localise is None:
-            return problem, ()
-        if self.workspace is not None:
-            return problem, setup.localise.told(task.question, self.workspace)
-        if task.workspace is None:
-            return problem, ()
-        with task.workspace() as opened:
-            return problem, setup.localise.told(task.question, opened)
-
-    def speaking(self, dialect: Dialect) -> Dialect:
-        """The dialect of the run."""
-        return dialect
-
-    def begin(self, patch: str) -> bool:
-        """Apply a patch to the workspace, where there is one; says whether there is."""
-        if self.workspace is not None:
-            self.workspace.apply(patch)
-        return self.workspace is not None
-
-    def resume(
-        self, cells: Sequence[PastCell], fallback: Callable[[PastCell], Fallback | None], *, acted: bool
-    ) -> tuple[str, ...]:
-        """Bring the session to where a recorded run was: its cells are run again, what they asked of the host is not
-        asked again.  `acted` is whether anything was done there.  Returns what was not as before, a line each."""
-        self._ask_for_code = self._ask_for_code and not acted
-        if not cells:
-            return ()
-        session = self._repl()
-        try:
-            return run_again(session, cells, self._in_cell, fallback)
-        finally:
-            session.new_run()
+        """How cells are kept apart from this machine; empty as long as no session was opened, or without isolation."""
+        return "" if self.cells is None else self.cells.isolation
 
     @property
-    def has_repl(self) -> bool:
-        """Whether there is, or would be, a session for cells."""
-        return self._open_repl is not None
+    def evidence(self) -> dict[str, Any] | None:
+        """What verified the answer."""
+        return self._rules.check.evidence
+
+    def acted(self) -> None:
+        """Code was run before this run began, in the part that it goes on from: it is not asked for again."""
+        self._ask_for_code = False
 
     def perform(self, actions: Sequence[Action]) -> tuple[Observation, ...]:
-        """Do what was asked, in order; one observation for each action.
+        """Perform the actions in order; one observation for each.
 
-        Calls that end the run are done last, so that others in the same reply still happen.  After an answer,
-        or after a cell that raised, further cells are skipped, and their observation says so.
-        Raises `Unfinished` on Ctrl-C.
+        Calls that end the run are done last, so that others in the same reply still happen.  After an answer, or after
+        a cell that raised, further cells are skipped, and their observation says so.  Raises `Unfinished` on Ctrl-C.
         """
         done: dict[int, Observation] = {}
         failed = False
         order: Sequence[int] = range(len(actions))
-        if len(actions) > 1:
+        if len(actions) > 1 and not self._rules.one_action:
             order = sorted(order, key=lambda i: _ends(actions[i]))
         for index in order:
             action = actions[index]
-            if self._answer is not None:
+            if self._rules.one_action and index:
+                done[index] = failed_action("skipped", ONE_ACTION)
+            elif self._answer is not None:
                 done[index] = failed_action("skipped", "not run: the answer had been given")
             elif failed and isinstance(action, RunCode):
                 done[index] = failed_action("skipped", "not run: an earlier block failed")
             else:
-                before = None if self._session is None else self._session.last
-                self._may_repeat = self._sampled
+                before = None if self.cells is None else self.cells.last
+                self._may_repeat = False
                 try:
-                    seen = bounded(self._observed(action), self._cap)
+                    seen = bounded(self._observed(action), self._limits.characters)
                     done[index] = replace(seen, repeatable=True) if self._may_repeat else seen
                 except KeyboardInterrupt:
-                    done[index] = bounded(self._with_effects(self._interrupted(action, before)), self._cap)
+                    seen = self._with_effects(self._interrupted(action, before))
+                    done[index] = bounded(seen, self._limits.characters)
                     rest = failed_action("skipped", "not run: the run was interrupted")
                     raise Unfinished(tuple(done.get(i, rest) for i in range(len(actions)))) from None
                 if isinstance(action, (RunCode, CallTool)):
@@ -242,26 +204,18 @@ class Environment:
                         failed = failed or isinstance(action, RunCode)
         return tuple([done[i] for i in range(len(actions))])
 
-    def _interrupted(self, action: Action, before: CellResult | None) -> Observation:
-        """What an action led to until Ctrl-C: of a cell, what it had printed."""
-        cell = None if self._session is None else self._session.last
-        if cell is None or cell is before or not isinstance(action, (RunCode, CallTool)):
-            return failed_action("interrupted", "the user interrupted it")
-        return self._cell_observation(cell)
-
     def collect(self, expression: str) -> Any:
-        """The task's artifact: the git diff of a workspace, else the value of an expression in the REPL."""
+        """The task's artifact: the git diff of a workspace, else the value of an expression in the REPL.
+
+        `None` where the model left nothing that can be evaluated.  Raises `ReplError` and `WorkspaceError` for faults
+        of the machine.
+        """
         if self.workspace is not None:
             return self.workspace.diff()
-        if not expression or self._open_repl is None:
+        if not expression or self.cells is None:
             return None
-        left = self._seconds_left()
-        with suppress(Exception):  # what the model left in the REPL may raise anything; then there is no artifact
-            session = self._repl()
-            if left is None:
-                return session.get(expression)
-            own = self._cell_timeout
-            return session.get(expression, timeout=max(left, _LAST) if own is None else min(own, max(left, _LAST)))
+        with suppress(EvaluationFailed):
+            return self.cells.evaluate(expression, self._limits.cell_seconds, self._limits.seconds_left())
         return None
 
     def partial_artifact(self) -> str | None:
@@ -271,6 +225,13 @@ class Environment:
         with suppress(Exception):  # the workspace itself may be what broke
             return self.workspace.diff()
         return "" if self._effects is None else self._effects.patch
+
+    def _interrupted(self, action: Action, before: CellResult | None) -> Observation:
+        """What an action led to until Ctrl-C: of a cell, what it had printed."""
+        cell = None if self.cells is None else self.cells.last
+        if cell is None or cell is before or not isinstance(action, (RunCode, CallTool)):
+            return failed_action("interrupted", "the user interrupted it")
+        return self._cell_observation(cell)
 
     def _observed(self, action: Action) -> Observation:
         """Perform one action; in a workspace, see which files changed since the action before."""
@@ -290,7 +251,8 @@ class Environment:
             case Answer(value):
                 return self._text_answer(value)
             case RunCode(code):
-                if self._approve is not None and (refused := self._approve(action)) is not None:
+                approval = self._rules.approval
+                if approval is not None and (refused := approval(action)) is not None:
                     return failed_action("denied", refused)
                 return self._cell_observation(self._run(code))
             case CallTool():
@@ -303,7 +265,8 @@ class Environment:
         return self._offer(FinalAnswer(value, "text"), Observation())
 
     def _call(self, action: CallTool) -> Observation:
-        self._cell, name = None, action.name
+        self._cell = None
+        name = action.name
         try:
             result = self._gateway.call(name, action.arguments, call_id=action.call_id, intent=action.intent)
         except BudgetSpent as spent:
@@ -326,13 +289,10 @@ class Environment:
 
     def _run(self, code: str) -> CellResult:
         self._ask_for_code = False
-        own, left = self._cell_timeout, self._seconds_left()
+        if self.cells is None:
+            raise RuntimeError("this task has no REPL; open the environment with repl=...")
         try:
-            if left is None or (own is not None and own < left):
-                return self._repl().run(code, timeout=own)
-            if left == 0:
-                raise BudgetSpent("seconds", "the time of the run is up: the cell was not run")
-            return self._repl().run(code, timeout=left, grace=_HURRY)
+            return self.cells.run(code, self._limits.cell_seconds, self._limits.seconds_left())
         except BudgetSpent as spent:
             return CellResult(error="budget", message=spent.reason)
         except OSError as error:  # of ours: what a cell's own code raises is in its result
@@ -342,22 +302,21 @@ class Environment:
                 "to another disk"
             ) from error
         finally:
-            if (calls := self._noted.taken()) and self._keep_calls is not None:
-                self._keep_calls(calls)
+            self._record.cell_calls(self.cells.calls_made())
 
     def _cell_observation(self, cell: CellResult) -> Observation:
-        seen = cell_observation(cell, self._cap)
+        seen = cell_observation(cell, self._limits.characters)
         return seen if cell.error is not None or cell.answer is None else self._offer(cell.answer, seen)
 
-    def _offer(self, given: FinalAnswer, seen: Observation) -> Observation:
+    def _offer(self, offered: FinalAnswer, seen: Observation) -> Observation:
         """Take an answer, or say why it is refused."""
-        given, problem = self.check(given)
+        answer, problem = self._rules.check(offered)
         if problem is not None:
             text = "\n".join(filter(None, [seen.text, problem]))
-            refused = Observation(text, Failure("rejected", problem), "error", pending=given, seconds=seen.seconds)
+            refused = Observation(text, Failure("rejected", problem), "error", pending=answer, seconds=seen.seconds)
             return replace(refused, truncated=seen.truncated, full=seen.full)
-        self._answer = given
-        return replace(seen, answer=given)
+        self._answer = answer
+        return replace(seen, answer=answer)
 
     def _caller(self, gateway: ToolGateway, name: str) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -376,23 +335,6 @@ class Environment:
             self._fault = fault
             raise
         return self._cell.output
-
-    def _repl(self) -> Session:
-        if self._session is None:
-            if self._open_repl is None:
-                raise RuntimeError("this task has no REPL; open the environment with repl=...")
-            session = self._open_repl()
-            try:
-                session.new_run()
-                if self._context is not None:
-                    session.set("context", self._context, reserved=True)
-                session.add_tools(self._in_cell)
-            except BaseException:
-                if session is not self._lent:
-                    session.close()
-                raise
-            self._session = session
-        return self._session
 
 
 def _ends(action: Action) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from rlm_loop.accounting.budget import BudgetSpent, Reservation
 from rlm_loop.agents.compaction import (
@@ -19,7 +19,7 @@ from rlm_loop.agents.compaction import (
     without_outputs,
     without_turns,
 )
-from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.meter import Meter
 from rlm_loop.agents.window import room_of
 from rlm_loop.dialects.reader import without_reasoning
 from rlm_loop.messages import Prompt, Usage
@@ -31,8 +31,7 @@ from rlm_loop.outcome import Turn
 class History:
     """Makes the next request of a run of the prompt that grew.  It is called before each request.
 
-    - `plan` says when the prompt is shortened (`None`: never).
-    - `earlier` are the turns of earlier attempts that this attempt was given.
+    `plan` says when the prompt is shortened.
 
     Each change of the prompt is a `compaction` event in the trace, so a reader knows why a request does not begin with
     the one before.  `turn` in the event is the last turn that had ended.
@@ -43,24 +42,18 @@ class History:
     alone is over the threshold.
     """
 
-    plan: Compaction | None
-    model: Metered
-    earlier: Sequence[Turn] = ()
-    _plan: Compaction = field(init=False, repr=False)  # where there is one
+    plan: Compaction
+    model: Meter
     _limit: int | None = field(init=False, default=None)  # the threshold, or what the model's window has room for
     _due: int | None = field(init=False, default=None)  # compaction is due beyond so many tokens
     _sizes: dict[str, int] = field(init=False, default_factory=dict[str, int])
 
     def __post_init__(self) -> None:
-        if self.plan is not None:
-            self._plan = self.plan
-            limits = [n for n in (self.plan.threshold_tokens, room_of(self.model)) if n is not None]
-            self._limit = self._due = min(limits, default=None)
+        limits = [n for n in (self.plan.threshold_tokens, room_of(self.model)) if n is not None]
+        self._limit = self._due = min(limits, default=None)
 
     def __call__(self, prompt: Prompt, turns: Sequence[Turn]) -> Prompt:
-        if self.plan is None:
-            return prompt
-        plan, turns = self.plan, (*self.earlier, *turns)
+        plan = self.plan
         self._sizes.clear()
         before = self._size(prompt) if self._due is not None else 0
         long = self._due is not None and before > self._due
@@ -82,7 +75,7 @@ class History:
         if policy != "summary":
             return self._first_that_fits(prompt, turns, policy, long), policy, None
         window = self._first_that_fits(prompt, turns, "window", long)
-        room = self._first_that_fits(prompt, turns, "window", long, reserve=self._plan.summary_tokens)
+        room = self._first_that_fits(prompt, turns, "window", long, reserve=self.plan.summary_tokens)
         kept = set(turns_in(room))
         if dropped := [t for t in turns_in(prompt) if t not in kept]:
             text, problem = self._summary(prompt, dropped, room)
@@ -99,7 +92,7 @@ class History:
     ) -> Prompt:
         """The candidate that keeps the most turns within the limits, else the one that keeps the least."""
         candidate = prompt
-        limit, most = self._limit, self._plan.max_messages
+        limit, most = self._limit, self.plan.max_messages
         for candidate in self._candidates(prompt, turns, policy, long):
             if most is not None and len(candidate.messages) > most:
                 continue
@@ -109,7 +102,7 @@ class History:
 
     def _candidates(self, prompt: Prompt, turns: Sequence[Turn], policy: Policy, long: bool) -> Iterator[Prompt]:
         """Ever shorter prompts.  A turn whose answer still waits to be confirmed stays: the model has to know of it."""
-        plan = self._plan
+        plan = self.plan
         there = turns_in(prompt)
         pending = [t.index for t in turns if t.pending is not None][-1:]
         shorten = without_outputs if policy == "drop_outputs" else without_turns
@@ -119,10 +112,10 @@ class History:
 
     def _summary(self, prompt: Prompt, dropped: Sequence[int], room: Prompt) -> tuple[str | None, str | None]:
         """The text of a summary, or why there is none."""
-        tokens = self._plan.summary_tokens
+        tokens = self.plan.summary_tokens
         request = summary_request(prompt, dropped, words=tokens * 3 // 5)
         # the same caller, outside of its conversation: nothing of this prompt was sent before
-        asks = replace(self.model, purpose="compaction", max_tokens=tokens, _sent=(), _counted=(0, ()))
+        asks = self.model.apart("compaction", tokens)
         try:
             self._leaves_a_turn(request, room)
             reply = asks.complete(request, turn=turns_in(prompt)[-1])
@@ -137,7 +130,7 @@ class History:
 
     def _leaves_a_turn(self, request: Prompt, room: Prompt) -> None:
         """Raise `BudgetSpent` where what is left covers the summary, but not the turn that it is for as well."""
-        account, tokens, held = self.model.account, self._plan.summary_tokens, list[Reservation]()
+        account, tokens, held = self.model.account, self.plan.summary_tokens, list[Reservation]()
         try:
             held.append(account.reserve(self._size(room) + tokens, 1))
             held.append(account.reserve(self._size(request), 1))
@@ -147,7 +140,7 @@ class History:
 
     def _record(self, prompt: Prompt, after: Prompt, turn: Turn, policy: str, fallback: str | None, due: str) -> None:
         """The event; and where even this is over the threshold, the length at which the next one is due."""
-        limit, most = self._limit, self._plan.max_messages
+        limit, most = self._limit, self.plan.max_messages
         tokens = None if limit is None else self._size(after)
         over = tokens is not None and limit is not None and tokens > limit
         if limit is not None and tokens is not None:
@@ -162,7 +155,7 @@ class History:
             messages=len(after.messages),
             shortened=_shortened(prompt, after),
             policy=policy,
-            asked=self._plan.policy,
+            asked=self.plan.policy,
             due=due,
             fallback=fallback,
             tokens_before=self._sizes.get(prompt.digest()),
@@ -190,5 +183,5 @@ def _warn(plan: Compaction, tokens: int, messages: int) -> None:
     if plan.threshold_tokens is not None and tokens > plan.threshold_tokens:
         what = f"threshold_tokens={plan.threshold_tokens} is less than the {tokens} tokens of system, task and tools"
     else:
-        what = f"max_history={plan.max_messages} is less than the {messages} messages of system and task"
+        what = f"a history of {plan.max_messages} messages is less than the {messages} messages of system and task"
     warnings.warn(f"{what}: only the last turn will be kept whole; raise it", stacklevel=4)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 from rlm_loop.accounting.budget import Budget
 from rlm_loop.agents.agent import Agent
 from rlm_loop.agents.checking import one_of
-from rlm_loop.agents.exchange import Exchange
-from rlm_loop.agents.identity import settled
+from rlm_loop.agents.compaction import Compaction, plan_of
+from rlm_loop.agents.rules import SubCalls
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.dialects.code_blocks import CodeBlocks
 from rlm_loop.dialects.direct import Direct
@@ -20,14 +19,10 @@ from rlm_loop.dialects.react import ReActText
 from rlm_loop.dialects.wording import CALLS_RULE_WITHOUT_FINAL
 from rlm_loop.models import catalog
 from rlm_loop.models.base import Model
-from rlm_loop.outcome import Outcome
 from rlm_loop.repl.contexts.context import inline_context
-from rlm_loop.tasks.base import Task
-from rlm_loop.traces.trace import Trace
-from rlm_loop.workspace import Workspace
 
-#: What the recorded dialect says as well.
-_OF_DIALECT = ("max_iterations", "scaffold", "finish_with_result")
+#: Settings that the recorded budget and dialect hold as well.
+_SAID_TWICE = ("max_iterations", "tool_timeout", "scaffold", "finish_with_result")
 #: The steps of a ReAct framework, where no other limit is given.
 MOST_STEPS = 50
 
@@ -40,7 +35,7 @@ class ToolLoopAgent(Agent):
     """
 
     def _speaks(self) -> Dialect:
-        code = CodeBlocks(may_block=self.may_block)
+        code = CodeBlocks(may_block=self.rules.may_block)
         return code if self.system is None else replace(code, rule=self.system)
 
 
@@ -54,33 +49,33 @@ class LeanAgent(Agent):
     Without `answer_tool` there is no tool `final_answer`: only a reply that calls nothing is the answer.  That saves
     its schema in every call; a model that ends with prose then has no way to give a value.
 
-    `max_depth` is 0: sub-calls are offered only where they were asked for.
+    Sub-calls are offered only where they were asked for (`max_depth=1`).
     """
 
-    max_depth: int = 0
+    subcalls: SubCalls = field(default_factory=lambda: SubCalls(depth=0))
     presentation: Presentation | None = None
     answer_tool: bool = True
 
-    def __post_init__(self, max_steps: int | None, seconds: float | None) -> None:
-        super().__post_init__(max_steps, seconds)
+    def __post_init__(self, max_steps: int | None, seconds: float | None, max_depth: int | None) -> None:
+        super().__post_init__(max_steps, seconds, max_depth)
         one_of("presentation", self.presentation, (None, *get_args(Presentation)))
         if self.presentation == "constrained" and not self.answer_tool:
             raise ValueError('presentation="constrained" lets a reply be a call only: leave answer_tool on')
-        if self.presentation == "constrained" and self.may_block:
+        if self.presentation == "constrained" and self.rules.may_block:
             raise ValueError(
                 'presentation="constrained" lets a reply be a call only, never a BLOCKED line: leave may_block off'
             )
 
-    def settings(self) -> dict[str, Any]:
-        """What identifies the strategy; `answer_tool` only where it is off."""
-        return {k: v for k, v in super().settings().items() if k != "answer_tool" or not v}
+    def described(self) -> dict[str, Any]:
+        """The settings as values; `answer_tool` only where it is off."""
+        return {name: value for name, value in super().described().items() if name != "answer_tool" or not value}
 
     def _answers_by_tool(self) -> bool:
         return self.answer_tool
 
     def _speaks(self) -> Dialect:
         shown = self.presentation or default_presentation(self.model)
-        calls = FunctionCalls(shown, may_block=self.may_block)
+        calls = FunctionCalls(shown, may_block=self.rules.may_block)
         if self.system is not None:
             return replace(calls, rule=self.system, native_rule=self.system)
         return calls if self.answer_tool else replace(calls, rule=CALLS_RULE_WITHOUT_FINAL)
@@ -96,28 +91,30 @@ class ReActAgent(Agent):
     work so (mellea, inspect) go on after a reply that is text alone, since thinking aloud is what they ask for.
 
     Three settings are its own, with the limits that such frameworks have: `max_iterations` steps at most (the budget's
-    own limit of steps counts too, and is none by default), `max_history` messages, and `tool_timeout` seconds.
-    `max_steps` is in place of the 50.  `max_depth` is 0: sub-calls are offered only where they were asked for.
+    own limit of steps counts too, and is none by default), `max_history` messages, and `tool_timeout` seconds a call.
+    `max_steps` is in place of the 50.  Sub-calls are offered only where they were asked for (`max_depth=1`).
     With `finish_with_result` a finish without an answer gives the last result, in the text form; without it the model
     is asked for the answer.
     """
 
-    max_depth: int = 0
     budget: Budget = field(default_factory=lambda: Budget(steps=None))
-    max_history: int | None = 40
+    subcalls: SubCalls = field(default_factory=lambda: SubCalls(depth=0))
     form: Literal["text", "calls"] = "text"
     presentation: Presentation | None = None
     max_iterations: int | None = MOST_STEPS
+    max_history: int | None = 40
+    tool_timeout: float | None = 60.0
     scaffold: tuple[Injector, ...] | None = None
     finish_with_result: bool = False
 
-    def __post_init__(self, max_steps: int | None, seconds: float | None) -> None:
-        super().__post_init__(max_steps, seconds)
+    def __post_init__(self, max_steps: int | None, seconds: float | None, max_depth: int | None) -> None:
+        super().__post_init__(max_steps, seconds, max_depth)
         if max_steps is not None and self.max_iterations == MOST_STEPS:  # a given limit replaces the default one
             object.__setattr__(self, "max_iterations", None)
         one_of("form", self.form, ("text", "calls"))
         one_of("presentation", self.presentation, (None, *get_args(Presentation)))
-        Budget(steps=self.max_iterations)  # refused here, not in the middle of a study
+        Budget(steps=self.max_iterations, tool_seconds=self.tool_timeout)  # refused here, not in the middle of a study
+        plan_of(self.history, self.max_history)
         if self.scaffold is not None and self.form != "calls":
             raise ValueError('scaffold is for form="calls"; the text form has its template instead (system=...)')
         if self.finish_with_result and self.form != "text":
@@ -125,39 +122,30 @@ class ReActAgent(Agent):
         object.__setattr__(self, "scaffold", None if self.scaffold is None else tuple(self.scaffold))
 
     def limits(self) -> Budget:
-        """The budget with the smaller of the two limits of steps."""
-        given = [Budget(steps=self.max_iterations).steps, self.budget.steps]
-        return replace(self.budget, steps=min((s for s in given if s is not None), default=None))
+        """The budget with the smaller of the two limits of steps, and of seconds of a tool call."""
+        steps = [n for n in (self.max_iterations, self.budget.steps) if n is not None]
+        seconds = [n for n in (self.tool_timeout, self.budget.tool_seconds) if n is not None]
+        return replace(self.budget, steps=min(steps, default=None), tool_seconds=min(seconds, default=None))
 
-    def settings(self) -> dict[str, Any]:
-        """What identifies the strategy: `max_iterations` as the budget's steps, and no `max_history` that these cannot
-        reach, since it changes nothing."""
-        steps, own = self.limits().steps, super().settings()
+    def described(self) -> dict[str, Any]:
+        """The settings as values; its own limits are the budget's, without an unreachable `max_history`."""
+        steps, settings = self.limits().steps, super().described()
         native = self.form == "calls" and (self.presentation or default_presentation(self.model)) == "native"
         most = self.max_history
-        if most is not None and steps is not None and not native and 2 * steps < most:  # system, task, two a turn
-            own["max_history"] = None
-        kept = {k: v for k, v in own.items() if k not in _OF_DIALECT}
-        return kept | {"budget": settled(self.limits())}
+        if most is None or (steps is not None and not native and 2 * steps < most):  # system, task, two a turn
+            del settings["max_history"]
+        return {name: value for name, value in settings.items() if name not in _SAID_TWICE}
 
-    def attempt(
-        self,
-        task: Task,
-        *,
-        trace: str | Path | Trace | None = None,
-        workspace: Workspace | None = None,
-        exchange: Exchange | None = None,
-    ) -> Outcome:
-        """Work on a task of a suite; raises as `run` does.  `exchange` is its place in a session."""
-        limited = replace(self, budget=self.limits(), max_iterations=None)
-        return super(ReActAgent, limited).attempt(task, trace=trace, workspace=workspace, exchange=exchange)
+    def compaction(self) -> Compaction | None:
+        """When a long history is shortened: `history`, and beyond `max_history` messages."""
+        return plan_of(self.history, self.max_history)
 
     def _speaks(self) -> Dialect:
         if self.form == "text":
-            text = ReActText(finish_with_result=self.finish_with_result, may_block=self.may_block)
+            text = ReActText(finish_with_result=self.finish_with_result, may_block=self.rules.may_block)
             return text if self.system is None else replace(text, rule=self.system)
         shown = self.presentation or default_presentation(self.model)
-        calls = FunctionCalls(shown, text_answers=False, may_block=self.may_block)
+        calls = FunctionCalls(shown, text_answers=False, may_block=self.rules.may_block)
         rule = calls if self.system is None else replace(calls, rule=self.system)
         return Injected(rule, (Initiator(), ThoughtPrompt()) if self.scaffold is None else self.scaffold)
 
@@ -172,7 +160,7 @@ class DirectAgent(Agent):
     window: int = 12_000
 
     def _speaks(self) -> Dialect:
-        direct = Direct(may_block=self.may_block)
+        direct = Direct(may_block=self.rules.may_block)
         return direct if self.system is None else replace(direct, rule=self.system)
 
     def inlined(self, context: Any) -> str:

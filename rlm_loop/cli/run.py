@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
+from rlm_loop.agents import Rules
 from rlm_loop.cli.setup import (
     ANSWERED,
     INTERRUPTED,
@@ -95,9 +96,11 @@ def run(
         Option("--approve", help="Ask in the terminal before each cell and tool call; what you refuse is not run."),
     ] = False,
     history: Annotated[
-        str | None, Option(metavar="POLICY", help="Shortens a long history: drop_outputs, window or summary.")
+        str | None,
+        Option(
+            metavar="POLICY", help="Shortens a long history: drop_outputs, window, summary, or a number of messages."
+        ),
     ] = None,
-    max_history: Annotated[int | None, Option(help="Messages of past turns at most; whole turns are left out.")] = None,
     seed: Annotated[int | None, Option(help="Passed to the model.")] = None,
     trace: Annotated[str | None, Option(metavar="FILE", help="Append what happens to this file.")] = None,
     json_: Annotated[bool, Option("--json", help="One JSON object on standard output and nothing else.")] = False,
@@ -112,7 +115,7 @@ def run(
     2 the run could not be made (a wrong name, a missing file or key ...), 130 interrupted.
     """
     from rlm_loop.agents import AGENTS
-    from rlm_loop.agents.loop import Interrupted
+    from rlm_loop.agents.run import Interrupted
     from rlm_loop.cli.steps import LiveSteps
 
     live = None if quiet or json_ else LiveSteps(notes(), writes=not no_live)
@@ -126,21 +129,20 @@ def run(
             temperature=temperature,
             repl=repl,
             max_depth=max_depth,
-            history=history,
-            max_history=max_history,
+            history=int(history) if history and history.isdigit() else history,
         )
         made = _made(
             AGENTS[agent.value],
             model=chosen,
             max_tokens=reply_tokens,
-            require_code=require_code,
+            rules=Rules(require_code=require_code, approve=asking),
             hooks=() if live is None else (live,),
-            approve=asking,
             **wanted,
         )
         made = replace(made, budget=replace(made.budget, tokens=max_tokens))
         with given_tools(tools or ()) as own, opened(workspace, patch) as space:
-            made = replace(made, tools=own, allow=allowed(allow, own, space))
+            rules = replace(made.rules, allow=allowed(allow, own, space))
+            made = replace(made, tools=own, rules=rules)
             outcome = made.run(asked, context=given, workspace=space, trace=trace)
     except Interrupted as stopped:
         _stop(live)

@@ -182,7 +182,7 @@ _QUESTION = "Run this? [y]es, [a]ll from now on, [n]o, or a reason for the model
 
 
 class AskInTerminal:
-    """An agent's `approve=` that shows the whole action and reads one line.
+    """`Rules.approve` that shows the whole action and reads one line.
 
     "y" runs it, "a" runs it and all that follow, "n" or an empty line refuses it, and any other text refuses it with
     that text as the reason the model is told.  The end of the input refuses, too.  `read` gives the line.

@@ -182,7 +182,7 @@ def fork(
     file: TraceFile,
     at: Annotated[int, Option(help="The last recorded turn to keep; 0 begins anew.")],
     run: Run = None,
-    model: Annotated[str | None, Option(help="Another model than the recorded one.")] = None,
+    model: Annotated[str | None, Option(help="The model to ask; a recorded name is not asked by itself.")] = None,
     context: RecordedContext = None,
     workspace: Annotated[str | None, Option(metavar="SOURCE", help="The very source of the run's workspace.")] = None,
     steps: Annotated[int | None, Option("--max-steps", help="Turns at most, the recorded ones included.")] = None,
@@ -202,13 +202,9 @@ def fork(
 
     record, given = record_of(file, run), None if context is None else Path(context)
     settings: dict[str, Any] = {} if steps is None else {"budget": replace(recorded_budget(record), steps=steps)}
-    name = model or str(record.start.get("model", ""))
     opened = None if workspace is None else Workspace(Path(workspace))
     try:
-        try:
-            live = setup_of(setup).models(name)
-        except Exception as error:
-            raise Misuse(f"the model {name} cannot be had ({error}): give --model") from error
+        live = None if model is None else setup_of(setup).models(model)
         outcome = go_on(
             record,
             at=at,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.meter import Meter
 from rlm_loop.messages import Reply, common
 from rlm_loop.meter.causes import LEAST, Causes, own_words, written
 from rlm_loop.meter.request import RequestMessage, said_back
@@ -16,7 +16,7 @@ _RECENT = 64  # conversations looked at where none begins alike
 class MeteredConversation:
     """Requests that grow from each other.  `turn` counts its replies; it is `busy` while a request is under way."""
 
-    def __init__(self, metered: Metered, known: Mapping[str, Sequence[str]] | None) -> None:
+    def __init__(self, metered: Meter, known: Mapping[str, Sequence[str]] | None) -> None:
         self.metered = metered
         self.causes = Causes(known)
         self.said: tuple[RequestMessage, ...] = ()

@@ -13,7 +13,7 @@ from rlm_loop.accounting.call_tree import PATIENCE, Caller
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.accounting.slots import Slots
 from rlm_loop.actions import Action, Answer, CallTool, Observation
-from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.meter import Meter
 from rlm_loop.messages import Message, Prompt, Reply, common
 from rlm_loop.meter.conversations import Conversations, MeteredConversation
 from rlm_loop.meter.exchange import MeteredCall
@@ -49,7 +49,7 @@ class MeterSession:
         self.calls: list[MeteredCall] = []
         self._known = known
         self._model = model
-        self._root = Metered(model, account, self.ledger, trace, Caller(), "metered", slots=slots)
+        self._root = Meter(model, account, self.ledger, trace, Caller(), "metered", slots=slots)
         self._kept: dict[str, tuple[RequestMessage, ...]] = {}  # what a response went on from, by its id
         self._items: dict[str, RequestMessage] = {}  # the reply of an item, by its id
         self._conversations = Conversations()

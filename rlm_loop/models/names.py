@@ -20,6 +20,20 @@ _CHAT = "openai-compatible"
 _FORMS = "local, local:NAME, local:/path/to/file.gguf, ollama/NAME, openai-compatible:MODEL@URL, PROVIDER/MODEL"
 
 
+class Seeded(str):
+    """A model's name with the seed of an episode: the model that is made of it has that seed."""
+
+    seed: int
+
+    def __new__(cls, name: str, seed: int) -> Seeded:
+        made = super().__new__(cls, name)
+        made.seed = seed
+        return made
+
+    def __reduce__(self) -> tuple[type[Seeded], tuple[str, int]]:
+        return Seeded, (str(self), self.seed)
+
+
 def get_model(name: str | Model, **options: Any) -> Model:
     """The model of this name; a model object is returned as it is.
 
@@ -69,12 +83,6 @@ def get_model(name: str | Model, **options: Any) -> Model:
 def default_model() -> str:
     """The name of the model where none is given: what the environment's `RLM_LOOP_MODEL` says, else `local`."""
     return os.environ.get(MODEL_VARIABLE, "").strip() or "local"
-
-
-def names_a_place(name: str) -> bool:
-    """Whether a model's name says where it is: an address, or a file.  Whoever wrote the name chose that place."""
-    kind, _, rest = name.strip().partition(":")
-    return kind == _CHAT or (kind == "local" and bool(rest) and not find(rest)) or name.endswith(".gguf")
 
 
 def ollama_address(host: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from inspect import signature
 from pathlib import Path
@@ -14,26 +15,29 @@ from rlm_loop.accounting.budget import Account, Budget
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents import Agent
 from rlm_loop.agents.config import agent_config
-from rlm_loop.agents.environment import ToolLike
-from rlm_loop.agents.metered import Metered
-from rlm_loop.agents.record_setup import record_start
-from rlm_loop.agents.run_hooks import run_hooks
-from rlm_loop.agents.runner import drive, unscored
-from rlm_loop.agents.setup import NO_LIMITS
+from rlm_loop.agents.meter import Meter
+from rlm_loop.agents.past_run import ledger_of, turns_of
+from rlm_loop.agents.question import unscored, with_context
+from rlm_loop.agents.record import record_start
+from rlm_loop.agents.recursion.record import sha256_of
+from rlm_loop.agents.run import Run, noted
 from rlm_loop.errors import nearest
-from rlm_loop.models.base import Model, ModelError
-from rlm_loop.models.names import names_a_place
+from rlm_loop.messages import Message
+from rlm_loop.models.base import Model
 from rlm_loop.outcome import Outcome
+from rlm_loop.repl.cell_calls import CellCall
 from rlm_loop.repl.contexts.fingerprint import context_fingerprint
-from rlm_loop.repl.contexts.on_disk import as_context
-from rlm_loop.replay.fork_environment import ForkPlan
-from rlm_loop.replay.recorded import Recorded, RecordEnds, ReplayError
-from rlm_loop.replay.replies import ReplayState, replies_of
-from rlm_loop.replay.stubs import Again, agent_again, tools_of
+from rlm_loop.repl.rebuild import Fallback, PastCell, cells_of
+from rlm_loop.repl.worker import SubAnswer, SubFailure
+from rlm_loop.replay.parts import RebuiltAgent, agent_of, tools_of
+from rlm_loop.replay.playing import spend
+from rlm_loop.replay.recorded import ROOT, NodeRecord, Recorded, ReplayError
 from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import as_tool
+from rlm_loop.tools.hooks import Hooks
+from rlm_loop.tools.serving import ToolLike
 from rlm_loop.traces.reader import RunRecord, read
-from rlm_loop.traces.runs import Run
+from rlm_loop.traces.runs import Run as WhichRun
 from rlm_loop.traces.trace import Trace
 from rlm_loop.workspace import Workspace
 
@@ -42,7 +46,7 @@ def fork(
     source: str | Path | RunRecord,
     *,
     at: int,
-    run: Run = None,
+    run: WhichRun = None,
     model: str | Model | None = None,
     agent: Agent | None = None,
     tools: Iterable[ToolLike] = (),
@@ -59,7 +63,8 @@ def fork(
     what they asked of the host, sub-calls included; a `workspace` of the same source gets the files of that turn.
     `outcome.notes` says what was not as before.
 
-    The agent is made again from the record; `model` replaces its model, `settings` any other of its fields
+    The agent is made again from the record, and asks `model`: a trace may come from a stranger, so the model that it
+    names is not asked unless the user names it.  `settings` replace any other of its fields
     (`budget=...`), `agent` all of it.  What a trace does not hold has to be given: the `context`, the caller's own
     `tools`, `verify`; `task` brings all that a suite's task has.  `trace` is a file for the new run, which begins with
     a copy of the old one and says what it was forked from.
@@ -75,27 +80,24 @@ def fork(
             f"the run is question {number} of a session, whose REPL holds what earlier questions made: fork the first"
         )
     _check_turn(recorded, at)
-    course = ReplayState(recorded)
-    again = Again(agent) if agent is not None else agent_again(recorded)
-    if missing := [name for name in again.functions if name not in settings]:
+    rebuilt = RebuiltAgent(agent) if agent is not None else agent_of(recorded)
+    if missing := [name for name in rebuilt.functions if name not in settings]:
         raise ReplayError(f"the run had its own {', '.join(missing)}, which a trace cannot hold: give {missing[0]}=")
-    known = set(signature(type(again.agent)).parameters)
+    known = set(signature(type(rebuilt.agent)).parameters)
     if unknown := sorted(settings.keys() - known):
-        raise ReplayError(
-            f"{type(again.agent).__name__} has no setting {', '.join(unknown)}{nearest(unknown[0], known)}"
-        )
-    driven = replace(again.agent, **settings)
+        name = type(rebuilt.agent).__name__
+        raise ReplayError(f"{name} has no setting {', '.join(unknown)}{nearest(unknown[0], known)}")
+    driven = replace(rebuilt.agent, **settings)
     driven, put = _placed(driven, recorded, list(tools), task, context, workspace, of_record=agent is None)
     live = _live(driven, model, agent is None)
-    plan = ForkPlan(course, at, live, live.price, driven.limits())
-    account = Account(plan.budget, price=plan.price, clock=plan.clock)
-    if at:
-        account.budget = NO_LIMITS  # what was recorded is not stopped on its way
     driven = replace(driven, model=live)
     out = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
+    past = _Past(recorded, at)
+    account = Account(driven.limits(), price=live.price, clock=_going_on(past.seconds))
     recursion = driven.recursion()
-    sent: dict[str, Any] = {"max_tokens": driven.max_tokens, "temperature": driven.temperature}
-    metered = Metered(replies_of(course, None), account, Ledger(), out, slots=recursion.tree.calls, **sent)
+    limits: dict[str, Any] = {"max_tokens": driven.max_tokens, "temperature": driven.temperature}
+    watched: dict[str, Any] = {"slots": recursion.tree.calls, "hooks": Hooks(driven.hooks), "price": live.price}
+    meter = Meter(live, account, past.ledger(), out, **limits, **watched)
     forked = {
         "trace": None if isinstance(source, RunRecord) else str(source),
         "sha256": fingerprint_of(record),
@@ -103,24 +105,132 @@ def fork(
         "run": record.id,
         "at": at,
     }
-    more = {"made": agent_config(driven), "price": plan.price, "forked": forked}
-    about, context = driven.settings(), context_fingerprint(put.context)
-    record_start(out, put, driven.name, about, live.name, plan.budget, context, **more)
+    more = {"made": agent_config(driven), "price": live.price, "forked": forked}
+    about, told = driven.settings(), context_fingerprint(put.context)
+    record_start(out, put, driven.name, about, live.name, driven.limits(), told, **more)
     try:
-        with run_hooks(driven.hooks, put, driven.name, metered) as told:
-            outcome = drive(driven.setup(put), metered, recursion, workspace, environment=plan.environment)
-            if plan.began is None:
-                raise ReplayError(
-                    f"today's loop ends the recorded part by itself ({outcome.stop}: {outcome.reason or 'answered'}) "
-                    f"after turn {outcome.steps}: fork at an earlier turn"
-                )
-            return told(replace(outcome, notes=(*outcome.notes, *again.notes, *plan.notes)))
-    except RecordEnds:
-        raise ReplayError(f"the record does not hold the run up to turn {at}: fork at an earlier turn") from None
+        past.copy(out)
+        spend(meter, past.usages())
+        with driven.reported(put, meter) as reported:
+            with driven.open(put, meter, recursion, workspace=workspace) as going_on:
+                notes = past.load(going_on) if at else ()
+                outcome = going_on.solve()
+            return reported(noted(outcome, (*going_on.environment.faults, *rebuilt.notes, *notes)))
     finally:
-        metered.node.end_children()
+        meter.node.end_children()
         if not isinstance(trace, Trace):
             out.close()
+
+
+def _going_on(seconds: float) -> Callable[[], float]:
+    """A clock of the live part that begins after so many recorded seconds."""
+    now, first = time.monotonic(), True
+
+    def clock() -> float:
+        nonlocal first
+        if first:  # the account takes its start from the first reading
+            first = False
+            return now - seconds
+        return time.monotonic()
+
+    return clock
+
+
+class _Past:
+    """The part of a recorded run until turn `at`, from which a run goes on."""
+
+    def __init__(self, recorded: Recorded, at: int) -> None:
+        self._recorded, self._at = recorded, at
+        events = recorded.record.events
+        ends = [n for n, e in enumerate(events) if e["event"] == "turn" and _of_root(e) and e["turn"] == at]
+        self._events = events[: ends[0] + 1] if ends else ()
+        start = float(recorded.start["at"])
+        self.seconds = max(0.0, float(self._events[-1]["at"]) - start) if self._events else 0.0
+
+    def ledger(self) -> Ledger:
+        """The calls until then."""
+        whole = ledger_of(self._recorded.record)
+        numbers = {e["charged"]["call"] for e in self._events if e["event"] == "reply" and "charged" in e}
+        numbers |= {e["call"] for e in self._events if e["event"] == "model_error" and "call" in e}
+        asked = {e["node"] for e in self._events if e["event"] == "subcall_end"}
+        calls = [call for call in whole.calls if call.call in numbers]
+        return Ledger(calls, [one for one in whole.cached if one.node in asked])
+
+    def usages(self) -> list[Any]:
+        """What the calls until then used; `None` for one that failed."""
+        failed = [None for e in self._events if e["event"] == "model_error" and "call" not in e]
+        return [*(call.usage for call in self.ledger().calls), *failed]
+
+    def copy(self, trace: Trace) -> None:
+        """Begin a trace with the events until then."""
+        for event in self._events:
+            if event["event"] in ("run_start", "context"):
+                continue
+            if event["event"] == "problem" and _of_root(event):  # the run that goes on has its own
+                continue
+            if event["event"] == "request":
+                trace.next_call()
+            trace.copy(event["event"], **{k: v for k, v in event.items() if k not in ("run", "event", "at")})
+
+    def load(self, run: Run) -> tuple[str, ...]:
+        """Bring a run that took no turn to where the record was; returns what is not as it was, a line each."""
+        recorded, node, at = self._recorded, self._recorded.root, self._at
+        place, conversation, meter = run.environment, run.conversation, run.meter
+        turns = [turn for turn in turns_of(recorded.record) if turn.index <= at]
+        self._number_children(run)
+        conversation.prompt = replace(conversation.prompt, messages=self._messages(run))
+        conversation.turns, conversation.number = list(turns), at
+        run.turns = list(turns)
+        last = [c for c in node.calls if c.event["turn"] <= at and c.event.get("purpose") != "compaction"][-1]
+        meter.follow(last.prompt.messages)
+        meter.turn = at
+        if place.workspace is not None:
+            restore(node, at, place.workspace, recorded.text)
+        cells, acted = list[PastCell](), False
+        for turn, step in node.until(at):
+            cells += cells_of(turn, step.actions, step.observations, self._calls(turn))
+            acted |= any(o.failure is not None and o.failure.kind == "rejected" for o in step.observations)
+        if acted or cells:
+            place.acted()
+        notes = ()
+        if cells and place.cells is not None:
+            notes = place.cells.resume(cells, lambda cell: past_answers(recorded, node, cell.turn))
+        meter.trace.record("resumed", node=ROOT, depth=0, turn=at, cells=len(cells), notes=notes)
+        return notes
+
+    def _messages(self, run: Run) -> tuple[Message, ...]:
+        """The messages as they were sent after the turn; where none followed, the last ones and that turn."""
+        sent = self._recorded.root.prompt_after(self._at)
+        if sent is not None:
+            return sent.messages
+        turn = next(t for t in turns_of(self._recorded.record) if t.index == self._at)
+        before = self._recorded.root.prompt_after(self._at - 1)
+        assert before is not None  # the turn's own request
+        return (*before.messages, *run.conversation.dialect.format_turn(turn))
+
+    def _number_children(self, run: Run) -> None:
+        """Number sub-calls and batches on from the recorded ones."""
+        starts = [e for e in self._events if e["event"] == "subcall_start" and e["parent"] == ROOT]
+        run.meter.node.numbers(len(starts))
+        for _ in {e["batch"] for e in starts if e.get("batch")}:
+            run.meter.node.batch()
+
+    def _calls(self, turn: int) -> list[CellCall]:
+        return [
+            CellCall(c["name"], c["asked"], self._outcome(c["outcome"]))
+            for event in self._recorded.root.cells.get(turn, ())
+            for c in event["calls"]
+        ]
+
+    def _outcome(self, stored: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        if stored is None or "sha256" not in stored:
+            return stored
+        text = self._recorded.text(stored["sha256"])
+        return {"error": "RuntimeError: its result is missing from the trace"} if text is None else json.loads(text)
+
+
+def _of_root(event: Mapping[str, Any]) -> bool:
+    return event.get("node", ROOT) == ROOT and not event.get("depth", 0)
 
 
 def fingerprint_of(record: RunRecord) -> str:
@@ -141,16 +251,10 @@ def _check_turn(recorded: Recorded, at: int) -> None:
 
 
 def _live(agent: Agent, model: str | Model | None, of_record: bool) -> Model:
-    """The model that a fork goes on with."""
-    wanted = agent.model if model is None else model
-    if model is None and of_record and isinstance(wanted, str) and names_a_place(wanted):
-        raise ReplayError(f"the trace names a place for its model, {wanted}: give model= if you trust it")
-    try:
-        return replace(agent, model=wanted).own_model()
-    except (ModelError, ImportError, ValueError) as error:
-        if model is None and of_record:
-            raise ReplayError(f"the model of the run, {wanted}, cannot be had: give model= ({error})") from error
-        raise
+    """The model that a fork goes on with: one that the user names, never one that only a trace names."""
+    if model is None and of_record:
+        raise ReplayError(f"the trace names the model {agent.model!r:.100}: give model= with the one to ask")
+    return replace(agent, model=agent.model if model is None else model).own_model()
 
 
 def _placed(
@@ -178,7 +282,7 @@ def _placed(
         put = replace(put, context=context, setup=setup, needs_repl=bool(problem.get("repl", action_mode == "code")))
     elif context is not None:
         put = replace(put, context=context)
-    put = replace(put, context=as_context(put.material()))
+    put = with_context(put)
     _check_context(recorded, put.context)
     if problem.get("workspace") is not None and workspace is None and put.workspace is None:
         raise ReplayError("the run worked in a workspace: give workspace=Workspace(...) of the very same source")
@@ -202,6 +306,72 @@ def _check_context(recorded: Recorded, context: Any) -> None:
             "give context="
         )
     recorded.check_context(context)
+
+
+def restore(node: NodeRecord, at: int, workspace: Workspace, text: Callable[[str | None], str | None]) -> None:
+    """Make a fresh workspace what it was after a turn; `ReplayError` where it is of another source."""
+    base = node.problem["workspace"] if node.problem is not None else None
+    if base and workspace.base != base:  # traces of before 2026-11 do not say it
+        raise ReplayError(
+            f"the workspace given begins as tree {workspace.base[:12]}, the recorded one as {base[:12]}: open it from "
+            "the very same source"
+        )
+    trees = [str(o.effects["tree"]) for _, step in node.until(at) for o in step.observations if "tree" in o.effects]
+    if not trees:
+        return
+    event = next((e for e in node.trees if e["tree"] == trees[-1]), None)
+    patch = text(event["patch"]) if event is not None else None
+    if patch is None:
+        raise ReplayError(f"the files after turn {at} are not in the trace: their patch was too long, or cut away")
+    workspace.apply(patch)
+    if (now := workspace.snapshot()) != trees[-1]:
+        raise ReplayError(
+            f"the workspace given became tree {now[:12]} by the recorded patch, not {trees[-1][:12]}: open it from the "
+            "very same source"
+        )
+
+
+def past_answers(recorded: Recorded, node: NodeRecord, turn: int) -> Fallback:
+    """A function that answers `llm_query` and `llm_query_batched` as they were answered in that turn."""
+    left = [dict(start) for start in node.children.get(turn, ())]
+
+    def take(prompt: Any) -> Mapping[str, Any]:
+        for place, start in enumerate(left):
+            if isinstance(prompt, str) and start["prompt_sha256"] == sha256_of(prompt):
+                return left.pop(place)
+        raise LookupError(prompt)
+
+    def answer(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        if name == "llm_query":
+            text, failed = _answer(recorded, take(args[0] if args else kwargs.get("prompt")))
+            if failed:  # raised under the name by which cells know it
+                raise type(failed, (Exception,), {})(text)
+            return text
+        if name == "llm_query_batched":
+            prompts = args[0] if args else kwargs.get("prompts", ())
+            answers = [_answer(recorded, take(p)) for p in prompts]
+            return [SubFailure(text) if failed else SubAnswer(text) for text, failed in answers]
+        raise LookupError(name)
+
+    return answer
+
+
+def _answer(recorded: Recorded, start: Mapping[str, Any]) -> tuple[str, str]:
+    """What a sub-call came to; with it the name of the error that it was, else nothing."""
+    node = recorded.node(start["node"])
+    over = node.over
+    if over is not None and not over["ok"]:
+        return over["error"]["message"], "DepthExceeded" if start["kind"] == "denied" else "SubCallError"
+    if start["kind"] == "agent" and node.end is not None:
+        return str(node.end["answer"]), ""
+    if node.calls and node.calls[-1].reply is not None:
+        return node.calls[-1].reply.text, ""
+    wanted = (over or {}).get("answer_sha256")  # answered from an earlier one
+    for other in recorded.nodes.values():
+        for call in other.calls:
+            if call.reply is not None and sha256_of(call.reply.text) == wanted:
+                return call.reply.text, ""
+    raise LookupError(start["node"])
 
 
 def recorded_budget(record: RunRecord) -> Budget:

@@ -12,7 +12,6 @@ from rlm_loop.accounting.ledger import Part
 from rlm_loop.accounting.tree import node_of
 from rlm_loop.actions import Action, Observation
 from rlm_loop.agents.past_run import action_of, observation_of
-from rlm_loop.dialects.earlier import FollowUp, follow_up
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.repl.contexts.fingerprint import context_fingerprint
 from rlm_loop.traces.reader import RunRecord, message_of, reply_of, whole
@@ -92,6 +91,11 @@ class NodeRecord:
                 return [m for m in call.prompt.messages if m.turn == turn]
         return []
 
+    def prompt_after(self, turn: int) -> Prompt | None:
+        """The request that followed a turn; `None` where the run ended with it."""
+        asked = (c for c in self.calls if c.event.get("purpose") != "compaction" and c.event["turn"] == turn + 1)
+        return next((call.prompt for call in asked), None)
+
     def until(self, turn: int) -> list[tuple[int, RecordedStep]]:
         """The turns up to that one, in order."""
         return [(number, step) for number, step in sorted(self.steps.items()) if number <= turn]
@@ -134,15 +138,13 @@ class Recorded:
                 f"{stated['sha256'][:12]}): give the very text that the run was given"
             )
 
-    def earlier(self) -> tuple[FollowUp, int] | None:
+    def earlier(self) -> tuple[tuple[Message, ...], int]:
         """Of a session's further question what was said before it, and how many of the messages had been sent."""
         event = next(iter(self.record.of("earlier")), None)
         if event is None:
-            return None
+            return (), 0
         bodies = {e["hash"]: message_of(e["message"]) for e in self.record.of("message")}
-        messages = tuple(bodies[key] for key in event["messages"])
-        about = self.start["session"]
-        return follow_up(messages, bool(about["tells_context"]), bool(about.get("asks", True))), int(event["sent"])
+        return tuple(bodies[key] for key in event["messages"]), int(event["sent"])
 
     @property
     def root(self) -> NodeRecord:

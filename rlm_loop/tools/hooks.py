@@ -64,9 +64,7 @@ class Hooks:
         return methods
 
 
-def notify(hooks: Iterable[object], event: str, **values: Any) -> None:
-    """Call the hooks once (`Hooks` is for more than one event)."""
-    Hooks(hooks).notify(event, **values)
+NO_HOOKS = Hooks()
 
 
 def _method(hook: object, event: str) -> Callable[..., Any] | None:

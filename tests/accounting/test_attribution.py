@@ -159,7 +159,11 @@ def test_a_run_with_a_wrong_usage_loses_nothing(kind: type[Counting], usages: li
 
 def test_messages_that_compaction_moved_forward_are_re_sent(tmp_path: Path) -> None:
     texts = [STEP.replace("1", str(i)) for i in range(10, 16)]
-    agent = ToolLoopAgent(model=ScriptedModel(texts), budget=Budget(steps=6), max_history=6)
+    agent = ToolLoopAgent(
+        model=ScriptedModel(texts),
+        budget=Budget(steps=6),
+        history=6,
+    )
     live = agent.run("Count.", trace=tmp_path / "t.jsonl")
     assert ledger_of(read(tmp_path / "t.jsonl")).calls == live.ledger.calls
     last = live.ledger.calls[-1]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
+from rlm_loop.agents import Rules
 from rlm_loop.models import ScriptedModel
 from rlm_loop.tools import tool
 from rlm_loop.workspace import Workspace
@@ -46,7 +47,9 @@ def test_what_is_not_on_the_list_is_not_told_and_not_run(name: str) -> None:
     ran.clear()
     allow, tools, hooks, injectors = ["look"], [look, burn], [object()], list[Any]()
     model = ScriptedModel(list(replies), name="local:scripted")
-    made = agent(model=model, tools=tools, allow=allow, hooks=hooks, injectors=injectors, budget=Budget(steps=4))
+    made = agent(
+        model=model, tools=tools, hooks=hooks, injectors=injectors, budget=Budget(steps=4), rules=Rules(allow=allow)
+    )
     with Workspace({"a.py": "x = 1\n"}) as space:
         outcome = made.run("What is there?", workspace=space)
     assert (outcome.stop, outcome.answer, ran) == ("answered", "seen", [])
@@ -60,7 +63,7 @@ def test_what_is_not_on_the_list_is_not_told_and_not_run(name: str) -> None:
 
 
 def test_an_agent_without_a_list_is_the_one_it_was() -> None:
-    assert "allow" not in LeanAgent().settings()
-    assert LeanAgent(allow=("look",)).settings()["allow"] == ["look"]
+    assert LeanAgent().settings()["rules"]["allow"] is None
+    assert LeanAgent(rules=Rules(allow=("look",))).settings()["rules"]["allow"] == ["look"]
     with pytest.raises(ValueError, match="list of tool names"):
-        LeanAgent(allow="look")  # type: ignore[arg-type]
+        LeanAgent(rules=Rules(allow="look"))  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ import pytest
 
 from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.actions import CallTool, RunCode
-from rlm_loop.agents import Approve
+from rlm_loop.agents import Approve, Rules
 from rlm_loop.models import ScriptedModel
 from rlm_loop.replay import replay
 from rlm_loop.traces import RunRecord, Trace
@@ -30,7 +30,9 @@ def run(agent: type[Any], approve: Any, *replies: str) -> tuple[Any, list[str], 
 
     trace = Trace()
     model = ScriptedModel([*replies, DONE[agent]])
-    outcome = agent(model=model, tools=(delete,), approve=approve, repl="plain").run("Tidy up.", trace=trace)
+    outcome = agent(model=model, tools=(delete,), repl="plain", rules=Rules(approve=approve)).run(
+        "Tidy up.", trace=trace
+    )
     return outcome, done, trace
 
 
@@ -78,7 +80,7 @@ def test_a_call_in_a_cell_and_in_a_sub_agent_is_asked_for_itself() -> None:
     assert "denied" in outcome.turns[0].observations[0].text
     asked.clear()
     model = ScriptedModel(["```python\nfinal_answer = llm_query('go')\n```", "```python\nfinal_answer = 5\n```"])
-    outcome = ToolLoopAgent(model=model, approve=approve, max_depth=2, repl="plain").run("?")
+    outcome = ToolLoopAgent(model=model, max_depth=2, repl="plain", rules=Rules(approve=approve)).run("?")
     assert (outcome.answer, asked) == ("5", ["cell", "cell"])
 
 

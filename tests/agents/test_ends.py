@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
+from rlm_loop.agents import Rules
 from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Outcome
 from rlm_loop.replay import replay
@@ -61,7 +62,7 @@ def test_a_reply_without_a_python_block_that_tries_one_is_no_answer(reply: str, 
 
 @pytest.mark.parametrize("reply", ["It is 42.", "```json\n[1, 2]\n```", "42\n```"])
 def test_prose_and_data_are_answers_still(reply: str) -> None:
-    assert runs(ToolLoopAgent, reply, may_block=True).answered
+    assert runs(ToolLoopAgent, reply, rules=Rules(may_block=True)).answered
     assert runs(DirectAgent, reply).answered
 
 
@@ -128,7 +129,7 @@ def test_repeated_counts_from_two(value: float) -> None:
     "reply", ["BLOCKED: the file is gone", "I looked everywhere.\n\n**BLOCKED:** the file is gone"]
 )
 def test_a_model_says_that_it_is_blocked(agent: type[Any], reply: str) -> None:
-    outcome = runs(agent, reply, may_block=True)
+    outcome = runs(agent, reply, rules=Rules(may_block=True))
     assert (outcome.stop, outcome.reason, outcome.answer) == ("blocked", "the file is gone", None)
 
 
@@ -140,13 +141,15 @@ def test_a_line_of_that_form_is_an_answer_where_no_agent_may_block(agent: type[A
 
 @pytest.mark.parametrize("reply", ["BLOCKED:", "It says\nBLOCKED: x\nin line 2.", "The door is BLOCKED: 3 times."])
 def test_other_talk_of_blocks_is_an_answer(reply: str) -> None:
-    assert runs(ToolLoopAgent, reply, may_block=True).answered
+    assert runs(ToolLoopAgent, reply, rules=Rules(may_block=True)).answered
 
 
 @pytest.mark.parametrize("agent", [ToolLoopAgent, LeanAgent, ReActAgent, DirectAgent])
 def test_the_line_is_told_of_only_where_asked_for(agent: type[Any]) -> None:
     task = Task("t", "How much?", lambda attempt: Score(False, 0.0, ""))
-    plain, told = (agent(model=ScriptedModel([]), may_block=on).first_request(task).prompt for on in (False, True))
+    plain, told = (
+        agent(model=ScriptedModel([]), rules=Rules(may_block=on)).first_request(task).prompt for on in (False, True)
+    )
     assert "BLOCKED" not in str(plain)
     assert [s.cause for m in told.messages for s in m.spans if "BLOCKED" in s.text] == ["scaffold:may_block"]
 
@@ -172,4 +175,4 @@ def test_hooks_and_turns_say_how_many_steps_remain() -> None:
 
 def test_may_block_is_refused_where_a_reply_can_be_a_call_only():
     with pytest.raises(ValueError, match="leave may_block off"):
-        LeanAgent(model=ScriptedModel([]), presentation="constrained", may_block=True)
+        LeanAgent(model=ScriptedModel([]), presentation="constrained", rules=Rules(may_block=True))

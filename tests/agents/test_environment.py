@@ -14,6 +14,7 @@ import pytest
 
 from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.actions import Observation
+from rlm_loop.agents import Rules
 from rlm_loop.models import Reply, ScriptedModel, ToolCall
 from rlm_loop.repl import PythonREPL
 
@@ -136,10 +137,10 @@ def test_a_bad_call_is_told_in_one_line_and_is_no_answer(name: str, arguments: s
 
 def test_text_answers_and_require_code() -> None:
     assert seen("4")[0].answer is not None
-    first, second = seen("4", "4", require_code=True)  # it asks once, and never again
+    first, second = seen("4", "4", rules=Rules(require_code=True))  # it asks once, and never again
     assert kinds([first]) == ["rejected"]
     assert second.answer is not None
-    assert seen(cells("1"), "4", require_code=True)[1].answer is not None
+    assert seen(cells("1"), "4", rules=Rules(require_code=True))[1].answer is not None
 
 
 @pytest.mark.parametrize(

@@ -82,9 +82,9 @@ def test_it_is_sent_shorter_recorded_and_driven_again(name: str, policy: Any, tm
     ("settings", "says"),
     [
         ({"history": "windw"}, '"drop_outputs", "window", "summary"'),
-        ({"history": 40}, "name of a policy or Compaction"),
-        ({"max_history": 0}, "number of messages"),
-        ({"max_history": True}, "number of messages"),
+        ({"history": 4.0}, "number of messages"),
+        ({"history": 0}, "1 message"),
+        ({"history": True}, "1 message"),
     ],
 )
 def test_bad_settings_are_refused_in_one_line(settings: dict[str, Any], says: str) -> None:
@@ -187,11 +187,11 @@ def test_a_summary_goes_on_from_the_one_before() -> None:
 
 
 def test_max_history_counts_messages_and_leaves_out_no_more_than_it_has_to() -> None:
-    outcome, model = run("lean", None, max_history=8)
+    outcome, model = run("lean", 8)
     assert outcome.answered
     assert [len(p.messages) for p in model.prompts] == [2, 4, 6, 8, 8, 8, 8, 8, 8]
     assert model.prompts[-1].messages[2].turn == 6
-    both, model = run("lean", "drop_outputs", max_history=8)
+    both, model = run("lean", Compaction("drop_outputs", max_messages=8))
     assert both.answered
     assert max(len(p.messages) for p in model.prompts) == 8
 
@@ -223,7 +223,7 @@ def test_a_preset_that_cannot_be_reached_identifies_no_arm() -> None:
         return ReActAgent(model=ScriptedModel([], name="local:s"), **settings).settings()
 
     short = about(budget=Budget(steps=5))
-    assert short["max_history"] is None
+    assert "max_history" not in short
     assert short["budget"] == LeanAgent(budget=Budget(steps=5)).settings()["budget"]
     assert about(max_iterations=5, budget=Budget()) == short
     assert about(budget=Budget(steps=20))["max_history"] == 40

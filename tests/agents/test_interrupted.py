@@ -182,7 +182,7 @@ def test_a_second_one_kills_the_worker_and_the_run_is_still_accounted_for(tmp_pa
 IN_THE_NOTEBOOK = """
 import sys
 sys.path[:0] = {path!r}
-from rlm_loop import ToolLoopAgent
+from rlm_loop import Budget, ToolLoopAgent
 from rlm_loop.agents import Interrupted
 from rlm_loop.models import ScriptedModel
 
@@ -192,7 +192,8 @@ def begun():
 
 cell = "```python\\nprint('partial')\\nbegun()\\nwhile True: pass\\n```"
 try:
-    ToolLoopAgent(model=ScriptedModel([cell]), tools=(begun,), cell_timeout=600).run("?", trace={trace!r})
+    agent = ToolLoopAgent(model=ScriptedModel([cell]), tools=(begun,), budget=Budget(cell_seconds=600))
+    agent.run("?", trace={trace!r})
 except Interrupted as interrupted:
     caught = interrupted
 """

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, Suite, Task, ToolLoopAgent
-from rlm_loop.agents import Agent
+from rlm_loop.agents import Agent, SubCalls
 from rlm_loop.models import Model, ScriptedModel
 from rlm_loop.replay import replay
 from rlm_loop.study import Study, StudyError
@@ -59,11 +59,11 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: LeanAgent(seconds="1m"), "seconds is a number, .* not '1m'"),
     (lambda: ReActAgent(max_iterations=-1), "Budget.steps must be 0 or more"),
     (lambda: LeanAgent(max_tokens=1.5), "max_tokens is the tokens of one reply, .* not 1.5"),
-    (lambda: LeanAgent(tool_timeout="60"), "tool_timeout is seconds, .* not '60'"),
-    (lambda: LeanAgent(concurrency=0), "concurrency is a whole number, 1 or more, not 0"),
+    (lambda: Budget(tool_seconds="60"), "Budget.tool_seconds must be a number"),
+    (lambda: LeanAgent(subcalls=SubCalls(concurrency=0)), "concurrency must be .* at least 1, got 0"),
     (lambda: LeanAgent(model=5), "model must be a name"),
     (lambda: LeanAgent(model=ScriptedModel), "model must be a name"),
-    (lambda: LeanAgent(sub_model=Namesake()), "sub_model must be a name .*derive"),
+    (lambda: LeanAgent(subcalls=SubCalls(model=Namesake())), "model of sub-calls must be a name or a Model .derive"),
     (lambda: LeanAgent(tools=print), r"tools is a list of tools, .* write tools=\[print\]"),
     (lambda: LeanAgent(tools=[5]), "a tool must be a documented function"),
     (lambda: LeanAgent(hooks=Budget()), r"write hooks=\[Budget\]"),
@@ -121,7 +121,7 @@ class Own(LeanAgent):
     [
         (LeanAgent(max_steps=5), 5, None),
         (Own(max_steps=5, care=2), 5, None),
-        (replace(LeanAgent(max_steps=5, seconds=2), seed=1), 5, 2),
+        (replace(LeanAgent(max_steps=5, seconds=2), max_tokens=1), 5, 2),
         (replace(LeanAgent(max_steps=5), max_steps=6), 6, None),
         (pickle.loads(pickle.dumps(LeanAgent(max_steps=5))), 5, None),
         (LeanAgent(seconds=9.5), 20, 9.5),
@@ -208,5 +208,6 @@ def test_steps_as_a_factor_and_agents_as_arms(tmp_path: Path) -> None:
 
 def test_each_setting_of_an_agent_has_a_line_of_its_own() -> None:
     said = inspect.getdoc(Agent) or ""  # Python 3.13 takes the margin away itself
-    settings = {f.name for f in fields(Agent)} | {"max_steps", "seconds"}
+    settings = {f.name for f in fields(Agent)} | {"max_steps", "seconds", "max_depth"}
+    assert len(settings) == 17
     assert settings == set(re.findall(r"^- `(\w+)`: ", said, re.MULTILINE))

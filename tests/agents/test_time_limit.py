@@ -197,7 +197,7 @@ def test_cells_and_the_tools_that_they_call_end_at_the_limit(cell: str, tools: l
 @pytest.mark.parametrize("tool_timeout", [60.0, None])
 def test_tools_and_those_behind_them_in_a_reply_end_at_the_limit(tools: list[Any], tool_timeout: float | None) -> None:
     model = ScriptedModel([calls("hang", 20)])
-    outcome = LeanAgent(model=model, tools=tools, budget=SHORT, tool_timeout=tool_timeout).run("q")
+    outcome = LeanAgent(model=model, tools=tools, budget=replace(SHORT, tool_seconds=tool_timeout)).run("q")
     assert outcome.stop == "seconds"
     assert [o.failure.kind for o in outcome.turns[0].observations if o.failure] == ["budget"] * 20
 
@@ -208,7 +208,7 @@ def test_taking_the_artifact_ends_when_the_time_is_up() -> None:
         "```python\nclass Endless:\n    def __repr__(self):\n        __import__('time').sleep(3600)\nx = Endless()\n```"
     )
     model = ScriptedModel([cell, "```python\nimport time; time.sleep(3600)\n```"])
-    agent = ToolLoopAgent(model=model, budget=SHORT, cell_timeout=3600)
+    agent = ToolLoopAgent(model=model, budget=replace(SHORT, cell_seconds=3600))
     outcome = agent.attempt(Task("t", "q", lambda attempt: False, collect="x"))
     assert (outcome.stop, outcome.artifact) == ("seconds", None)
 

@@ -47,7 +47,9 @@ def sizes(model: ScriptedModel) -> list[int]:
 def test_a_long_result_is_clipped_to_what_is_left(agent: Agent, cell: str, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     model = ScriptedModel([code(cell, agent), final("ok", agent)], window=WINDOW)
-    outcome = replace(agent, model=model, max_history=None).run("q", context="text", trace=path)
+    outcome = replace(agent, model=model, **({"max_history": None} if isinstance(agent, ReActAgent) else {})).run(
+        "q", context="text", trace=path
+    )
     assert (outcome.stop, outcome.answer) == ("answered", "ok")
     seen = outcome.turns[0].observations[0]
     assert SAID in seen.text
@@ -78,7 +80,7 @@ def test_several_results_of_a_reply_are_clipped_the_longest_first() -> None:
     assert outcome.answer == 1
 
 
-@pytest.mark.parametrize("settings", [{"history": "window"}, {"history": "drop_outputs"}, {"max_history": 40}], ids=str)
+@pytest.mark.parametrize("settings", [{"history": "window"}, {"history": "drop_outputs"}, {"history": 40}], ids=str)
 def test_a_history_setting_shortens_before_anything_is_clipped(settings: dict[str, Any], tmp_path: Path) -> None:
     path, agent = tmp_path / "run.jsonl", ToolLoopAgent()
     cells = [code(f"print('x' * 1500, {n})", agent) for n in range(8)]

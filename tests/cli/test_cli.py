@@ -89,7 +89,7 @@ def test_json_stays_json_whatever_the_answer_is(line: Line, value: str) -> None:
 def test_a_long_history_can_be_shortened(line: Line, tmp_path: Path) -> None:
     trace = tmp_path / "t.jsonl"
     replies = (*(f"```python\nprint({n})\n```" for n in range(4)), "Done.")
-    code, out, _ = line("run", "Q?", "--max-history", "2", "--trace", str(trace), replies=replies)
+    code, out, _ = line("run", "Q?", "--history", "2", "--trace", str(trace), replies=replies)
     assert (code, out.strip()) == (0, "Done.")
     assert '"compaction"' in trace.read_text()
 
@@ -204,7 +204,7 @@ def one_line(err: str) -> str:
         (("run", "Q?", "--max-steps", "many"), "--max-steps"),
         (("run", "Q?", "--nonsense"), "--nonsense"),
         (("run", "Q?", "--history", "forget"), "drop_outputs"),
-        (("run", "Q?", "--max-history", "0"), "1 or more"),
+        (("run", "Q?", "--history", "0"), "1 message or more"),
         (("run", "Q?", "--context", "does/not/exist.txt"), "does/not/exist"),
         (("run", "Q?", "--context", "/dev/null"), "/dev/null"),
         (("run", "-", "--context", "-"), "standard input"),

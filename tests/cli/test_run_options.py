@@ -44,7 +44,7 @@ def test_an_agent_keeps_its_own_limit_of_steps(
 
 def test_the_depth_is_passed_on(tmp_path: Path) -> None:
     run("-q", "--trace", str(tmp_path / "t.jsonl"), "--max-depth", "2", replies=(DONE,))
-    assert started(tmp_path / "t.jsonl")["settings"]["max_depth"] == 2
+    assert started(tmp_path / "t.jsonl")["settings"]["subcalls"]["depth"] == 2
 
 
 @pytest.mark.parametrize(

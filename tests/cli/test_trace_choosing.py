@@ -56,7 +56,19 @@ def test_a_fork_of_a_named_run(
     file: tuple[str, dict[str, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, ids = file
-    words = ["trace", "fork", path, "--at", "1", "--run", ids["two"], "--trace", str(tmp_path / "fork.jsonl")]
+    words = [
+        "trace",
+        "fork",
+        path,
+        "--at",
+        "1",
+        "--run",
+        ids["two"],
+        "--trace",
+        str(tmp_path / "fork.jsonl"),
+        "--model",
+        "local",
+    ]
     assert main(words, models=lambda name, **_: ScriptedModel([CELLS[1].format("new")], name=name)) == 0
     assert "answer: 'new'" in capsys.readouterr().out
     start = json.loads((tmp_path / "fork.jsonl").read_text().splitlines()[0])

@@ -65,7 +65,17 @@ def test_a_file_that_is_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_fork(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = ("trace", "fork", GOLDEN / "repeated.jsonl", "--at", "1", "--trace", tmp_path / "new.jsonl")
+    line = (
+        "trace",
+        "fork",
+        GOLDEN / "repeated.jsonl",
+        "--at",
+        "1",
+        "--trace",
+        tmp_path / "new.jsonl",
+        "--model",
+        "local",
+    )
     code, out, _ = said(capsys, *line, replies=("```python\nfinal_answer = x + 41\n```",))
     assert code == 0
     assert "answer: 42" in out
@@ -77,10 +87,16 @@ def test_fork(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_fork_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = said(capsys, "trace", "fork", GOLDEN / "tool_loop_sub_agents.jsonl", "--at", "1")
+    code, _, err = said(capsys, "trace", "fork", GOLDEN / "tool_loop_sub_agents.jsonl", "--at", "1", "--model", "local")
     assert code == 2
     assert "--context" in err
-    code, _, err = said(capsys, "trace", "fork", GOLDEN / "lean_text.jsonl", "--at", "1")
+    code, _, err = said(capsys, "trace", "fork", GOLDEN / "lean_text.jsonl", "--at", "1", "--model", "local")
     assert "stock" in err
-    code, _, err = said(capsys, "trace", "fork", GOLDEN / "workspace.jsonl", "--at", "1")
+    code, _, err = said(capsys, "trace", "fork", GOLDEN / "workspace.jsonl", "--at", "1", "--model", "local")
     assert "--workspace" in err
+
+
+def test_fork_asks_no_model_that_only_the_trace_names(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = said(capsys, "trace", "fork", GOLDEN / "repeated.jsonl", "--at", "1")
+    assert code == 2
+    assert "--model" in err

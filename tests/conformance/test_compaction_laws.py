@@ -16,7 +16,7 @@ from rlm_loop.accounting import Account, Budget, Ledger, Part
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation
 from rlm_loop.agents import Compaction
 from rlm_loop.agents.history import History
-from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.meter import Meter
 from rlm_loop.agents.observations import PENDING
 from rlm_loop.dialects import (
     BudgetBanner,
@@ -129,7 +129,7 @@ class Played:
     turns: list[Turn]
     replayed: dict[int, Sequence[Message]]
     trace: Trace
-    metered: Metered
+    metered: Meter
 
 
 class Dense(ScriptedModel):
@@ -157,7 +157,7 @@ def play(
     """The loop's own order of things, with observations made up instead of acted out."""
     trace = Trace()
     trace.start()
-    metered = Metered(model, Account(budget or Budget(steps=None)), Ledger(), trace)
+    metered = Meter(model, Account(budget or Budget(steps=None)), Ledger(), trace)
     history = History(plan, metered)
     prompt = dialect.format_task(Problem("Find the cat.", "context is a str of 9 characters"), TOOLS)
     played = Played([], [], [], {}, trace, metered)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rlm_loop import Budget
 from rlm_loop.actions import Answer, CallTool, Malformed, RunCode
-from rlm_loop.agents import Agent
+from rlm_loop.agents import Agent, SubCalls
 from rlm_loop.dialects import (
     BudgetBanner,
     CodeBlocks,
@@ -95,7 +95,7 @@ def repl() -> Iterator[PythonREPL]:
 class Speaker(Agent):
     """An agent that speaks any dialect, without sub-calls."""
 
-    max_depth: int = 0
+    subcalls: SubCalls = field(default_factory=lambda: SubCalls(depth=0))
     speaks: Dialect = field(default_factory=CodeBlocks)
 
     def _speaks(self) -> Dialect:

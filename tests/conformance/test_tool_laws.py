@@ -13,6 +13,7 @@ import pytest
 from test_laws import EVERY, Speaker, as_native
 
 from rlm_loop import Budget, Outcome, Task
+from rlm_loop.agents import Rules
 from rlm_loop.messages import Reply
 from rlm_loop.models import ScriptedModel
 from rlm_loop.repl import PythonREPL
@@ -141,7 +142,7 @@ def test_what_is_not_allowed_is_denied_and_not_run(name: str, repl: PythonREPL, 
         [say(name, "apply_edit", **edit), say(name, "read_file", path="b.txt"), say(name, "final_answer", answer=1)],
         repl,
         workspace=space,
-        allow=allow,
+        rules=Rules(allow=allow),
     )
     assert allow == ["search_code", "read_file"]
     assert "not allowed here; tools: search_code, read_file" in seen(outcome)[0]
@@ -150,7 +151,7 @@ def test_what_is_not_allowed_is_denied_and_not_run(name: str, repl: PythonREPL, 
     assert outcome.stop == "answered"
     assert outcome.artifact == ""
     asked = Task("t", "Mend it.", 1, workspace=lambda: Workspace(FILES))
-    assert "apply_edit" not in str(Speaker(speaks=EVERY[name][0], allow=tuple(allow)).first_request(asked).prompt)
+    assert "apply_edit" not in str(Speaker(speaks=EVERY[name][0], rules=Rules(allow=allow)).first_request(asked).prompt)
 
 
 @pytest.mark.parametrize("name", SPOKEN)

@@ -10,7 +10,7 @@ import pytest
 
 from rlm_loop import LeanAgent
 from rlm_loop.actions import INTENT, CallTool, RunCode
-from rlm_loop.agents import Agent
+from rlm_loop.agents import Agent, Rules
 from rlm_loop.dialects import Dialect, FunctionCalls, Presentation, RefuseHighRisk, TypedCalls
 from rlm_loop.messages import Reply, ToolCall
 from rlm_loop.models import ScriptedModel
@@ -101,7 +101,7 @@ def test_a_policy_refuses_by_risk() -> None:
     outcome, _, _ = play(
         "native",
         [reply("native", "wipe", path="a", **STATED), reply("native", "wipe", path="a", **{**STATED, "risk": "low"})],
-        approve=policy,
+        rules=Rules(approve=policy),
     )
     first, second = (turn.observations[0] for turn in outcome.turns[:2])
     assert first.failure is not None

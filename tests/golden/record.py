@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop import Budget, Compaction, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.agents import Agent
+from rlm_loop.agents import Agent, Rules, SubCalls
 from rlm_loop.dialects import BudgetBanner, CodeEcho, FormatReminder, Nudge, ThoughtPrompt, TurnCounter
 from rlm_loop.models import ModelError, Reply, ScriptedModel, ToolCall
 from rlm_loop.traces import Trace
@@ -85,7 +85,9 @@ def tool_loop() -> Agent:
         "2",
         code("n\nfinal_answer = n * 2"),
     ]
-    return ToolLoopAgent(model=scripted(*replies), tools=(stock,), concurrency=1, require_code=True)
+    return ToolLoopAgent(
+        model=scripted(*replies), tools=(stock,), rules=Rules(require_code=True), subcalls=SubCalls(concurrency=1)
+    )
 
 
 def sub_agents() -> Agent:
@@ -102,7 +104,7 @@ def sub_agents() -> Agent:
         code("final_answer = part"),
     ]
     budget = Budget(steps=8, tool_failures=2)
-    return ToolLoopAgent(model=scripted(*replies), max_depth=2, sub_budget=Budget(steps=2), budget=budget)
+    return ToolLoopAgent(model=scripted(*replies), budget=budget, subcalls=SubCalls(depth=2, budget=Budget(steps=2)))
 
 
 def lean(presentation: Any, replies: list[Any], **more: Any) -> Callable[[], Agent]:
@@ -128,7 +130,7 @@ LAST = code("final_answer = 7")
 LONG = [code(f"print('{'abc' * 60}', {n})") for n in range(6)]
 
 
-def long_run(history: Compaction, *replies: str) -> Callable[[], Agent]:
+def long_run(history: Compaction | int, *replies: str) -> Callable[[], Agent]:
     return lambda: ToolLoopAgent(model=scripted(*(replies or (*LONG[:5], LAST))), history=history)
 
 
@@ -174,7 +176,7 @@ GOLDEN: Mapping[str, Golden] = {
     "react_calls": Golden(lambda: ReActAgent(model=scripted(*THINKING), tools=(stock,), form="calls")),
     "direct": Golden(lambda: DirectAgent(model=scripted("It is 9."), window=100), TEXT),
     "history_outputs": Golden(long_run(Compaction("drop_outputs", threshold_tokens=330, keep_turns=1))),
-    "history_window": Golden(long_run(Compaction("window", threshold_tokens=None, max_messages=6))),
+    "history_window": Golden(long_run(6)),
     "history_summary": Golden(long_run(SUMMARY, *LONG[:3], "It printed abc.", LONG[3], "It did again.", LAST)),
     "injectors": Golden(injected),
     "mistakes": Golden(mistakes),

@@ -9,7 +9,7 @@ import pytest
 from chat_server import ChatServer, completion
 
 from rlm_loop import DirectAgent, LeanAgent, ReActAgent, Task, ToolLoopAgent
-from rlm_loop.agents import Agent
+from rlm_loop.agents import Agent, SubCalls
 from rlm_loop.models import OpenAICompatibleModel, ScriptedModel
 from rlm_loop.replay import replay
 from rlm_loop.study import Study
@@ -45,7 +45,7 @@ ASKS = "```python\nfinal_answer = llm_query('2 + 2?')\n```"
     ("settings", "root", "sub"),
     [
         ({}, 0.7, 0.7),
-        ({"sub_model": ScriptedModel(["4"])}, 0.7, None),
+        ({"subcalls": SubCalls(model=ScriptedModel(["4"]))}, 0.7, None),
         ({"max_depth": 2}, 0.7, 0.7),
     ],
     ids=["the same model", "a model of its own", "a sub-agent"],
@@ -53,7 +53,7 @@ ASKS = "```python\nfinal_answer = llm_query('2 + 2?')\n```"
 def test_sub_calls_have_it_where_the_model_is_the_same(settings: Any, root: float, sub: float | None) -> None:
     model = ScriptedModel([ASKS, "4"])
     assert ToolLoopAgent(model=model, temperature=0.7, **settings).run("?").answer == "4"
-    prompts = [*model.prompts, *getattr(settings.get("sub_model"), "prompts", [])]
+    prompts = [*model.prompts, *getattr(settings.get("subcalls", SubCalls()).model, "prompts", [])]
     assert [p.sampling.get("temperature") for p in prompts] == [root, sub]
 
 
@@ -61,5 +61,5 @@ def test_it_is_a_factor_and_part_of_what_an_arm_is() -> None:
     arms = {"direct": DirectAgent(model=ScriptedModel(["4"]))}
     study = Study("s", arms, [Task("a", "2 + 2?", 4)], factors={"temperature": [None, 0.7]})
     (made,) = study.agents().values()
-    assert ["temperature" in agent.settings() for agent in made.values()] == [False, True]
+    assert [agent.settings()["temperature"] for agent in made.values()] == [None, 0.7]
     assert sorted(made) == ["direct[temperature=0.7]", "direct[temperature=None]"]

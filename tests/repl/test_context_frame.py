@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlm_loop import LeanAgent, ScriptedModel, Study, Suite, Task, ToolLoopAgent
 from rlm_loop.repl import describe_context
 from rlm_loop.repl.contexts.context import LEAST_TOKENS, TOLD, inline_context
 from rlm_loop.repl.contexts.frame import START
@@ -149,37 +148,6 @@ def test_an_index_that_says_something_is_shown() -> None:
     assert inline_context(orders(4)).startswith("day,product,units,status,gift\n2024-03-01,chair,0,paid,True\n")
 
 
-def told_by(agent: Any, context: Any) -> str:
-    model = ScriptedModel(["I give up."])
-    agent(model=model, max_steps=1).run("How many?", context=context)
-    return "\n".join(m.text for m in model.prompts[0].messages)
-
-
-@pytest.mark.parametrize("kind", [ToolLoopAgent, LeanAgent])
-def test_an_agent_says_how_many_tokens(kind: Any) -> None:
-    for tokens in (30, 60, 120, 240):
-        line = describe_context(orders(), tokens=tokens)
-        assert line in told_by(lambda tokens=tokens, **more: kind(context_tokens=tokens, **more), orders())
-    assert describe_context(orders()) in told_by(kind, orders())
-    assert kind().settings()["context_tokens"] is None
-    assert "context_tokens" not in kind(context_tokens=60).settings()  # as it was before it could be set
-    assert kind(context_tokens=120).settings()["context_tokens"] == 120
-
-
-def test_a_data_frame_is_told_more_of_unless_somebody_says_otherwise() -> None:
+def test_a_data_frame_is_told_more_of() -> None:
     assert describe_context(orders()) == describe_context(orders(), tokens=120)
     assert describe_context("a\n" * 40) == describe_context("a\n" * 40, tokens=60)
-
-
-@pytest.mark.parametrize("value", [29, 0, True, 60.0, "60"])
-def test_fewer_tokens_than_say_anything_are_refused(value: Any) -> None:
-    with pytest.raises((TypeError, ValueError), match="context_tokens is a whole number, 30 or more, not"):
-        ToolLoopAgent(context_tokens=value)
-
-
-def test_it_is_a_factor_of_a_study(tmp_path: Any) -> None:
-    suite = Suite("s", (Task("t", "How many?", 40, context="a\n" * 40),))
-    arms = {"code": ToolLoopAgent(model=ScriptedModel(["40"] * 4, name="m"))}
-    study = Study("s", arms, suite, factors={"context_tokens": [30, 60, 120, 240]})
-    results = study.run(tmp_path / "s", False)
-    assert [row["factors"] for row in results.rows] == [{"context_tokens": n} for n in (30, 60, 120, 240)]

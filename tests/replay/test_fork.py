@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, LeanAgent, Outcome, ToolLoopAgent
+from rlm_loop.agents import SubCalls
 from rlm_loop.models import Reply, ScriptedModel, ToolCall
 from rlm_loop.replay import ReplayError, fork, replay
 from rlm_loop.traces import RunRecord, read
@@ -128,7 +129,7 @@ def test_the_spent_budget_counts(run: tuple[Path, Outcome]) -> None:
         (3, {"context": "other"}, r"another than the recorded one"),
         (3, {"tools": []}, r"tools that a trace cannot hold: give tools= \(lookup\)"),
         (3, {"colour": 1}, r"ToolLoopAgent has no setting colour"),
-        (3, {"model": None}, r"the model of the run, scripted, cannot be had: give model="),
+        (3, {"model": None}, r"names the model .scripted.: give model="),
     ],
 )
 def test_what_is_missing_is_named(at: int, options: dict[str, Any], says: str, run: tuple[Path, Outcome]) -> None:
@@ -171,7 +172,7 @@ def test_a_workspace_has_to_be_given_and_to_be_of_the_same_source() -> None:
 def test_a_stopped_cell_is_not_run_again(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     cells = [code("a = 1"), code("import time\nb = 2\ntime.sleep(60)"), code("final_answer = a")]
-    ToolLoopAgent(model=ScriptedModel(cells), cell_timeout=1.0).run("Q?", trace=path)
+    ToolLoopAgent(model=ScriptedModel(cells), budget=Budget(cell_seconds=1.0)).run("Q?", trace=path)
     outcome = fork(path, at=2, model=ScriptedModel([code("final_answer = a + 1")]))
     assert outcome.answer == 2
     assert outcome.notes == ("a cell of turn 2 was stopped (timeout), and is not run again",)
@@ -181,7 +182,7 @@ def test_batches_and_failed_sub_calls_come_back(tmp_path: Path) -> None:
     asking = "a = [str(x) for x in llm_query_batched(['one', 'two'])]\ntry:\n    llm_query('three')\n"
     asking += "except SubCallError as error:\n    a.append(f'{type(error).__name__}: {error}')\nprint(a)"
     model = ScriptedModel([code(asking), "1", "2", Reply(""), code("final_answer = a")])
-    first = ToolLoopAgent(model=model, concurrency=1).run("Q?", trace=tmp_path / "run.jsonl")
+    first = ToolLoopAgent(model=model, subcalls=SubCalls(concurrency=1)).run("Q?", trace=tmp_path / "run.jsonl")
     for events in (None, "cell_calls"):
         record = read(tmp_path / "run.jsonl")
         record = RunRecord(tuple(e for e in record.events if e["event"] != events))

@@ -86,7 +86,7 @@ CHANGES = {
     ),
     "line about the workspace": (
         "workspace",
-        "rlm_loop.agents.runner.describe_workspace",
+        "rlm_loop.agents.question.describe_workspace",
         lambda tools: "Files.",
         r"turn 1, message 0 \(user\)",
     ),
@@ -104,7 +104,7 @@ CHANGES = {
     ),
     "a limit": (
         "repeated",
-        "rlm_loop.agents.loop.stop_reason",
+        "rlm_loop.agents.run.stop_reason",
         lambda turns, account: None,
         r"turn 2, end: recorded repeated .*, today a further request",
     ),

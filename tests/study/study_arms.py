@@ -9,7 +9,7 @@ from typing import Any
 
 from rlm_loop.accounting import Account, Budget, Ledger
 from rlm_loop.actions import Answer, FinalAnswer, Malformed, Observation
-from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.meter import Meter
 from rlm_loop.messages import Message, Prompt, Reply, Span, Usage, say
 from rlm_loop.models import Model, ModelError
 from rlm_loop.outcome import Outcome, Stop, Turn
@@ -61,7 +61,7 @@ class Arm:
 
     def _work(self, task: Task, record: Trace) -> Outcome:
         ledger = Ledger()
-        metered = Metered(Echo(), Account(Budget()), ledger, record)
+        metered = Meter(Echo(), Account(Budget()), ledger, record)
         record.start(task=task.id, agent=self.name)
         prompt, turns = Prompt((say("user", task.question, "task"),)), list[Turn]()
         for index in range(1, self.turns + 1):

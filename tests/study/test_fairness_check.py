@@ -12,7 +12,7 @@ import pytest
 from study_arms import Arm
 
 from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, Suite, Task, ToolLoopAgent
-from rlm_loop.agents import Agent
+from rlm_loop.agents import Agent, Rules, SubCalls
 from rlm_loop.dialects import Initiator, Nudge, TurnCounter
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import LocalModel, Model, ScriptedModel
@@ -71,17 +71,16 @@ TASK = Task("t", "How many?", right, context="one\ntwo\n" * 50)
 #: What the second arm changes, and the factors in which it then differs.
 CHANGES: dict[str, tuple[Agent, Agent, set[str]]] = {
     "the model": (LEAN, replace(LEAN, model="some/other"), {"model"}),
-    "the sub-model": (LEAN, replace(LEAN, sub_model="some/other"), {"model"}),
+    "the sub-model": (LEAN, replace(LEAN, subcalls=SubCalls(depth=0, model="some/other")), {"model"}),
     "reply length": (LEAN, replace(LEAN, max_tokens=9), {"sampling"}),
-    "the seed": (replace(LEAN, seed=1), replace(LEAN, seed=2), {"sampling"}),
     "temperature": (
         replace(LEAN, model=LocalModel("x.gguf", temperature=0.0)),
         replace(LEAN, model=LocalModel("x.gguf", temperature=0.7)),
         {"sampling"},
     ),
     "steps": (LEAN, replace(LEAN, budget=Budget(steps=3)), {"budget"}),
-    "a cell's time": (LEAN, replace(LEAN, cell_timeout=9.0), {"budget"}),
-    "asking for code": (LEAN, replace(LEAN, require_code=True), {"loop"}),
+    "a cell's time": (LEAN, replace(LEAN, budget=Budget(cell_seconds=9.0)), {"budget"}),
+    "asking for code": (LEAN, replace(LEAN, rules=Rules(require_code=True)), {"loop"}),
     "the form of ReAct": (
         ReActAgent(model="some/model", form="calls", presentation="text"),
         ReActAgent(model="some/model", form="text"),
@@ -100,7 +99,7 @@ CHANGES: dict[str, tuple[Agent, Agent, set[str]]] = {
         {"injectors"},
     ),
     "a tool": (LEAN, replace(LEAN, tools=(look,)), {"tools"}),
-    "an allow-list": (LEAN, replace(LEAN, allow=("look",)), {"tools"}),
+    "an allow-list": (LEAN, replace(LEAN, rules=Rules(allow=("look",))), {"tools"}),
     "the order of tools": (LEAN, replace(LEAN, tools=(search, look)), {"tool_order"}),
     "the bytes of a schema": (LEAN, replace(LEAN, tools=(named("look", other_look), search)), {"tool_schema"}),
     "schemas or a list": (
@@ -114,7 +113,7 @@ CHANGES: dict[str, tuple[Agent, Agent, set[str]]] = {
         {"data"},
     ),
     "history": (LEAN, replace(LEAN, history="window"), {"history"}),
-    "depth": (LEAN, replace(LEAN, concurrency=2), {"recursion"}),
+    "depth": (LEAN, replace(LEAN, subcalls=SubCalls(depth=0, concurrency=2)), {"recursion"}),
     "where code runs": (LEAN, replace(LEAN, repl="subprocess"), {"repl"}),
     "an answer's type": (LEAN, replace(LEAN, answer_type=int), {"answer_check"}),
     "a setting of its own": (Careful(model="some/model"), Careful(model="some/model", care=2), {"other"}),

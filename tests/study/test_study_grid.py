@@ -52,7 +52,7 @@ def test_factors_are_fields_of_real_agents() -> None:
     factors = {"max_depth": [0, 2], "injectors": [(), (Nudge(), Nudge(name="again"))]}
     agents = Study("mine", {"lean": LeanAgent(model="local")}, suite("s", 1), factors=factors).agents()["local", 0]
     assert list(agents)[:2] == ["lean[max_depth=0, injectors=none]", "lean[max_depth=0, injectors=nudge+again]"]
-    depths = [(a.max_depth, len(a.injectors)) for a in agents.values()]  # type: ignore[attr-defined]
+    depths = [(a.subcalls.depth, len(a.injectors)) for a in agents.values()]  # type: ignore[attr-defined]
     assert depths == [(0, 0), (0, 2), (2, 0), (2, 2)]
 
 
@@ -86,8 +86,15 @@ def test_seeds_of_numpy_are_pythons_own_in_the_rows(tmp_path: Path) -> None:
     assert [row["seed"] for row in results.rows] == [0, 1]
 
 
+def test_a_named_model_has_the_seed_of_its_episodes_however_the_arms_are_made() -> None:
+    arms = {"lean": LeanAgent(model="local")}
+    for made in (arms, lambda model, seed: arms):  # type: ignore[misc]
+        agents = Study("mine", made, suite("s", 1), seeds=(1, 2), model="local").agents()
+        assert [agents["local", seed]["lean"].model.seed for seed in (1, 2)] == [1, 2]  # type: ignore[attr-defined]
+
+
 def test_a_value_that_an_agent_refuses_names_the_arm() -> None:
-    with pytest.raises(StudyError, match="arm 'lean': max_depth is a number of levels"):
+    with pytest.raises(StudyError, match=r"arm 'lean': the depth of sub-calls .max_depth. must be"):
         Study("mine", {"lean": LeanAgent()}, suite("s", 1), factors={"max_depth": [-1]}).agents()
 
 

@@ -30,12 +30,15 @@ UNEQUAL: list[tuple[dict[str, Any], str]] = [
     ({**ALIKE, "react": ReActAgent()}, "budget, steps: 20 for code, lean; 50 for react"),
     ({"code": ToolLoopAgent(), "short": ToolLoopAgent(max_steps=5)}, "budget, steps: 20 for code; 5 for short"),
     (
-        {"code": ToolLoopAgent(), "few": ToolLoopAgent(max_history=40)},
-        "history, max_history: null for code; 40 for few",
+        {
+            "code": ToolLoopAgent(),
+            "few": ToolLoopAgent(history=40),
+        },
+        "history, history: null for code; 40 for few",
     ),
     (
-        {"code": ToolLoopAgent(), "slow": ToolLoopAgent(cell_timeout=5)},
-        "budget, cell_timeout: 60.0 for code; 5 for slow",
+        {"code": ToolLoopAgent(), "slow": ToolLoopAgent(budget=Budget(cell_seconds=5))},
+        "budget, cell_seconds: 60.0 for code; 5 for slow",
     ),
     ({"code": ToolLoopAgent(), "long": ToolLoopAgent(max_tokens=9)}, "sampling, max_tokens: null for code; 9 for long"),
     ({"code": ToolLoopAgent(repl="plain"), "other": ToolLoopAgent()}, 'in repl: "plain" for code; "auto" for other'),
@@ -68,7 +71,7 @@ def test_it_is_said_before_a_token_is_spent_and_once(tmp_path: Path) -> None:
         ({**ALIKE, "react": ReActAgent(budget=SAME, max_iterations=20, max_history=None)}, {}),
         ({**ALIKE, "direct": DirectAgent(max_steps=1)}, {}),
         ({"code": ToolLoopAgent()}, {"factors": {"max_steps": [5, 10]}}),
-        ({"code": ToolLoopAgent()}, {"factors": {"max_history": [None, 40]}}),
+        ({"code": ToolLoopAgent()}, {"factors": {"history": [None, 40]}}),
         ({"a": ToolLoopAgent(), "b": ToolLoopAgent(max_steps=5)}, {"differs": ("budget",)}),
     ],
 )

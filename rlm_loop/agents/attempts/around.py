@@ -9,18 +9,19 @@ from typing import Any
 
 from rlm_loop.accounting.budget import Account, Budget
 from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.accounting.limits import NO_LIMITS
+from rlm_loop.agents.agent import FirstRequest, Unasked
 from rlm_loop.agents.attempts.attempts import Attempting, Attempts, Tried
 from rlm_loop.agents.attempts.checks import Check, Judge
-from rlm_loop.agents.first_request import FirstRequest, Unasked
-from rlm_loop.agents.loop import Interrupted, attach
-from rlm_loop.agents.metered import Metered
-from rlm_loop.agents.record_setup import record_start
-from rlm_loop.agents.setup import NO_LIMITS
+from rlm_loop.agents.meter import Meter
+from rlm_loop.agents.question import with_context
+from rlm_loop.agents.record import record_start
+from rlm_loop.agents.run import Interrupted, attach
+from rlm_loop.agents.session import Exchange
 from rlm_loop.dialects.base import Dialect
-from rlm_loop.dialects.earlier import FIRST_ATTEMPT, AttemptContext
+from rlm_loop.models.names import Seeded
 from rlm_loop.outcome import Outcome, Stop
 from rlm_loop.repl.contexts.fingerprint import context_fingerprint
-from rlm_loop.repl.contexts.on_disk import as_context
 from rlm_loop.tasks.base import Task
 from rlm_loop.traces.trace import Trace, plain
 
@@ -64,16 +65,16 @@ class Around:
         task gives nothing to judge an attempt by.
         """
         self._ready(task)
-        task = replace(task, context=as_context(task.material()))
+        task = with_context(task)
         record = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
         try:
             names = ", ".join(dict.fromkeys(_model_names(self.agents())))
             account = Account(self.limits(), price=(0.0, 0.0))  # each attempt brings its model's own price
             nobody = Unasked(names, f"{names} stands for the models of several attempts and cannot be asked")
-            model = Metered(nobody, account, Ledger(), record)
+            model = Meter(nobody, account, Ledger(), record)
             context = context_fingerprint(task.context)
             record_start(record, task, self.name, self.settings(), names, self.limits(), context)
-            return self._run(task, model, 0, FIRST_ATTEMPT)
+            return self._run(task, model, Exchange())
         finally:
             if not isinstance(trace, Trace):
                 record.close()
@@ -85,19 +86,18 @@ class Around:
     def attempt_on(
         self,
         task: Task,
-        model: Metered,
+        meter: Meter,
         *,
-        turn_offset: int = 0,
-        earlier: AttemptContext = FIRST_ATTEMPT,
+        exchange: Exchange | None = None,
         limits: Budget | None = None,
     ) -> Outcome:
         """Make one attempt for another `Around`, as an agent does."""
         self._ready(task)
-        account = model.account.scope(self.limits() if limits is None else limits)
-        return self._run(task, replace(model, account=account), turn_offset, earlier)
+        account = meter.account.scope(self.limits() if limits is None else limits)
+        return self._run(task, replace(meter, account=account), exchange or Exchange())
 
-    def _run(self, task: Task, model: Metered, turn_offset: int, earlier: AttemptContext) -> Outcome:
-        attempts = Attempts(self.name, task, model, self._judge(), turn_offset, earlier)
+    def _run(self, task: Task, meter: Meter, first: Exchange) -> Outcome:
+        attempts = Attempts(self.name, task, meter, self._judge(), first)
         try:
             chosen, reason = self._go(attempts)
         except KeyboardInterrupt:
@@ -129,13 +129,16 @@ class Around:
 
 
 def shaped(agent: Attempting, model: Any = None, seed: int | None = None) -> Attempting:
-    """The agent with another model and seed, where it has such fields."""
+    """The agent with another model; a model that is named is made with the seed."""
     if not is_dataclass(agent):
         return agent
     record: Any = agent
     known = {f.name for f in fields(record) if f.init}
-    changes: dict[str, Any] = {"model": model, "seed": seed}
-    wanted = {name: value for name, value in changes.items() if value is not None and name in known}
+    wanted: dict[str, Any] = {"model": model} if model is not None and "model" in known else {}
+    if seed is not None and "seed" in known:
+        wanted["seed"] = seed
+    elif seed is not None and "model" in known and isinstance(name := wanted.get("model", record.model), str):
+        wanted["model"] = Seeded(name, seed)
     return replace(record, **wanted) if wanted else agent
 
 

@@ -8,12 +8,12 @@ from typing import Any, Protocol
 
 from rlm_loop.accounting.budget import Budget
 from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.agents.agent import FirstRequest
 from rlm_loop.agents.attempts.checks import Judge, passed_tests, patch_of
-from rlm_loop.agents.first_request import FirstRequest
-from rlm_loop.agents.loop import record_end
-from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.meter import Meter
+from rlm_loop.agents.run import record_end
+from rlm_loop.agents.session import Exchange
 from rlm_loop.dialects.base import Dialect
-from rlm_loop.dialects.earlier import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.repl.text import clip
 from rlm_loop.tasks.base import CheckResult, Task
@@ -38,10 +38,9 @@ class Attempting(Protocol):
     def attempt_on(
         self,
         task: Task,
-        model: Metered,
+        meter: Meter,
         *,
-        turn_offset: int = 0,
-        earlier: AttemptContext = FIRST_ATTEMPT,
+        exchange: Exchange | None = None,
         limits: Budget | None = None,
     ) -> Outcome: ...
 
@@ -87,22 +86,20 @@ class Tried:
 class Attempts:
     """The attempts made so far at `task` by what is called `name`, on the account, ledger and trace of `model`.
 
-    They come after `turn_offset` turns of others, and the first of them is given `first`.
+    The first of them is given `first`, which says how many turns others took before.
     """
 
     def __init__(
         self,
         name: str,
         task: Task,
-        model: Metered,
+        model: Meter,
         judge: Judge,
-        turn_offset: int = 0,
-        first: AttemptContext = FIRST_ATTEMPT,
+        first: Exchange,
     ) -> None:
         self.name, self.task, self.model, self.judge = name, task, model, judge
         self.first = first
         self.tried: list[Tried] = []
-        self._turn_offset = turn_offset
         self._calls = len(model.ledger.calls)
 
     @property
@@ -122,9 +119,9 @@ class Attempts:
         # what is left of a limit may not cover even one call, without the limit being reached
         return last.reason if last is not None and not last.usage.calls else None
 
-    def make(self, agent: Attempting, earlier: AttemptContext | None = None) -> Tried:
+    def make(self, agent: Attempting, earlier: Exchange | None = None) -> Tried:
         """One more attempt, checked.  What it raises goes on up, with what was done of it kept here."""
-        given = self.first if earlier is None else earlier
+        given = replace(earlier or self.first, number=self.first.number + len(self.turns))
         node, trace = self.model.node.attempt(), self.model.trace
         who = {"node": node.path, "depth": node.depth}
         trace.record(
@@ -132,7 +129,7 @@ class Attempts:
             **who,
             kind="agent",
             agent=agent.name,
-            after=self._turn_offset + len(self.turns),
+            after=given.number,
             patch=trace.text(given.patch),
             handed_over=[turn.index for turn in given.turns],
         )
@@ -143,8 +140,7 @@ class Attempts:
             outcome = agent.attempt_on(
                 self.task,
                 replace(self.model, node=node, turn=0),
-                turn_offset=self._turn_offset + len(self.turns),
-                earlier=given,
+                exchange=given,
                 limits=self._limits(agent),
             )
             one = replace(self._kept(agent, node.path, outcome, given), check=self.judge(self.task, outcome))
@@ -209,7 +205,7 @@ class Attempts:
         left = max(0, int(whole) - len(self.turns))
         return replace(limits, steps=left if limits.steps is None else min(left, limits.steps))
 
-    def _kept(self, agent: Attempting, node: str, outcome: Outcome, given: AttemptContext) -> Tried:
+    def _kept(self, agent: Attempting, node: str, outcome: Outcome, given: Exchange) -> Tried:
         calls = [c for c in self.model.ledger.calls if c.node == node or c.node.startswith(node + ".")]
         ledger = Ledger(calls)
         there = (*given.turns, *outcome.turns)

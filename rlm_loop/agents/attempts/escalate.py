@@ -10,7 +10,6 @@ from rlm_loop.agents.attempts.around import Around, shaped
 from rlm_loop.agents.attempts.attempts import Attempting, Attempts, Tried, best_of_tried
 from rlm_loop.agents.attempts.retry import REPAIR, RepairTemplate
 from rlm_loop.dialects.base import Dialect
-from rlm_loop.dialects.earlier import FIRST_ATTEMPT
 from rlm_loop.dialects.injectors import Injected
 from rlm_loop.models.names import model_name
 from rlm_loop.traces.trace import plain
@@ -59,7 +58,7 @@ class Escalate(Around):
             return first, ""
         if (spent := attempts.spent()) is not None:
             return first, spent
-        earlier = FIRST_ATTEMPT
+        earlier = None
         if self.hand_over != "fresh":
             feedback = "" if first.check is None else first.check.feedback
             begin = "continue" if self.hand_over == "continue" else "patched"

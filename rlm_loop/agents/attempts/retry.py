@@ -9,7 +9,7 @@ from typing import Any, Literal
 from rlm_loop.actions import RunCode
 from rlm_loop.agents.attempts.around import Around, shaped
 from rlm_loop.agents.attempts.attempts import Attempting, Attempts, Tried, best_of_tried
-from rlm_loop.dialects.earlier import AttemptContext
+from rlm_loop.agents.session import Exchange
 from rlm_loop.outcome import Turn
 from rlm_loop.repl.text import clip
 from rlm_loop.traces.trace import plain
@@ -36,7 +36,7 @@ class RepairTemplate:
         if self.limit < 1 or "{feedback}" not in self.text:
             raise ValueError("a repair template needs {feedback} in its text and a limit of 1 character or more")
 
-    def attempt_context(self, begin: Begin, feedback: str, patch: str, conversation: Sequence[Turn]) -> AttemptContext:
+    def attempt_context(self, begin: Begin, feedback: str, patch: str, conversation: Sequence[Turn]) -> Exchange:
         """What the next attempt is given."""
         goes_on = begin == "continue"
         state = _STATE[begin if patch.strip() or goes_on else "fresh"]
@@ -44,7 +44,7 @@ class RepairTemplate:
             state += _NEW_REPL
         failed = clip(feedback.strip() or "(it does not say why)", self.limit)[0]
         text = self.text.replace("{state}", state).replace("{feedback}", failed)
-        return AttemptContext(
+        return Exchange(
             turns=tuple(conversation) if goes_on else (), text=text, patch="" if begin == "fresh" else patch
         )
 

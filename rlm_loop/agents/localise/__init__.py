@@ -1,6 +1,6 @@
 """Where in a repository to look: files ranked for an issue's text, and a file tree of bounded size.
 
-    >>> LeanAgent(localise=Localise(files=10))  # doctest: +SKIP
+    >>> LeanAgent(injectors=[Localise(files=10)])  # doctest: +SKIP
 
 Both are said once, after the question, in every dialect; the ledger has them as `scaffold:file_list` and
 `scaffold:file_tree`, so that with and without is an ablation like any other.

@@ -12,7 +12,7 @@ from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.accounting.call_tree import Caller
 from rlm_loop.accounting.ledger import Cached
 from rlm_loop.accounting.scope import Cancelled
-from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.meter import Meter
 from rlm_loop.agents.recursion.record import Kind, Record, SubCall
 from rlm_loop.agents.recursion.settings import DepthExceeded, Recursion, SubCallError
 from rlm_loop.dialects.reader import without_reasoning
@@ -23,7 +23,7 @@ from rlm_loop.repl.contexts.context import inline_context
 
 FALLBACK = "(not asked: the depth limit is reached)"
 
-SubAgent = Callable[[str, Any, Metered], Outcome]
+SubAgent = Callable[[str, Any, Meter], Outcome]
 """Runs the loop one level down: the question, its context, and the model to run on."""
 
 
@@ -31,7 +31,7 @@ SubAgent = Callable[[str, Any, Metered], Outcome]
 class SubcallRunner:
     """The sub-calls of one agent, which runs on `agent`."""
 
-    agent: Metered
+    agent: Meter
     settings: Recursion
     sub_agent: SubAgent
     clock: Callable[[], float] = field(default=time.monotonic)
@@ -42,7 +42,7 @@ class SubcallRunner:
         Raises `SubCallError` where there is none, `BudgetSpent` where nothing is left for the agent that asks, and
         `Cancelled` where nobody waits for the answer any more.
         """
-        record = Record(asked, node, self.agent, self.settings.hooks, self.clock)
+        record = Record(asked, node, self.agent, self.clock)
         try:
             node.begin(lambda: record.end(error=("cancelled", "still under way when the run ended")))
             try:
@@ -111,7 +111,7 @@ class SubcallRunner:
         level = depth if depth < self.settings.max_depth else None
         return (level, model, asked.max_tokens, asked.prompt, tuple(sorted((k, str(v)) for k, v in about.items())))
 
-    def _by_completion(self, asked: SubCall, inner: Metered) -> str:
+    def _by_completion(self, asked: SubCall, inner: Meter) -> str:
         text = asked.prompt
         if asked.context is not None:
             text = f"{text}\n\n{inline_context(asked.context, limit=sys.maxsize)}"
@@ -121,7 +121,7 @@ class SubcallRunner:
             raise self._out_of(spent, inner) from None
         return _whole(reply, asked.max_tokens)
 
-    def _by_agent(self, asked: SubCall, inner: Metered) -> str:
+    def _by_agent(self, asked: SubCall, inner: Meter) -> str:
         with self.settings.tree.agents.held(inner.node.scope, lender=self.agent.node):
             outcome = self.sub_agent(asked.prompt, asked.context, inner)
         if outcome.answered:
@@ -140,7 +140,7 @@ class SubcallRunner:
         error.stop = str(outcome.stop)
         raise error
 
-    def _out_of(self, spent: BudgetSpent, inner: Metered) -> BaseException:
+    def _out_of(self, spent: BudgetSpent, inner: Meter) -> BaseException:
         """Whether what is spent is everything, or only the part that this sub-call was given."""
         if inner.account is self.agent.account or self.agent.account.spent_out() is not None:
             return spent

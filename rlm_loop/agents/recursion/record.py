@@ -10,10 +10,9 @@ from functools import cached_property
 from typing import Any, Literal
 
 from rlm_loop.accounting.call_tree import Caller
-from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.meter import Meter
 from rlm_loop.messages import Usage
 from rlm_loop.repl.contexts.fingerprint import context_fingerprint, known_at_once
-from rlm_loop.tools.hooks import notify
 
 Kind = Literal["completion", "agent", "cached", "fallback", "denied"]
 
@@ -46,16 +45,14 @@ class SubCall:
 class Record:
     """The events of one sub-call.  `end` may come from another thread, and only the first one counts."""
 
-    def __init__(
-        self, asked: SubCall, node: Caller, agent: Metered, hooks: tuple[object, ...], clock: Callable[[], float]
-    ) -> None:
-        self._asked, self._node, self._agent, self._hooks, self._clock = asked, node, agent, hooks, clock
+    def __init__(self, asked: SubCall, node: Caller, agent: Meter, clock: Callable[[], float]) -> None:
+        self._asked, self._node, self._agent, self._clock = asked, node, agent, clock
         self._lock = threading.Lock()
         self._began: float | None = None
         self._ended = False
 
     def start(self, kind: Kind, *, model: str | None = None, policy: str | None = None) -> None:
-        """It starts, as this kind; `policy` is what `on_depth` said where the depth is exceeded."""
+        """It starts, as this kind; `policy` is what `SubCalls.beyond` said where the depth is exceeded."""
         asked, node, trace = self._asked, self._node, self._agent.trace
         with self._lock:
             if self._ended:
@@ -82,7 +79,7 @@ class Record:
                 index=asked.index,
             )
         about = {"node": node.path, "depth": node.depth, "kind": kind, "model": model}
-        notify(self._hooks, "on_subcall_start", **about, prompt=asked.prompt)
+        self._agent.hooks.notify("on_subcall_start", **about, prompt=asked.prompt)
 
     def end(
         self,
@@ -115,8 +112,7 @@ class Record:
                 **more,
             )
             trace.forget(node.path)
-        notify(
-            self._hooks,
+        self._agent.hooks.notify(
             "on_subcall_end",
             node=node.path,
             depth=node.depth,

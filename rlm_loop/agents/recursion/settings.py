@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-from rlm_loop.accounting.budget import Account, Budget, PricePerToken
+from rlm_loop.accounting.budget import Account, Budget, PricePerToken, UnknownPrice
 from rlm_loop.accounting.scope import Scope
 from rlm_loop.accounting.slots import Slots
 from rlm_loop.actions import FailureKind
-from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.meter import Meter
+from rlm_loop.agents.rules import Beyond, SubCalls
 from rlm_loop.messages import Usage
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model, ModelError
@@ -93,13 +94,10 @@ class SubCallError(ToolError):
 
 
 class DepthExceeded(SubCallError):
-    """A sub-call would be deeper than `max_depth` allows, and `on_depth` is `"error"`."""
+    """A sub-call would be deeper than `max_depth` allows, and `SubCalls.beyond` is `"error"`."""
 
     def __init__(self, reason: str, kind: FailureKind = "denied") -> None:
         super().__init__(reason, kind)
-
-
-OnDepth = Literal["error", "flat", "text"]
 
 
 class Tree:
@@ -142,19 +140,28 @@ class Recursion:
     """The settings of an agent's sub-calls.
 
     `sub_model` answers instead of the agent's own model, and those of `sub_models` where a cell names them;
-    `sub_budget` limits each sub-call with all below it, besides what is left of the whole; `hooks` are told of each
-    sub-call, from the threads in which they run.
+    `sub_budget` limits each sub-call with all below it, besides what is left of the whole.
     """
 
     max_depth: int = 1
-    on_depth: OnDepth = "error"
+    on_depth: Beyond = "error"
     sub_model: Model | None = None
     sub_models: Mapping[str, str | Model] = field(default_factory=dict[str, "str | Model"])
     sub_budget: Budget | None = None
-    hooks: tuple[object, ...] = ()
     tree: Tree = field(default_factory=Tree)
 
-    def model_for(self, name: str | None, agent: Metered) -> tuple[Model, PricePerToken | None]:
+    @classmethod
+    def of(cls, subcalls: SubCalls, budget: Budget) -> Recursion:
+        """The sub-calls of one run within a budget; raises `UnknownPrice` where a cost limit could not be kept."""
+        model = None if subcalls.model is None else get_model(subcalls.model)
+        limits = [limit.cost for limit in (budget, subcalls.budget) if limit is not None]
+        if model is not None and model.price is None and any(cost is not None for cost in limits):
+            raise UnknownPrice("a cost limit needs a model of sub-calls whose price is known; limit tokens or calls")
+        depth = subcalls.depth if budget.depth is None else min(subcalls.depth, int(budget.depth))
+        tree = Tree(subcalls.concurrency, cache=subcalls.cache)
+        return cls(depth, subcalls.beyond, model, subcalls.listed, subcalls.budget, tree)
+
+    def model_for(self, name: str | None, agent: Meter) -> tuple[Model, PricePerToken | None]:
         """The model of a sub-call, and its price; raises `SubCallError` where there is none that may be used."""
         if name is not None:
             model = self.tree.model(name, (self.sub_model, agent.model), self.sub_models)
@@ -165,7 +172,7 @@ class Recursion:
             raise SubCallError(f"the price of {model.name} is not known, and this run has a cost limit", "denied")
         return model, price
 
-    def account_for(self, agent: Metered) -> Account:
+    def account_for(self, agent: Meter) -> Account:
         """What a sub-call spends from."""
         if self.sub_budget is None:
             return agent.account

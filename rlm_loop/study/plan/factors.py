@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, cast, runtime_checkable
 
-from rlm_loop.agents.first_request import FirstRequest
+from rlm_loop.agents.agent import FirstRequest
 from rlm_loop.dialects.injectors import Injected
 from rlm_loop.dialects.wording import tool_lines
 from rlm_loop.models.base import Model
-from rlm_loop.models.names import model_name
-from rlm_loop.study.plan.grid import StudyAgent, arm_settings
+from rlm_loop.models.names import Seeded, model_name
+from rlm_loop.study.plan.grid import StudyAgent, arm_settings, models_of
 from rlm_loop.tasks.base import Task
 
 #: The factors that a study may declare in `differs`, and what each covers.
@@ -40,14 +40,13 @@ PROTOCOL = ("python", "final_answer", "finish")
 
 _OF = {
     "sampling": ("max_tokens", "temperature"),
-    "budget": ("budget", "sub_budget", "cell_timeout", "tool_timeout"),
-    "loop": ("agent", "require_code", "form"),
+    "budget": ("budget",),
+    "loop": ("agent", "form"),
     "system": ("system",),
     "injectors": ("injectors",),
-    "tools": ("allow",),
-    "data": ("localise", "window", "context_tokens"),
+    "data": ("window",),
     "history": ("history", "max_history"),
-    "recursion": ("max_depth", "on_depth", "concurrency", "cache_subcalls"),
+    "recursion": ("subcalls",),
 }
 _SYSTEM, _PRESENTED = ("rule", "native_rule"), ("heading", "presentation")
 
@@ -63,19 +62,22 @@ def factors_of(agent: StudyAgent, request: FirstRequest | None) -> dict[str, Any
     """What an arm has of each factor, as JSON.  Of an agent that is not ours only the settings are known: `other`."""
     settings = arm_settings(agent)
     found: dict[str, Any] = {factor: {} for factor in FACTORS}
-    named = {role: getattr(agent, role, None) for role in ("model", "sub_model")}
-    found["model"] = {role: model_name(model) for role, model in named.items() if model is not None}
-    settings.pop("sub_model", None)
-    model = named["model"]
-    found["sampling"] = {
-        "seed": agent.settings().get("seed"),
-        "model": model.sampling if isinstance(model, Model) else None,
-    }
+    models = models_of(agent)
+    found["model"] = {role: model_name(model) for role, model in models.items()}
+    model = models.get("model")
+    seed = model.seed if isinstance(model, Seeded) else agent.settings().get("seed")
+    found["sampling"] = {"seed": seed, "model": model.sampling if isinstance(model, Model) else None}
+    rules: dict[str, Any] = settings.pop("rules", None) or {}
+    found["tools"] = {"allow": rules.pop("allow", None)}
+    for name in ("model", "models"):  # compared as models
+        (settings.get("subcalls") or {}).pop(name, None)
+    found["loop"] |= rules
     found["repl"] = _called(getattr(agent, "repl", None))
     found["answer_check"] = {name: _called(getattr(agent, name, None)) for name in ("answer_type", "verify")}
     dialect = settings.pop("dialect", None)
     for factor, keys in _OF.items():
         found[factor] |= {key: settings.pop(key) for key in keys if key in settings}
+    found["history"] = {k: v for k, v in found["history"].items() if v is not None}  # only ReAct has `max_history`
     if isinstance(dialect, dict):
         own, injectors = _inner(cast("dict[str, Any]", dialect))
         settings.pop("presentation", None)  # the dialect has what came of it

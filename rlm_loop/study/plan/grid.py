@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeGuard, cast
 
 from rlm_loop.messages import digest
-from rlm_loop.models.names import without_folder
+from rlm_loop.models.names import Seeded, without_folder
 from rlm_loop.outcome import Outcome
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.factorial_design import DesignedArm
@@ -64,12 +64,12 @@ class Episode:
 def arms_for(arms: Arms | ArmFactory, model: Any, seed: int) -> dict[str, StudyAgent]:
     """The arms for one model and seed.
 
-    A mapping's agents get the model (unless it is `None`) and the seed where they have such a field and, for
-    the seed, none of their own; an agent without these fields, or with a model object, is simply run again for
-    each seed.  Raises `StudyError` where two arms have one name.
+    A mapping's agents get the model (unless it is `None`); all agents with a model's name get the seed, where they
+    have none of their own.  Others are simply run again for each seed.  Raises `StudyError` where two arms have one
+    name.
     """
     if callable(arms):
-        return by_name(arms(model, seed))
+        arms, model = arms(model, seed), None
     return {name: _seeded(agent, model, seed) for name, agent in by_name(arms).items()}
 
 
@@ -124,10 +124,22 @@ def _seeded(agent: StudyAgent, model: Any, seed: int) -> StudyAgent:
     change: dict[str, Any] = {}
     if model is not None and "model" in known:
         change["model"] = model
-    by_name = isinstance(change.get("model", getattr(agent, "model", "")), str)  # a model object has its own seed
-    if "seed" in known and by_name and getattr(agent, "seed", None) is None:
-        change["seed"] = seed
+    named: Any = change.get("model", getattr(agent, "model", ""))
+    if not isinstance(named, str) or isinstance(named, Seeded):
+        pass  # a model object has its own seed
+    elif "seed" in known:
+        if record.seed is None:
+            change["seed"] = seed
+    elif "model" in known:
+        change["model"] = Seeded(named, seed)
     return replace(record, **change) if change else agent
+
+
+def models_of(agent: StudyAgent) -> dict[str, Any]:
+    """The models of an arm, by role: `model`, and `sub_model` of its sub-calls; names or objects."""
+    below = getattr(getattr(agent, "subcalls", None), "model", None)
+    models = {"model": getattr(agent, "model", None), "sub_model": below}
+    return {role: model for role, model in models.items() if model is not None}
 
 
 def in_turn(suites: Sequence[Suite], limit: int | None = None) -> list[tuple[str, Task]]:

@@ -19,7 +19,7 @@ from rlm_loop.models import LocalModel, get_model
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.llama_server import llama_build
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.grid import StudyAgent
+from rlm_loop.study.plan.grid import StudyAgent, models_of
 from rlm_loop.study.store.reading import BY_TASK, SCHEMA
 from rlm_loop.tasks.base import Task
 from rlm_loop.traces.redact import redact
@@ -232,8 +232,7 @@ def local_models(agents: Iterable[StudyAgent]) -> dict[str, dict[str, Any]]:
     """By name, the local models of agents: the SHA-256 of the weights (`None`: not here) and the number of slots."""
     found: dict[str, dict[str, Any]] = {}
     for agent in agents:
-        for role in ("model", "sub_model"):
-            model = _made(getattr(agent, role, None))
+        for model in map(_made, models_of(agent).values()):
             if isinstance(model, LocalModel):
                 found[model.name] = {"weights": model.weights_hash, "slots": model.slots}
     return found

@@ -20,7 +20,7 @@ from rlm_loop.models.base import ModelError
 from rlm_loop.models.scripted import ScriptedModel
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.factors import Beginning
-from rlm_loop.study.plan.grid import Episode, StudyAgent
+from rlm_loop.study.plan.grid import Episode, StudyAgent, models_of
 from rlm_loop.study.statistics.descriptive import mean
 from rlm_loop.study.store.reading import read_rows
 from rlm_loop.study.store.rows import Row, finished, key, to_run
@@ -126,10 +126,8 @@ def _price(model: str, agents: Iterable[StudyAgent]) -> Tokens | None:
     """US dollars per token in and out, the dearest of the arms' models; `None` where one of them has no price."""
     prices: list[Tokens | None] = []
     for agent in agents:
-        own = getattr(agent, "model", None)
-        prices.append(_price_of(model if own is None else own))
-        if (below := getattr(agent, "sub_model", None)) is not None:
-            prices.append(_price_of(below))
+        own = {"model": model, **models_of(agent)}
+        prices += [_price_of(each) for each in own.values()]
     known = [p for p in prices if p is not None]
     return max(known) if known and len(known) == len(prices) else None
 

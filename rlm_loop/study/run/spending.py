@@ -8,7 +8,7 @@ from typing import Any
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model, ModelError
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.grid import Episode, StudyAgent
+from rlm_loop.study.plan.grid import Episode, StudyAgent, models_of
 from rlm_loop.study.store.rows import Row
 
 _INSTEAD = "give a model with a price, or limit the tokens (max_tokens, or the budget of each episode)"
@@ -49,8 +49,7 @@ class Spending:
         """Raises `StudyError` where the price of an arm's model is not known: the limit could not be kept."""
         for episode in {(c.arm, c.model): c for c in episodes}.values():
             agent = self._agents(episode)
-            for role in ("model", "sub_model"):
-                model = _made(getattr(agent, role, None))
+            for model in map(_made, models_of(agent).values()):
                 if model is not None and model.price is None:
                     raise unknown_price(f"{model.name} ({episode.arm})", self.limit)
 

@@ -366,5 +366,5 @@ def test_a_model_and_seed_of_a_study_reach_the_agent() -> None:
     around = retry(LeanAgent(model="local"), check=sees_the_fix)
     shaped = replace(around, model="other", seed=3)
     inner: Any = shaped.agents()[0]
-    assert (inner.model, inner.seed) == ("other", 3)
+    assert (inner.model, inner.model.seed) == ("other", 3)
     assert around.settings() == replace(around, seed=3).settings()  # a seed is no part of what an arm is

@@ -112,7 +112,9 @@ def test_every_dialect_is_told_after_the_question_under_causes_of_its_own(agent:
     prompts = []
     for localise in (None, Localise(files=2, tree=400)):
         model = ScriptedModel([reply] * 3)
-        outcome = replace(agent, model=model, localise=localise).attempt(TASK)
+        outcome = replace(
+            agent, model=model, injectors=[] if localise is None else [*agent.injectors, localise]
+        ).attempt(TASK)
         prompts.append((model.prompts[0], outcome.ledger.by_cause()))
     (without, few), (told, many) = prompts
     assert {c for c in many if c.startswith("scaffold:file")} == {"scaffold:file_list", "scaffold:file_tree"}
@@ -125,7 +127,7 @@ def test_every_dialect_is_told_after_the_question_under_causes_of_its_own(agent:
 
 
 def test_the_texts_come_before_what_a_strategy_adds_itself() -> None:
-    agent = ReActAgent(form="calls", presentation="text", localise=Localise(files=1), model=ScriptedModel(["x"] * 9))
+    agent = ReActAgent(form="calls", presentation="text", model=ScriptedModel(["x"] * 9), injectors=[Localise(files=1)])
     agent.attempt(TASK, trace=(trace := Trace()))
     first = next(e for e in trace.events if e["event"] == "message" and e["message"]["role"] == "user")
     causes = [s["cause"] for s in first["message"]["spans"]]
@@ -136,13 +138,13 @@ def test_the_texts_come_before_what_a_strategy_adds_itself() -> None:
 def test_a_question_of_the_users_with_a_workspace_is_told_too() -> None:
     model = ScriptedModel(["done"])
     with Workspace(FILES) as space:
-        LeanAgent(model=model, presentation="text", localise=Localise(files=1)).run(QUESTION, workspace=space)
+        LeanAgent(model=model, presentation="text", injectors=[Localise(files=1)]).run(QUESTION, workspace=space)
     assert model.prompts[0].messages[-1].spans[-1].cause == "scaffold:file_list"
 
 
 def test_without_a_workspace_nothing_is_said() -> None:
     model = ScriptedModel(["done"])
-    LeanAgent(model=model, presentation="text", localise=Localise(files=5, tree=100)).run("What?")
+    LeanAgent(model=model, presentation="text", injectors=[Localise(files=5, tree=100)]).run("What?")
     assert [s.cause for m in model.prompts[0].messages for s in m.spans] == ["system", "task"]
 
 

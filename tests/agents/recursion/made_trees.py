@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from rlm_loop.accounting import Account, Budget, Ledger
-from rlm_loop.agents.recursion import Metered, Recursion, SubcallRunner, query_tools
+from rlm_loop.agents.recursion import Meter, Recursion, SubcallRunner, query_tools
 from rlm_loop.messages import Prompt, Reply, Usage
 from rlm_loop.models import Model, ScriptedModel
 from rlm_loop.outcome import Outcome, Stop
+from rlm_loop.tools import Hooks
 from rlm_loop.traces import Trace
 
 
@@ -42,8 +43,9 @@ class Root:
         model: Model | None = None,
         *,
         budget: Budget | None = None,
-        sub_agent: Callable[[str, Any, Metered], Outcome] | None = None,
+        sub_agent: Callable[[str, Any, Meter], Outcome] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        hooks: tuple[object, ...] = (),
         **settings: Any,
     ) -> None:
         model = model or Answering(upper)
@@ -52,9 +54,8 @@ class Root:
         self.account = Account(budget or Budget(), price=price, clock=clock)
         self.trace, self.ledger = Trace(), Ledger()
         self.trace.start()
-        self.metered = Metered(
-            model, self.account, self.ledger, self.trace, slots=self.settings.tree.calls, price=price
-        )
+        watched: dict[str, Any] = {"slots": self.settings.tree.calls, "price": price, "hooks": Hooks(hooks)}
+        self.metered = Meter(model, self.account, self.ledger, self.trace, **watched)
         self.node = self.metered.node
         self.query, self.batched = query_tools(SubcallRunner(self.metered, self.settings, sub_agent or no_agent))
 
@@ -66,11 +67,11 @@ class Root:
         return [e["kind"] for e in self.of("subcall_start")]
 
 
-def no_agent(prompt: str, context: Any, inner: Metered) -> Outcome:
+def no_agent(prompt: str, context: Any, inner: Meter) -> Outcome:
     raise AssertionError("no sub-agent was to run")
 
 
-def outcome(inner: Metered, answer: Any = None, stop: Stop = Stop.ANSWERED, reason: str = "") -> Outcome:
+def outcome(inner: Meter, answer: Any = None, stop: Stop = Stop.ANSWERED, reason: str = "") -> Outcome:
     """The outcome of a sub-agent; like a real one it ends its own sub-calls first."""
     inner.node.scope.check()
     inner.node.end_children()

@@ -16,7 +16,7 @@ from rlm_loop import Budget, ToolLoopAgent
 from rlm_loop.accounting import Account, BudgetSpent, Cancelled, Scope, call_tree, cell_scope
 from rlm_loop.agents import agent as agents
 from rlm_loop.agents import outcome_of
-from rlm_loop.agents.recursion import Metered, SubcallRunner, Tree, query_tools
+from rlm_loop.agents.recursion import Meter, SubcallRunner, Tree, query_tools
 from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Outcome
@@ -197,7 +197,7 @@ def test_nested_batches_share_one_cap_and_few_agents_are_alive_at_once() -> None
             calls -= 1
         return text
 
-    def sub_agent(prompt: str, context: Any, inner: Metered) -> Outcome:
+    def sub_agent(prompt: str, context: Any, inner: Meter) -> Outcome:
         nonlocal alive, most_alive
         with lock:
             alive += 1
@@ -223,7 +223,7 @@ def test_an_outer_time_limit_reaches_all_levels(gate: threading.Event) -> None:
         gate.wait(20)
         return "late"
 
-    def sub_agent(prompt: str, context: Any, inner: Metered) -> Outcome:
+    def sub_agent(prompt: str, context: Any, inner: Meter) -> Outcome:
         query, _ = query_tools(SubcallRunner(inner, root.settings, sub_agent))
         return outcome(inner, query("deeper"))
 

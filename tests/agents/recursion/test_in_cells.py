@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.agents import outcome_of
+from rlm_loop.agents import SubCalls, outcome_of
 from rlm_loop.messages import Prompt
 from rlm_loop.models import ModelError, ScriptedModel
 from rlm_loop.traces import read
@@ -31,12 +31,17 @@ final_answer = [[r.ok, r.error, str(r) if r.ok else ''] for r in rs]
 
 
 def test_results_of_a_batch_in_a_cell() -> None:
-    outcome = run(BATCH, "A", ModelError("no route"), "C", concurrency=1)
+    outcome = run(BATCH, "A", ModelError("no route"), "C", subcalls=SubCalls(concurrency=1))
     assert outcome.answer == [[True, None, "A"], [False, "no route", ""], [True, None, "C"]]
 
 
 def test_answers_of_a_batch_are_strings_and_may_be_the_answer() -> None:
-    outcome = run("rs = llm_query_batched(['a', 'b'])\nfinal_answer = [', '.join(rs), rs]", "A", "B", concurrency=1)
+    outcome = run(
+        "rs = llm_query_batched(['a', 'b'])\nfinal_answer = [', '.join(rs), rs]",
+        "A",
+        "B",
+        subcalls=SubCalls(concurrency=1),
+    )
     assert outcome.answer == ["A, B", ["A", "B"]]
 
 
@@ -111,7 +116,7 @@ def test_a_cell_that_failed_may_ask_again_and_pays_again_unless_answers_are_kept
     for cache, calls in ((False, 4), (True, 3)):
         cell = "a = llm_query('x')\n"
         replies = [code(cell + "1 / 0"), "A", code(cell + "final_answer = a"), *([] if cache else ["A"])]
-        outcome = ToolLoopAgent(model=ScriptedModel(replies), cache_subcalls=cache).run("?", context="c")
+        outcome = ToolLoopAgent(model=ScriptedModel(replies), subcalls=SubCalls(cache=cache)).run("?", context="c")
         assert (outcome.answer, outcome.usage.calls, len(outcome.ledger.cached)) == ("A", calls, int(cache))
 
 
@@ -129,7 +134,7 @@ REACT = (
 @pytest.mark.parametrize(("agent", "replies"), [(LeanAgent, LEAN), (ReActAgent, REACT)])
 def test_every_dialect_has_the_same_tools(agent: Any, replies: tuple[str, str]) -> None:
     model = ScriptedModel([replies[0], "A", ModelError("no route"), replies[1]], name="local:scripted")
-    outcome = agent(model=model, concurrency=1, max_depth=1).run("?", context="c")
+    outcome = agent(model=model, subcalls=SubCalls(depth=1, concurrency=1)).run("?", context="c")
     assert outcome.answer == "done"
     assert outcome.turns[0].observations[0].text == "['A', <failed: no route>]"
     assert [c.depth for c in outcome.ledger.calls] == [0, 1, 0]
@@ -157,7 +162,7 @@ def test_the_trace_holds_the_tree(tmp_path: Path) -> None:
     inner = code("final_answer = llm_query('deep') + '!'")
     model = ScriptedModel([code("final_answer = llm_query_batched(['p', 'q'])"), inner, "x", inner, "y"])
     file = tmp_path / "t.jsonl"
-    outcome = ToolLoopAgent(model=model, max_depth=2, concurrency=1).run("?", trace=file)
+    outcome = ToolLoopAgent(model=model, subcalls=SubCalls(depth=2, concurrency=1)).run("?", trace=file)
     assert sorted(outcome.answer) == ["x!", "y!"]
     record = read(file)
     starts = {e["node"]: e for e in record.of("subcall_start")}
@@ -188,7 +193,7 @@ def test_the_trace_holds_the_tree(tmp_path: Path) -> None:
 
 def test_cached_answers_come_back_from_the_trace(tmp_path: Path) -> None:
     model = ScriptedModel([code("final_answer = llm_query('x') + llm_query('x')"), "A"])
-    outcome = ToolLoopAgent(model=model, cache_subcalls=True).run("?", trace=tmp_path / "t.jsonl")
+    outcome = ToolLoopAgent(model=model, subcalls=SubCalls(cache=True)).run("?", trace=tmp_path / "t.jsonl")
     assert outcome.answer == "AA"
     assert outcome_of(read(tmp_path / "t.jsonl")).ledger.cached == outcome.ledger.cached
 
@@ -226,6 +231,6 @@ def test_answers_survive_a_restart_and_are_not_paid_for_again() -> None:
         code("import os; os._exit(3)"),
         code("final_answer = [[r.ok, r.error] for r in rs]"),
     ]
-    outcome = ToolLoopAgent(model=ScriptedModel(replies), concurrency=1).run("?", context="c")
+    outcome = ToolLoopAgent(model=ScriptedModel(replies), subcalls=SubCalls(concurrency=1)).run("?", context="c")
     assert outcome.answer == [[True, None], [False, "no route"]]
     assert outcome.usage.calls == 4

@@ -10,6 +10,7 @@ import pytest
 from loopback import Answering, Loopback
 
 from rlm_loop import LeanAgent, ToolLoopAgent
+from rlm_loop.agents import SubCalls
 from rlm_loop.models import ScriptedModel
 from rlm_loop.repl import PythonREPL
 from rlm_loop.replay import ReplayError, fork
@@ -71,12 +72,12 @@ def test_a_cell_cannot_have_the_host_ask_anywhere(agent: Any, elsewhere: Listeni
 def test_models_that_the_user_listed_are_asked_by_the_users_names() -> None:
     small, other = ScriptedModel(["from small"], name="a:1"), ScriptedModel(["from other"], name="b:2")
     model = ScriptedModel([cell("final_answer = [llm_query('x', model=m) for m in ('small', 'b:2')]")])
-    agent = ToolLoopAgent(model=model, sub_models={"small": small}, sub_model=other)
+    agent = ToolLoopAgent(model=model, subcalls=SubCalls(models={"small": small}, model=other))
     assert agent.run("q").answer == ["from small", "from other"]
     assert agent.settings() != ToolLoopAgent(model=model).settings()
     assert "sub_models" not in ToolLoopAgent(model=model).settings()
-    with pytest.raises((TypeError, ValueError), match="sub_models"):
-        ToolLoopAgent(sub_models="small")  # pyright: ignore
+    with pytest.raises((TypeError, ValueError), match="list of names"):
+        ToolLoopAgent(subcalls=SubCalls(models="small"))  # pyright: ignore
 
 
 def test_a_trace_neither_names_an_address_nor_lowers_the_isolation(elsewhere: Listening, tmp_path: Path) -> None:

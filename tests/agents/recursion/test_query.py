@@ -9,7 +9,7 @@ import pytest
 from made_trees import Answering, Root, no_agent, outcome, upper
 
 from rlm_loop.accounting import Budget, BudgetSpent
-from rlm_loop.agents.recursion import FALLBACK, DepthExceeded, Metered, SubCallError, SubcallRunner, Tree, query_tools
+from rlm_loop.agents.recursion import FALLBACK, DepthExceeded, Meter, SubCallError, SubcallRunner, Tree, query_tools
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import ModelError
 from rlm_loop.outcome import Outcome, Stop
@@ -259,7 +259,7 @@ class TestDepth:
     def test_a_model_that_recurses_without_end_meets_the_limit(self) -> None:
         deepest: list[int] = []
 
-        def sub_agent(prompt: str, context: Any, inner: Metered) -> Outcome:
+        def sub_agent(prompt: str, context: Any, inner: Meter) -> Outcome:
             deepest.append(inner.depth)
             query, _ = query_tools(SubcallRunner(inner, root.settings, sub_agent))
             return outcome(inner, query("again") + "!")
@@ -273,14 +273,14 @@ class TestDepth:
 
 class TestSubAgent:
     def test_it_gets_the_prompt_and_the_context_and_gives_text(self) -> None:
-        def sub_agent(prompt: str, context: Any, inner: Metered) -> Outcome:
+        def sub_agent(prompt: str, context: Any, inner: Meter) -> Outcome:
             return outcome(inner, [prompt, context, inner.depth])
 
         assert Root(max_depth=2, sub_agent=sub_agent).query("q", ["c"]) == "['q', ['c'], 1]"
 
     @pytest.mark.parametrize("stop", [Stop.STEPS, Stop.MALFORMED, Stop.BLOCKED, Stop.TOKENS])
     def test_one_that_does_not_answer_has_failed(self, stop: Stop) -> None:
-        def sub_agent(prompt: str, context: Any, inner: Metered) -> Outcome:
+        def sub_agent(prompt: str, context: Any, inner: Meter) -> Outcome:
             inner.complete(Prompt.ask(prompt))
             return outcome(inner, "half an answer", stop, "why")
 
@@ -290,7 +290,7 @@ class TestSubAgent:
         assert root.of("subcall_end")[0]["stop"] == stop
 
     def test_where_nothing_is_left_for_the_parent_the_parent_stops_too(self) -> None:
-        def sub_agent(prompt: str, context: Any, inner: Metered) -> Outcome:
+        def sub_agent(prompt: str, context: Any, inner: Meter) -> Outcome:
             inner.complete(Prompt.ask(prompt))
             return outcome(inner, None, Stop.CALLS, "the limit of 1 calls is reached")
 
@@ -298,7 +298,7 @@ class TestSubAgent:
             Root(max_depth=2, sub_agent=sub_agent, budget=Budget(calls=1)).query("q")
 
     def test_a_narrower_budget_is_the_sub_calls_own(self) -> None:
-        def sub_agent(prompt: str, context: Any, inner: Metered) -> Outcome:
+        def sub_agent(prompt: str, context: Any, inner: Meter) -> Outcome:
             for _ in range(9):
                 try:
                     inner.complete(Prompt.ask(prompt))

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from made_trees import Answering, Root, outcome
 
 from rlm_loop.accounting import Budget, BudgetSpent, Cancelled, Scope, cell_scope
-from rlm_loop.agents.recursion import Metered, SubCallError, SubcallRunner, Tree, query_tools
+from rlm_loop.agents.recursion import Meter, SubCallError, SubcallRunner, Tree, query_tools
 from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models import ModelError
 from rlm_loop.outcome import Outcome, Stop
@@ -114,7 +114,7 @@ class World:
     def __post_init__(self) -> None:
         self.by_name = {p.name: p for p in self.plan.all()}
 
-    def agent(self, prompt: str, context: Any, inner: Metered) -> Outcome:
+    def agent(self, prompt: str, context: Any, inner: Meter) -> Outcome:
         """A sub-agent: a reply of its model before each turn, the turn's sub-calls, and its answer."""
         plan = self.by_name[prompt]
         query, batched = query_tools(SubcallRunner(inner, self.root.settings, self.agent))

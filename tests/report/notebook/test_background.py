@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rlm_loop import ToolLoopAgent
+from rlm_loop import Budget, ToolLoopAgent
 from rlm_loop.agents import outcome_of
 from rlm_loop.models import ModelError, ScriptedModel
 from rlm_loop.report import LiveRun, start_live
@@ -21,7 +21,7 @@ def block(code: str) -> str:
 
 
 def begin(*replies: Any, tools: tuple[Callable[..., Any], ...] = (), **options: Any) -> LiveRun:
-    agent = ToolLoopAgent(model=ScriptedModel(replies), tools=tools, cell_timeout=600)
+    agent = ToolLoopAgent(model=ScriptedModel(replies), tools=tools, budget=Budget(cell_seconds=600))
     return start_live(agent, "How many?", **{"show": False, **options})
 
 
@@ -115,7 +115,9 @@ def test_a_stop_before_the_first_step_is_not_lost() -> None:
             began.set()
             gate.wait(300)
 
-    agent = ToolLoopAgent(model=ScriptedModel([block("while True: pass")]), hooks=(Slow(),), cell_timeout=600)
+    agent = ToolLoopAgent(
+        model=ScriptedModel([block("while True: pass")]), hooks=(Slow(),), budget=Budget(cell_seconds=600)
+    )
     run = start_live(agent, "How many?", show=False)
     assert began.wait(300)
     run.stop()

@@ -12,7 +12,7 @@ pytest.importorskip("ipykernel", reason='pip install -e ".[kernel]"')
 
 SETUP = """
 %load_ext rlm_loop
-from rlm_loop import ToolLoopAgent
+from rlm_loop import Budget, ToolLoopAgent
 from rlm_loop.models import ScriptedModel
 from rlm_loop.report import start_live
 def scripted(*cells): return ScriptedModel([f"```python\\n{c}\\n```" for c in cells])
@@ -75,7 +75,12 @@ def test_the_stop_button_stops_what_is_awaited(kernel: Kernel) -> None:
 
 def test_in_the_background_the_kernel_is_free_and_another_cell_stops_the_run(kernel: Kernel) -> None:
     kernel.run("model = scripted('while True: pass')")
-    assert kernel.run("run = start_live(ToolLoopAgent(model=model, cell_timeout=600), '?', button=False)").error == []
+    assert (
+        kernel.run(
+            "run = start_live(ToolLoopAgent(model=model, budget=Budget(cell_seconds=600)), '?', button=False)"
+        ).error
+        == []
+    )
     assert kernel.run("print(1 + 1, run.running)").text == "2 True\n"
     heard = kernel.run("run.stop(); print(run.wait(300).stop)")
     assert heard.text == "interrupted\n"
@@ -98,7 +103,7 @@ def test_a_button_is_there_where_widgets_are(kernel: Kernel) -> None:
     if kernel.run("import ipywidgets").error:
         pytest.skip('pip install -e ".[jupyter]"')
     kernel.run("model = scripted('while True: pass')")
-    heard = kernel.run("run = start_live(ToolLoopAgent(model=model, cell_timeout=600), '?')")
+    heard = kernel.run("run = start_live(ToolLoopAgent(model=model, budget=Budget(cell_seconds=600)), '?')")
     assert any("application/vnd.jupyter.widget-view+json" in d[0] for d in heard.displays.values())
     kernel.run("from ipywidgets import Button, Widget")
     kernel.run("button, = (w for w in Widget.widgets.values() if isinstance(w, Button))")

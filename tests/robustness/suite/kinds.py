@@ -79,16 +79,15 @@ class OfSession:
 def play(case: ReplyCase, repl: Any) -> Played:
     """Run one of our loops over the replies of a case."""
     from rlm_loop import Budget
-    from rlm_loop.agents import LeanAgent, ToolLoopAgent
+    from rlm_loop.agents import LeanAgent, Rules, ToolLoopAgent
     from rlm_loop.models import ModelError, Reply, ScriptedModel, ToolCall
 
     def reply(one: Scripted) -> Reply:
         calls = tuple(ToolCall(f"call_{n}", name, arguments) for n, (name, arguments) in enumerate(one.calls))
         return Reply(one.text, calls, one.finish_reason)  # pyright: ignore[reportArgumentType]
 
-    settings = dict(case.settings)
-    if "budget" in settings:
-        settings["budget"] = Budget(**settings["budget"])
+    makes = {"budget": Budget, "rules": Rules}
+    settings = {key: makes[key](**value) if key in makes else value for key, value in case.settings.items()}
     model = ScriptedModel(reply(one) if isinstance(one, Scripted) else one for one in case.replies)
     agent: Any = LeanAgent(model=model, repl=repl, presentation="native", **settings) if case.loop == "lean" else None
     agent = agent or ToolLoopAgent(model=model, repl=repl, **settings)

@@ -13,7 +13,7 @@ from typing import Any
 
 from rlm_loop.agents import Agent
 from rlm_loop.agents.background import BackgroundRun
-from rlm_loop.agents.conversation import Conversation
+from rlm_loop.agents.session import AgentSession
 from rlm_loop.outcome import Outcome
 from rlm_loop.report.notebook.live.view import LiveView, in_kernel
 
@@ -57,7 +57,7 @@ class LiveRun(BackgroundRun):
 
 
 def start_live(
-    agent: Agent | Conversation,
+    agent: Agent | AgentSession,
     question: str,
     *,
     view: LiveView | None = None,
@@ -72,7 +72,7 @@ def start_live(
     or of the session's `ask`.
     """
     shown = (view or LiveView(how_to_stop=HOW)) if show else None
-    ask = agent.ask if isinstance(agent, Conversation) else agent.run
+    ask = agent.ask if isinstance(agent, AgentSession) else agent.run
     run = LiveRun(
         lambda hooks: ask(question, hooks=hooks, **options), shown, stop_button if button and show else lambda _: None
     )

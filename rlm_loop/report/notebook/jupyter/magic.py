@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 from IPython.core.error import UsageError
 
 from rlm_loop.agents import AGENTS, Agent
-from rlm_loop.agents.conversation import Conversation
-from rlm_loop.agents.loop import Interrupted
+from rlm_loop.agents.run import Interrupted
+from rlm_loop.agents.session import AgentSession
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model, ModelError
 from rlm_loop.report.notebook.jupyter.background import start_live
@@ -78,7 +78,7 @@ def run_cell(shell: Any, line: str, cell: str) -> None:
         view = LiveView(note=f"the run is kept as {out}, its outcome as {out}.outcome", how_to_stop=how)
         shell.user_ns[out] = start_live(asked, question, view=view, **options)
         return
-    ask = asked.ask if isinstance(asked, Conversation) else asked.run
+    ask = asked.ask if isinstance(asked, AgentSession) else asked.run
     try:
         shell.user_ns[out] = ask(question, hooks=(LiveView(note=f"the outcome is kept as {out}"),), **options)
     except (Interrupted, ModelError, TypeError, ValueError, RuntimeError) as error:
@@ -92,7 +92,7 @@ def run_cell(shell: Any, line: str, cell: str) -> None:
         raise UsageError("; ".join(filter(None, [f"{type(error).__name__}: {error}", kept]))) from error
 
 
-def _agent(given: argparse.Namespace, namespace: Mapping[str, Any]) -> Agent | Conversation:
+def _agent(given: argparse.Namespace, namespace: Mapping[str, Any]) -> Agent | AgentSession:
     """The agent or session that is asked."""
     model = None if given.model is None else namespace.get(given.model, given.model)
     if isinstance(model, str):
@@ -100,7 +100,7 @@ def _agent(given: argparse.Namespace, namespace: Mapping[str, Any]) -> Agent | C
     elif model is not None and not isinstance(model, Model):
         raise ValueError(f"the variable {given.model} holds no model but a {type(model).__name__}")
     ready = None if given.agent is None else namespace.get(given.agent)
-    if isinstance(ready, Conversation):
+    if isinstance(ready, AgentSession):
         if model is not None or given.max_steps is not None:
             raise ValueError("--model and --max-steps belong to the agent of a session; leave them out")
         return ready

@@ -108,7 +108,7 @@ CASES = (
     reply('prose-beside-code', 'an answer in prose beside a block that does not answer', 'the block is run, and the prose is no answer yet',
         f"The answer is 1.\n{block('print(6 * 7)')}", block(ANSWER), answer=(42,), steps=2, shows=('42',)),
     reply('require-code', 'an answer in prose where code is asked for', 'it is asked for code once', 'It is 41.', block(ANSWER), answer=(42,), steps=2,
-        require_code=True),
+        rules={'require_code': True}),
     # reply_answers
     value('none', 'None', None),
     value('zero', '0', 0),
@@ -133,7 +133,7 @@ CASES = (
     reply('final-in-the-last-step', 'answers in the last step', 'the answer is kept', block('print(1)'), block(ANSWER), answer=(42,), stop='answered',
         steps=2, budget={'steps': 2}),
     reply('final-of-a-stopped-cell', 'sets final_answer and loops; then answers otherwise', "the stopped cell's answer does not end the run",
-        block('final_answer = 1\nwhile True: pass'), block(ANSWER), answer=(42,), steps=2, cell_timeout=0.5),
+        block('final_answer = 1\nwhile True: pass'), block(ANSWER), answer=(42,), steps=2, budget={'cell_seconds': 0.5}),
     reply('final-typed', 'answers a text where a number is asked for, then a number', 'the model is told what was wrong', block("final_answer = 'many'"),
         block(ANSWER), answer=(42,), steps=2, answer_type='int'),
     # reply_turns
@@ -147,7 +147,7 @@ CASES = (
     reply('death-in-a-turn', 'kills its process in turn 1', 'the run goes on, and the model is told', block('x = 1\nprint(x)'),
         block('import os; os._exit(1)'), block(ANSWER), answer=(42,), steps=3),
     reply('loop-in-a-turn', 'loops in turn 1', 'the run goes on, and the model is told', block('while True: pass'), block(ANSWER), answer=(42,), steps=2,
-        cell_timeout=0.5, needs='stops'),
+        budget={'cell_seconds': 0.5}, needs='stops'),
     reply('same-reply-twice', 'the same reply with the same result, again and again', 'the run ends as repeated', *[block('print(1)')] * 6, stop='repeated',
         steps=2),
     reply('two-replies-in-turn', 'two replies in turn, again and again', 'the run ends as repeated', *[block('print(1)'), block('print(2)')] * 4,

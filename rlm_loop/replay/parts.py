@@ -1,4 +1,4 @@
-"""What stands for things of which a trace has only what was said: tools, a context, an injector's text, the agent."""
+"""Parts of a run made again from its record: the agent, tools, a context, an injector's text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 from rlm_loop.agents import Agent
 from rlm_loop.agents.config import NotMade, Unknown, agent_from_config, class_named
-from rlm_loop.agents.identity import UNTOLD
 from rlm_loop.dialects.base import Problem
 from rlm_loop.messages import Message
 from rlm_loop.outcome import Turn
@@ -110,8 +109,8 @@ _ANSWER_TYPES = {kind.__name__: kind for kind in (bool, int, float, str, list, d
 
 
 @dataclass(frozen=True)
-class Again:
-    """The agent, and what of it is not as it was: one line each."""
+class RebuiltAgent:
+    """The agent made from a trace; `notes` say what of it is not as it was, a line each."""
 
     agent: Agent
     notes: tuple[str, ...] = ()
@@ -119,7 +118,7 @@ class Again:
     """Settings that were functions or objects of the caller's own, such as `verify`."""
 
 
-def agent_again(recorded: Recorded) -> Again:
+def agent_of(recorded: Recorded) -> RebuiltAgent:
     """The agent that made a run, without its tools; what its dialect says is as recorded, whatever today's default.
 
     Raises `ReplayError` where it was of a class of the caller's own, or of several agents.
@@ -135,7 +134,7 @@ def agent_again(recorded: Recorded) -> Again:
             name = what.name or next(unnamed, "")
             notes.append(f"the injector {name or what.what} is not part of rlm_loop: its text is as recorded")
             return RecordedInjector(name, recorded.root)
-        if field == "sub_model" and what.name:
+        if field in ("model", "models") and what.name:  # of sub-calls
             return what.name
         if field == "answer_type" and what.name in _ANSWER_TYPES:
             return _ANSWER_TYPES[what.name]
@@ -148,20 +147,62 @@ def agent_again(recorded: Recorded) -> Again:
                 f"the trace does not say how {start.get('agent')} is made (a class of your own, or a program that was "
                 "only metered): give agent= where it is an agent of yours"
             )
-        agent = agent_from_config(start["made"], Agent, unknown, {**UNTOLD, **settings})
+        agent = agent_from_config(_today(start["made"], settings), Agent, unknown, settings)
     except NotMade as error:
         raise ReplayError(str(error)) from None
     if isinstance(agent.repl, str) and agent.repl not in ("auto", "sandbox", "container"):
         notes.append(f"cells of the record ran in repl={agent.repl!r}; give repl= to go on so, this is repl='auto'")
         agent = replace(agent, repl="auto")  # a trace may come from a stranger: it never lowers the isolation
-    agent = replace(agent, model=str(start["model"]), hooks=(), sub_models=())
+    subcalls = replace(agent.subcalls, models=())  # a cell may ask no model that only the trace lists
+    agent = replace(agent, model=str(start["model"]), hooks=(), subcalls=subcalls)
     if other := _other_words(agent, settings, start["made"]["with"]):
         notes.append(f"today's default is another for {', '.join(sorted(other))}: it is as recorded")
         try:
             agent = replace(agent, **other)
         except (TypeError, ValueError) as error:  # a trace that somebody edited
             raise ReplayError(f"{type(agent).__name__} cannot speak as recorded: {error}") from error
-    return Again(agent, tuple(notes), tuple(functions))
+    return RebuiltAgent(agent, tuple(notes), tuple(functions))
+
+
+_RULES = ("allow", "require_code", "may_block")
+_SUBCALLS = {
+    "max_depth": "depth",
+    "on_depth": "beyond",
+    "sub_model": "model",
+    "sub_budget": "budget",
+    "concurrency": "concurrency",
+    "cache_subcalls": "cache",
+}
+_GONE = ("seed", "sub_models", "context_tokens", "approve")
+
+
+def _today(made: Mapping[str, Any], settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """How an agent was made, where the trace is of before 26 November 2026 by the settings of today."""
+    if "subcalls" in settings:
+        return made
+    own = dict(made["with"])
+
+    def take(name: str) -> Any:
+        return own.pop(name, settings.get(name))
+
+    rules = {name: value for name in _RULES if (value := take(name)) is not None}
+    subcalls = {name: value for old, name in _SUBCALLS.items() if (value := take(old)) is not None}
+    if isinstance(budget := subcalls.get("budget"), dict) and "with" not in budget:
+        subcalls["budget"] = {"is": "Budget", "with": {k: v for k, v in budget.items() if k != "is"}}
+    limits = {"cell_seconds": take("cell_timeout"), "tool_seconds": settings.get("tool_timeout")}
+    if made["is"] != "ReActAgent":
+        own.pop("tool_timeout", None)
+        if (most := own.pop("max_history", None)) is not None:
+            window: dict[str, Any] = {"policy": "window", "threshold_tokens": None}
+            asked: Any = own.get("history") or {"with": window}
+            kept = {"policy": asked} if isinstance(asked, str) else dict(asked["with"])
+            own["history"] = {"is": "Compaction", "with": {**kept, "max_messages": most}}
+    if (localise := own.pop("localise", None)) is not None:
+        own["injectors"] = [*own.get("injectors", ()), localise]
+    budget = own.get("budget", {"is": "Budget", "with": {}})
+    own["budget"] = {**budget, "with": {**budget["with"], **{k: v for k, v in limits.items() if v is not None}}}
+    own |= {"rules": {"is": "Rules", "with": rules}, "subcalls": {"is": "SubCalls", "with": subcalls}}
+    return {**made, "with": {name: value for name, value in own.items() if name not in _GONE}}
 
 
 def _unnamed_injectors(start: Mapping[str, Any]) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
@@ -19,8 +18,8 @@ from rlm_loop.accounting.slots import Slots
 from rlm_loop.agents.given_reply import given_reply
 from rlm_loop.messages import Message, Prompt, Reply, Span, Usage
 from rlm_loop.models.base import Model
-from rlm_loop.models.listening import listener, tell
-from rlm_loop.tools.hooks import notify
+from rlm_loop.models.listening import Kind, listener, tell
+from rlm_loop.tools.hooks import NO_HOOKS, Hooks
 from rlm_loop.tools.threads import GivenUp, Pending
 from rlm_loop.traces.trace import Trace, common
 
@@ -29,7 +28,7 @@ _UNHEARD = "Cancelled: there was no reply before the run ended; what it costs is
 
 
 @dataclass
-class Metered:
+class Meter:
     """A model with its account.  `node` and `purpose` say who calls; `max_tokens` limits each reply.
 
     `slots` limit how many calls of the whole tree are under way at once, `price` is the model's own where it is known.
@@ -46,10 +45,12 @@ class Metered:
     slots: Slots | None = None
     price: PricePerToken | None = None
     temperature: float | None = None
-    hooks: tuple[object, ...] = ()
+    hooks: Hooks = NO_HOOKS
     """Those that have `on_text` hear the reply while it is written."""
     turn: int = 0
     """The turn of the latest call."""
+    unfinished: str = field(default="", init=False)
+    """Text of a reply that was broken off, as far as hooks have heard it."""
     _sent: tuple[Message, ...] = field(default=(), repr=False)
     _counted: tuple[int, Sequence[Part]] = field(default=(0, ()), repr=False)  # the last call whose parts are kept
     _seen: set[Message | tuple[int, Span]] = field(
@@ -71,6 +72,12 @@ class Metered:
         """The messages of the latest request that got a reply."""
         return self._sent
 
+    @property
+    def samples(self) -> bool:
+        """Whether replies are drawn: a temperature above 0, or none given, so that a provider takes its own."""
+        temperature = self.model.temperature if self.temperature is None else self.temperature
+        return temperature is None or temperature > 0
+
     def follow(self, sent: tuple[Message, ...]) -> None:
         """This caller goes on where another run left off, which had sent these messages last."""
         self._sent = sent
@@ -86,7 +93,7 @@ class Metered:
         max_tokens: int | None = None,
         account: Account | None = None,
         temperature: float | None = None,
-    ) -> Metered:
+    ) -> Meter:
         """For another caller of the tree: on the same account, or on a part of it.
 
         The same model is asked with the same temperature, another one with its own or the one given.
@@ -105,6 +112,10 @@ class Metered:
             _counted=(0, ()),
         )
 
+    def apart(self, purpose: str, max_tokens: int) -> Meter:
+        """For a request of this caller outside of its conversation: nothing of the prompt was sent before."""
+        return replace(self, purpose=purpose, max_tokens=max_tokens, _sent=(), _counted=(0, ()))
+
     def complete(self, prompt: Prompt, *, turn: int = 0) -> Reply:
         """Wait for a free slot, reserve, call, settle, charge, record; the reply is billed before anybody reads it.
 
@@ -112,22 +123,26 @@ class Metered:
         whatever the model raises (`ModelError`).
         """
         self.turn = turn
-        hooks = tuple(filter(_hears, self.hooks))
-        if not hooks:  # where nobody wants to see the reply grow, the model need not stream it
+        if self.hooks is NO_HOOKS or not self.hooks.hears(
+            "on_text"
+        ):  # where nobody wants to see the reply grow, the model need not stream it
             return self._completed(prompt, turn, [])
         streamed: list[str] = []
 
-        def hear(kind: str, text: str) -> None:
+        def hear(kind: Kind, text: str) -> None:
             if kind == "text":
                 streamed.append(text)
             elif kind in ("begin", "retry"):  # what was heard before does not count
                 streamed.clear()
-            notify(hooks, "on_text", kind=kind, text=text, node=self.node.path)
+            self.hooks.notify("on_text", kind=kind, text=text, node=self.node.path)
 
         token = listener.set(hear)
         try:
             tell("begin")
             return self._completed(prompt, turn, streamed)
+        except BaseException:
+            self.unfinished = "".join(streamed)
+            raise
         finally:
             tell("end")
             listener.reset(token)
@@ -281,8 +296,3 @@ class Metered:
 
     def _where(self, turn: int) -> dict[str, Any]:
         return {"node": self.node.path, "depth": self.node.depth, "turn": turn}
-
-
-def _hears(hook: object) -> bool:
-    """Whether a hook has `on_text` of its own: one that answers to any name has not asked for each piece of text."""
-    return inspect.getattr_static(hook, "on_text", None) is not None and getattr(hook, "on_text", None) is not None

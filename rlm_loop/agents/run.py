@@ -1,0 +1,205 @@
+"""The loop: one question under way, until an answer, a limit, or somebody else's fault.
+
+A session, a retry, a sub-call, a replay and a fork make further `Run`s; they change no loop.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rlm_loop.accounting.call_tree import PATIENCE
+from rlm_loop.accounting.limits import BudgetSpent
+from rlm_loop.actions import Action, CallTool, FinalAnswer, Malformed, Note, RunCode
+from rlm_loop.agents.conversation import Conversation
+from rlm_loop.agents.environment import Environment, Unfinished
+from rlm_loop.agents.meter import Meter
+from rlm_loop.agents.stopping import stop_reason
+from rlm_loop.dialects.answer_text import is_prose
+from rlm_loop.dialects.reader import without_reasoning
+from rlm_loop.outcome import Outcome, Stop, Turn
+from rlm_loop.tasks.base import Task
+from rlm_loop.tools.calls import describe
+from rlm_loop.tools.hooks import NO_HOOKS
+from rlm_loop.traces.trace import TraceError
+
+
+@dataclass
+class Run:
+    """One question under way: `conversation` speaks, `environment` acts, and `meter` is the only way to a model."""
+
+    task: Task
+    conversation: Conversation
+    environment: Environment
+    meter: Meter
+    agent: str = ""
+    turns: list[Turn] = field(default_factory=list[Turn])
+    began: float = 0.0
+    """Seconds on the account's clock when this run began; a sub-agent begins later than the whole."""
+    outcome: Outcome | None = None
+    """The outcome, once the run is over."""
+
+    def solve(self) -> Outcome:
+        """Take turns until there is an answer or a limit is reached.
+
+        Raises `Interrupted` on Ctrl-C, and what a model or we are at fault for, with `outcome`, `usage`, `trace` and
+        `partial_answer` set on it.
+        """
+        try:
+            stop, reason = self._take_turns()
+            artifact = self.environment.collect(self.task.collect)
+        except KeyboardInterrupt:
+            raise Interrupted(self._broken_off(Stop.INTERRUPTED, "interrupted")) from None
+        except Exception as error:
+            attach(error, self._broken_off(Stop.FAILED, describe(error)))
+            raise
+        return self.finish(stop, reason, artifact)
+
+    def _take_turns(self) -> tuple[Stop, str]:
+        try:
+            while (over := stop_reason(self.turns, self.meter.account)) is None:
+                self.step()
+            return over
+        except BudgetSpent as spent:
+            return Stop(spent.kind), spent.reason
+
+    def step(self) -> None:
+        """Take one turn: ask, read the reply, act, record, show what came of it."""
+        number, began = self.conversation.number + 1, self.meter.account.seconds
+        watched = self.meter.hooks is not NO_HOOKS
+        if watched:
+            self._tell("on_step_start", turn_index=number)
+        prompt = self.conversation.next_prompt()
+        reply = self.meter.complete(prompt, turn=number)  # billed before it is read
+        actions = self.conversation.read(reply, self.environment.tools)
+        broken_off: Unfinished | None = None
+        try:
+            observations = self.environment.perform(actions)
+        except Unfinished as stopped:  # a turn that Ctrl-C ends is a turn too
+            observations, broken_off = stopped.observations, stopped
+        if self.meter.samples:  # a repeated reply is chance then
+            observations = tuple([replace(seen, repeatable=True) for seen in observations])
+        turn = self.conversation.fit(Turn(number, reply, actions, observations, self.meter.account.seconds - began))
+        self.turns.append(turn)
+        self._record(turn)
+        self.conversation.add(turn)
+        if broken_off is not None:
+            raise broken_off
+        if watched:
+            self._tell("on_step_end", turn=turn)
+
+    def finish(self, stop: Stop, reason: str, artifact: Any) -> Outcome:
+        """The outcome of the turns so far, and its event in the trace.
+
+        Raises `Cancelled` for a sub-agent that nobody waits for any more.
+        """
+        meter, account, place = self.meter, self.meter.account, self.environment
+        meter.node.scope.check()
+        left = account.seconds_left()  # calls of sub-calls are not waited for beyond the run's limit
+        meter.node.end_children(None if left is None else min(left, PATIENCE))
+        best, source = best_answer(self.turns)
+        outcome = Outcome(
+            answer=None if best is None else best.value,
+            stop=stop,
+            turns=tuple(self.turns),
+            usage=meter.node.usage if meter.depth else meter.ledger.usage,
+            ledger=meter.ledger,
+            artifact=artifact,
+            answer_form=None if best is None else best.form,
+            evidence=place.evidence,
+            over_budget=account.over(),
+            reason=reason,
+            seconds=account.seconds - self.began,
+            working_seconds=max(0.0, account.working_seconds - self.began),
+            trace=meter.trace.path,
+            run=meter.trace.run,
+            question=self.task.question,
+            model=meter.name,
+            agent=self.agent,
+            isolation=place.isolation,
+            unfinished=meter.unfinished,
+        )
+        self.outcome = outcome
+        try:
+            record_end(outcome, meter, answer_from=source)
+        except TraceError as error:  # the trace's disk is full, say: what was done is not lost with it
+            if stop not in (Stop.FAILED, Stop.INTERRUPTED):
+                attach(error, outcome)
+                raise
+            return noted(outcome, [f"the trace has no end: {error}"])
+        return outcome
+
+    def _broken_off(self, stop: Stop, reason: str) -> Outcome:
+        return self.finish(stop, reason, self.environment.partial_artifact())
+
+    def _record(self, turn: Turn) -> None:
+        meter = self.meter
+        who = {"node": meter.node.path, "depth": meter.node.depth, "turn": turn.index}
+        done = {"actions": turn.actions, "observations": turn.observations, "seconds": turn.seconds}
+        meter.trace.record("turn", **who, **done, spent=meter.account.spent, steps_remaining=self._steps_left())
+
+    def _steps_left(self) -> int | None:
+        """Turns that this run may still take; `None` without a limit."""
+        steps = self.meter.account.budget.steps
+        return None if steps is None else max(0, int(steps) - len(self.turns))
+
+    def _tell(self, event: str, **values: Any) -> None:
+        where = {"node": self.meter.node.path, "steps_remaining": self._steps_left()}
+        self.meter.hooks.notify(event, **values, **where)
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user interrupted a run; `outcome` holds what was done until then."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__("the run was interrupted; .outcome holds what was done until then")
+        self.outcome = outcome
+
+    def _render_traceback_(self) -> list[str]:
+        """The one line that IPython shows: nobody who pressed the stop button wants to read where it struck."""
+        done = f"interrupted after {self.outcome.steps} turn{'' if self.outcome.steps == 1 else 's'}"
+        where = getattr(self, "__notes__", ["what was done is in sys.last_value.outcome"])
+        return [f"Interrupted: {'; '.join([done, *where])}"]
+
+
+def best_answer(turns: Sequence[Turn]) -> tuple[FinalAnswer | None, str | None]:
+    """The answer given; else the last pending one; else the last reply that is prose and asked for nothing.
+
+    Code and calls of an unfinished turn are no answer: they are in `Outcome.last_reply`.  The second value is the
+    source: `given`, `pending`, `prose` or `None`.
+    """
+    if turns and turns[-1].answer is not None:
+        return turns[-1].answer, "given"
+    if (pending := next((t.pending for t in reversed(turns) if t.pending is not None), None)) is not None:
+        return pending, "pending"
+    texts = (without_reasoning(t.reply.text).strip() for t in reversed(turns) if not any(map(_no_answer, t.actions)))
+    prose = next((text for text in texts if is_prose(text)), None)
+    return (None, None) if prose is None else (FinalAnswer(prose, "text"), "prose")
+
+
+def _no_answer(action: Action) -> bool:
+    """True for an action that acts, or that says that there is no answer."""
+    gives_up = isinstance(action, Malformed) and (Note.REFUSAL in action.notes or Note.BLOCKED in action.notes)
+    return gives_up or isinstance(action, (RunCode, CallTool))
+
+
+def record_end(outcome: Outcome, meter: Meter, **more: Any) -> None:
+    """Write the event of the end of a run, or of several attempts as one."""
+    names = "stop reason answer answer_form artifact usage over_budget seconds working_seconds steps isolation"
+    ended = {name: getattr(outcome, name) for name in names.split()}
+    meter.trace.record("run_end", node=meter.node.path, depth=meter.node.depth, **ended, **more)
+
+
+def noted(outcome: Outcome, notes: Sequence[str]) -> Outcome:
+    """The outcome with further notes."""
+    return replace(outcome, notes=(*outcome.notes, *notes)) if notes else outcome
+
+
+def attach(error: BaseException, outcome: Outcome) -> None:
+    """Set on an exception what was done until it: `outcome`, `usage`, `trace` and `partial_answer`."""
+    partial = {"outcome": outcome, "usage": outcome.usage, "trace": outcome.trace, "partial_answer": outcome.answer}
+    for name, value in partial.items():
+        with contextlib.suppress(AttributeError):  # an exception class with slots keeps what it can
+            setattr(error, name, value)
