@@ -77,7 +77,8 @@ def factors_of(agent: StudyAgent, request: FirstRequest | None) -> dict[str, Any
     dialect = settings.pop("dialect", None)
     for factor, keys in _OF.items():
         found[factor] |= {key: settings.pop(key) for key in keys if key in settings}
-    found["history"] = {k: v for k, v in found["history"].items() if v is not None}  # only ReAct has `max_history`
+    if found["history"].get("max_history", 0) is None:  # only ReAct has it: none is what the others have
+        del found["history"]["max_history"]
     if isinstance(dialect, dict):
         own, injectors = _inner(cast("dict[str, Any]", dialect))
         settings.pop("presentation", None)  # the dialect has what came of it
