@@ -25,7 +25,7 @@ from rlm_loop.repl import PythonREPL
 from rlm_loop.repl.host.frames import FrameReader
 from rlm_loop.repl.host.incoming import LONGEST, MOST, OutOfBounds, check, decode
 from rlm_loop.repl.results import given as given_answer
-from rlm_loop.repl.worker import encode, encode_table, values_in
+from rlm_loop.repl.worker import encode, values_in
 
 through_proc = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds the protocol's socket in /proc")
 
@@ -338,9 +338,3 @@ def test_a_cell_cannot_write_to_the_supervisors_memory(repl: PythonREPL) -> None
         pytest.skip("a cell that is not isolated has the user's rights, perhaps root's")
     attempt = "import os\ntry: print(open(f'/proc/{os.getppid()}/mem', 'r+b'))\nexcept OSError as e: print('refused')"
     assert repl.run(attempt).output == "refused\n"
-
-
-def test_a_table_still_crosses_where_the_host_has_pandas() -> None:
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"a": [1, 2], "b": ["x", None], "c": pandas.to_datetime(["2026-01-01", None])})
-    assert decode(json.loads(json.dumps(encode_table(frame)))).equals(frame)

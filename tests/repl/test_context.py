@@ -305,13 +305,6 @@ def test_a_context_is_not_hashed_where_nothing_is_written(tmp_path: Path) -> Non
     assert DirectAgent(model=model).run("Q?", context=Data()).answer is not None
 
 
-def test_an_agent_reads_a_folder(tmp_path: Path) -> None:
-    folder = on_disk(tmp_path)[3].path
-    model = ScriptedModel([code("final_answer = {k: len(v) for k, v in context.items()}")])
-    outcome = ToolLoopAgent(model=model).run("How long?", context=folder)
-    assert outcome.answer == {"a.md": 5, "sub/b.md": 4}
-
-
 @pytest.mark.parametrize("context", ["", [], {}, b""])
 def test_an_empty_context_is_a_context(context: Any) -> None:
     model = ScriptedModel([code("final_answer = [type(context).__name__, len(context)]")])

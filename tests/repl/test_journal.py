@@ -231,14 +231,6 @@ def test_a_value_that_kills_when_it_is_removed_is_left_and_said() -> None:
         assert (repl.rebuilt.lost, repl.rebuilt.doubtful) == ((), ("d",))
 
 
-def test_without_rebuilding_all_is_lost() -> None:
-    with PythonREPL(timeout=20, rebuild=False) as repl:
-        repl.run("x = 1")
-        assert repl.run(DIE).lost == ("x",)
-        assert repl.run("x").error == "runtime"
-        assert repl.rebuilt is None
-
-
 def test_values_of_the_host_come_back_as_they_were_then(repl: PythonREPL) -> None:
     repl.set("big", "b" * (IN_FRAME + 1))
     repl.run("n = len(big)")

@@ -35,7 +35,6 @@ CELLS = {
         "try: raise ValueError('\\x1b[31mred\\x1b[0m')\nexcept ValueError as e: err = e\nprint('a')\nraise err",
         "a\nTraceback (most recent call last):\n",
     ),
-    "lone surrogates": ("print('\\ud800')", "\\ud800\n"),
     "CRLF": ("print('a\\r\\nb')", "a\r\nb\n"),
     "a progress bar": ("for i in range(3): print(f'\\r{i}/2', end='')\nprint('\\ndone')", "2/2\ndone\n"),
     "stdout.buffer": ("import sys; print('a'); _ = sys.stdout.buffer.write(b'b\\n')", "a\nb\n"),
@@ -115,8 +114,6 @@ def test_floods_are_clipped_with_an_exact_count(shared: PythonREPL, name: str) -
 
 
 def test_giant_values_and_messages_are_clipped(shared: PythonREPL) -> None:
-    echo = shared.run("'y' * 5_000_000")
-    assert (echo.truncated, echo.characters) == (True, 5_000_002)
     error = shared.run("raise ValueError('z' * 5_000_000)")
     assert error.truncated
     assert error.output.startswith("Traceback")

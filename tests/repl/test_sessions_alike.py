@@ -343,7 +343,8 @@ def test_host_tools(alike: Any) -> None:
     assert (
         alike.run("try:\n    fail()\nexcept RuntimeError as e:\n    print(e)").output == "LookupError: no such page\n"
     )
-    assert alike.run("fail()").message == "ToolError: LookupError: no such page"
+    failed = alike.run("fail()")
+    assert (failed.message, "worker.py" in failed.output) == ("ToolError: LookupError: no such page", False)
     assert "session of its own" in alike.run("again()").message
     assert "Add two numbers." in alike.run("help(add)").output
     alike.run("add = 3")
@@ -446,7 +447,8 @@ def test_setup_and_closing(kind: str, tmp_path: Any) -> None:
     with session(kind, tmp_path, setup="base = 40\ndef helper(): return base + 2") as made:
         assert made.run("helper()").output == "42"
     made.close()
-    for use in (lambda: made.run("1"), lambda: made.set("a", 1), lambda: made.get("1"), made.new_run):
+    uses = lambda: made.run("1"), lambda: made.set("a", 1), lambda: made.get("1"), lambda: made.add_tools({})
+    for use in (*uses, made.new_run):
         with pytest.raises(ReplError, match="closed"):
             use()
 
