@@ -231,12 +231,3 @@ def test_calls_that_wait_at_the_same_time_are_not_counted_twice() -> None:
     for held in helds:
         account.settle(held, Usage(1, 1), waited=6)
     assert account.working_seconds == 4
-
-
-def test_failed_calls_count_as_calls() -> None:
-    account = Account(Budget(calls=2))
-    account.settle(account.reserve(1, 1), None)
-    account.settle(account.reserve(1, 1), Usage(1, 1))
-    assert account.spent.calls == 1
-    with pytest.raises(BudgetSpent):
-        account.reserve(1, 1)

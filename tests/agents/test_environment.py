@@ -175,11 +175,6 @@ def test_clashing_tool_names_are_refused_all_of_them() -> None:
         seen("4", tools=(add, add, context))
 
 
-def test_the_context_is_a_variable() -> None:
-    (one,) = seen(cells("print(len(context), ascii(context))"), context="abc\r\n\x00")
-    assert one.text.strip() == r"6 'abc\r\n\x00'"
-
-
 def test_nothing_is_started_before_it_is_needed() -> None:
     def explode() -> PythonREPL:
         raise AssertionError("a REPL was opened")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -45,24 +46,18 @@ def blocks(*cells: str) -> str:
 
 
 def calls(*cells: str) -> Reply:
-    return Reply("", tuple(ToolCall(str(n), "python", {"code": c}) for n, c in enumerate(cells)))  # type: ignore[arg-type]
-
-
-def as_json(reply: Reply) -> Reply:
-    import json
-
-    return Reply("", tuple(ToolCall(c.id, c.name, json.dumps(c.arguments)) for c in reply.tool_calls))
+    return Reply("", tuple(ToolCall(str(n), "python", json.dumps({"code": c})) for n, c in enumerate(cells)))
 
 
 WAYS: dict[str, tuple[Callable[..., Agent], list[Any]]] = {
     "code": (ToolLoopAgent, [blocks(FIRST), blocks(SECOND, THIRD)]),
     "calls": (
         lambda **more: LeanAgent(presentation="native", **more),
-        [as_json(calls(FIRST)), as_json(calls(SECOND, THIRD))],
+        [calls(FIRST), calls(SECOND, THIRD)],
     ),
     "react": (
         lambda **more: ReActAgent(form="calls", presentation="native", **more),
-        [as_json(calls(FIRST)), as_json(calls(SECOND, THIRD))],
+        [calls(FIRST), calls(SECOND, THIRD)],
     ),
 }
 

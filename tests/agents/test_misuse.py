@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, Suite, Task, ToolLoopAgent
-from rlm_loop.agents import Agent, SubCalls
+from rlm_loop.agents import Agent, Rules, SubCalls
 from rlm_loop.models import Model, ScriptedModel
 from rlm_loop.replay import replay
 from rlm_loop.study import Study, StudyError
@@ -60,6 +60,8 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: ReActAgent(max_iterations=-1), "Budget.steps must be 0 or more"),
     (lambda: LeanAgent(max_tokens=1.5), "max_tokens is the tokens of one reply, .* not 1.5"),
     (lambda: Budget(tool_seconds="60"), "Budget.tool_seconds must be a number"),
+    (lambda: ToolLoopAgent(max_depth=1.5), "max_depth"),
+    (lambda: LeanAgent(rules=Rules(allow="look")), "list of tool names"),
     (lambda: LeanAgent(subcalls=SubCalls(concurrency=0)), "concurrency must be .* at least 1, got 0"),
     (lambda: LeanAgent(model=5), "model must be a name"),
     (lambda: LeanAgent(model=ScriptedModel), "model must be a name"),

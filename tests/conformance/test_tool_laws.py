@@ -217,13 +217,6 @@ def test_others_run_before_the_final_answer_and_the_first_counts(name: str, repl
     assert "+c" in outcome.artifact
 
 
-def test_a_final_answer_with_bad_arguments_is_a_failed_call(repl: PythonREPL) -> None:
-    script = [as_native("final_answer", result=1), as_native("final_answer", answer=2)]
-    outcome, _ = play("native", script, repl)
-    assert (outcome.answer, outcome.steps) == (2, 2)
-    assert "unexpected 'result'" in seen(outcome)[0]
-
-
 def test_a_folder_that_is_gone_ends_no_run(repl: PythonREPL, space: Workspace) -> None:
     @tool
     def wreck() -> str:

@@ -64,6 +64,8 @@ def test_what_is_found(tmp_path: Path, query: str, text: str) -> None:
         "big.txt": b"spam " * (MAX_BYTES // 5 + 1),
     }
     fill(tmp_path, tree)
+    (tmp_path / "link.py").symlink_to("a.py")
+    (tmp_path / "out").symlink_to("sub")
     assert search(tmp_path, query) == text
 
 

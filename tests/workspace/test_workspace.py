@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlm_loop.tools import ToolError, ToolGateway
+from rlm_loop.tools import ToolError
 from rlm_loop.tools import code as code_tools
 from rlm_loop.workspace import Workspace, WorkspaceError
 
@@ -60,37 +60,6 @@ def test_read_is_limited_to_200_lines(space: Workspace) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "kind", "says"),
-    [
-        ("nope.py", "invalid_arguments", "no file 'nope.py'; there is a.py"),
-        ("pkg", "invalid_arguments", "no file 'pkg'"),
-        ("data.bin", "invalid_arguments", "not text"),
-        ("", "invalid_arguments", "not a file"),
-        ("a\0b", "invalid_arguments", "not a file"),
-        ("../work/a.py", "denied", "outside"),
-        ("pkg/../../x", "denied", "outside"),
-        ("/etc/passwd", "denied", "relative"),
-        ("~/x", "denied", "relative"),
-        (".git", "denied", "outside"),
-        ("./.git/config", "denied", "outside"),
-        ("link.py", "denied", "symbolic link"),
-        ("out/hostname", "denied", "symbolic link"),
-    ],
-)
-def test_paths_outside_are_refused_in_one_line(space: Workspace, path: str, kind: str, says: str) -> None:
-    (space.root / "link.py").symlink_to("a.py")
-    (space.root / "out").symlink_to("/etc")
-    gate = ToolGateway(space.tools())
-    edit = {"path": path, "start_line": 1, "end_line": 1, "replacement": "x"}
-    for result in (gate.call("read_file", {"path": path}), gate.call("apply_edit", edit)):
-        assert result.error == kind
-        assert says in result.message
-        assert "\n" not in result.message
-    assert "hostname" not in space.search_code("root")
-    assert (space.root / "a.py").read_text() == FILES["a.py"]
-
-
-@pytest.mark.parametrize(
     ("path", "start", "end", "text", "after", "shown"),
     [
         ("pkg/b.txt", 2, 2, "zwei", b"one\r\nzwei\r\nthree", "1: one\n2: zwei\n3: three"),
@@ -110,26 +79,6 @@ def test_edit(space: Workspace, path: str, start: int, end: int, text: str, afte
         assert (space.root / path).read_bytes() == after
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "text", "says"),
-    [
-        (2, 2, "return x", "line 2: expected an indented block"),
-        (2, 2, "    return (x", "line 2: '\\(' was never closed"),
-        (1, 1, "return 3", "line 2: unexpected indent"),
-        (0, 1, "", "a.py has 6 lines, lines 0 to 1"),
-        (3, 1, "", "lines 3 to 1"),
-        (7, 8, "", "lines 7 to 8"),
-        (2, 2, "    return x + 1", "are already so"),
-    ],
-)
-def test_bad_edits_leave_the_file_as_it_was(space: Workspace, start: int, end: int, text: str, says: str) -> None:
-    with pytest.raises(ToolError, match=says) as caught:
-        space.apply_edit("a.py", start, end, text)
-    assert "\n" not in str(caught.value)
-    assert (space.root / "a.py").read_text() == FILES["a.py"]
-    assert space.diff() == ""
-
-
 def test_a_file_that_did_not_compile_may_be_mended_in_steps(space: Workspace) -> None:
     (space.root / "broken.py").write_text("def f(:\ndef g(:\n")
     assert "still does not compile" in space.apply_edit("broken.py", 1, 1, "def f(): pass")
@@ -145,8 +94,6 @@ def test_encodings_survive(space: Workspace) -> None:
     space.apply_edit("marked.py", 2, 1, "y = 2")
     assert (space.root / "latin.py").read_bytes() == latin[:-6] + b"y = '\xfc'\n"
     assert (space.root / "marked.py").read_bytes() == marked + b"y = 2\n"
-    with pytest.raises(ToolError, match="iso-8859-1, which has no '→'"):
-        space.apply_edit("latin.py", 3, 3, "y = '→'")
 
 
 _line = st.text(st.sampled_from("ab \té\x0c\u2028"), max_size=4)

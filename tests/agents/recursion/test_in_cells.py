@@ -24,17 +24,6 @@ def run(cell: str, *replies: Any, **settings: Any) -> Any:
     return ToolLoopAgent(model=ScriptedModel([code(cell), *replies]), **settings).run("?", context="c")
 
 
-BATCH = """
-rs = llm_query_batched(['a', 'b', 'c'])
-final_answer = [[r.ok, r.error, str(r) if r.ok else ''] for r in rs]
-"""
-
-
-def test_results_of_a_batch_in_a_cell() -> None:
-    outcome = run(BATCH, "A", ModelError("no route"), "C", subcalls=SubCalls(concurrency=1))
-    assert outcome.answer == [[True, None, "A"], [False, "no route", ""], [True, None, "C"]]
-
-
 def test_answers_of_a_batch_are_strings_and_may_be_the_answer() -> None:
     outcome = run(
         "rs = llm_query_batched(['a', 'b'])\nfinal_answer = [', '.join(rs), rs]",

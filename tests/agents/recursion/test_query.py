@@ -117,12 +117,6 @@ class TestOne:
         assert "\n" not in result.message
         assert not root.ledger.calls
 
-    def test_a_spent_budget_is_no_ordinary_error(self) -> None:
-        root = Root(budget=Budget(calls=2))
-        assert [root.query("a"), root.query("b")] == ["A", "B"]
-        with pytest.raises(BudgetSpent, match="2 calls"):
-            root.query("c")
-
     def test_failed_calls_count_as_calls(self) -> None:
         root = Root(fails_for("x"), budget=Budget(calls=3))
         for _ in range(3):
@@ -165,10 +159,6 @@ class TestBatch:
         with pytest.raises(TypeError):
             ", ".join(results)
         assert root.ledger.usage.calls == 49
-
-    def test_all_fail(self) -> None:
-        results = Root(fails_for("")).batched(["a", "b"])
-        assert [(r.ok, r.error) for r in results] == [(False, "no route")] * 2
 
     def test_a_batch_of_none_asks_nobody(self) -> None:
         root = Root(budget=Budget(calls=0))
@@ -421,11 +411,6 @@ class TestCache:
         root = Root(tree=Tree(4, cache=True), budget=Budget(calls=3))
         root.query("a")
         assert root.batched(["a"] * 10 + ["b"]) == ["A"] * 10 + ["B"]
-
-    def test_without_it_each_is_made(self) -> None:
-        root = Root()
-        root.batched(["a", "a"])
-        assert root.ledger.usage.calls == 2
 
 
 class TestHooks:

@@ -70,24 +70,6 @@ def test_a_cell_is_stopped_and_what_was_done_is_kept(tmp_path: Path) -> None:
     assert outcome_of(read(tmp_path / "t.jsonl")).stop == "interrupted"
 
 
-def test_a_model_is_waited_for_and_nothing_is_run_any_more() -> None:
-    asked, gate = threading.Event(), threading.Event()
-
-    def slow(_: Any) -> str:
-        asked.set()
-        gate.wait(300)
-        return block("never = 1")
-
-    run = begin(slow)
-    assert asked.wait(300)
-    run.stop()
-    gate.set()
-    outcome = run.wait(300)
-    assert outcome is not None
-    assert outcome.stop == "interrupted"
-    assert outcome.steps == 0
-
-
 def test_a_fault_is_raised_where_the_outcome_is_waited_for() -> None:
     run = begin(block("print(1)"), ModelError("no reply: try again"))
     with pytest.raises(ModelError, match="try again"):
