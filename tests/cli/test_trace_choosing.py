@@ -75,17 +75,6 @@ def test_a_fork_of_a_named_run(
     assert (start["forked"]["run"], start["question"]) == (ids["two"], "The two?")
 
 
-def test_a_page_of_a_named_run(
-    file: tuple[str, dict[str, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, ids = file
-    page = tmp_path / "page.html"
-    assert main(["trace", "show", path, "--run", ids["two"], "--html", str(page)]) == 0
-    assert ("The two?" in page.read_text(), "The one?" in page.read_text()) == (True, False)
-    assert main(["trace", "show", path, "--html", str(page)]) == 0
-    assert all(f"The {word}?" in page.read_text() for word in ids)
-
-
 def test_a_file_of_strangers_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "run.jsonl"
     start = {

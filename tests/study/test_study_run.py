@@ -125,12 +125,6 @@ def test_a_scorer_that_raises_is_a_row_with_the_usage(tmp_path: Path) -> None:
     assert row["input_tokens"] > 0
 
 
-def test_scoring_is_not_in_the_seconds(tmp_path: Path) -> None:
-    """The attempt's own time is taken from the outcome; a slow scorer cannot change it."""
-    results = Study("mine", {"a": Arm(turns=2)}, suite("a", 1)).run(tmp_path, False)
-    assert results.rows[0]["seconds"] == 3.0
-
-
 def test_a_wrong_key_stops_the_study_once_every_arm_has_met_it(tmp_path: Path) -> None:
     log: list[tuple[str, str]] = []
 
@@ -182,15 +176,6 @@ def test_a_torn_last_line_is_ignored_and_its_cell_runs_again(tmp_path: Path) -> 
     log.clear()
     assert len(study.run(tmp_path, False)) == 3
     assert log == []
-
-
-def test_a_line_damaged_in_the_middle_is_named(tmp_path: Path) -> None:
-    study = Study("mine", {"a": Arm()}, suite("s", 3))
-    study.run(tmp_path, False)
-    lines = (tmp_path / "results.jsonl").read_text().splitlines()
-    (tmp_path / "results.jsonl").write_text("\n".join([*lines[:2], lines[2][:30], *lines[3:]]) + "\n")
-    with pytest.raises(StudyError, match=r"results\.jsonl:3 is damaged; delete that line"):
-        study.run(tmp_path, False)
 
 
 def test_a_changed_configuration_is_refused_by_name(tmp_path: Path) -> None:
@@ -252,20 +237,6 @@ def test_a_second_model_in_the_same_folder_has_traces_of_its_own(tmp_path: Path)
     assert all((tmp_path / r["trace"]).read_text().count('"run_end"') == 1 for r in both.rows)
     with pytest.raises(StudyError, match=r"would share the trace traces/a-m/a/s--s-1--0\.jsonl"):
         runs[2].run(tmp_path, False)
-
-
-@pytest.mark.parametrize(
-    ("broken", "message"),
-    [
-        (Study("s", {}, suite("a", 1)), "no arms"),
-        (Study("s", {"a": Arm()}, suite("a", 1), seeds=()), "no arms, models or seeds"),
-        (Study("s", {"a": Arm()}, [suite("a", 1), suite("a", 1)]), "would share the trace"),
-        (Study("s", {"a": Arm()}, suite("a", 1), seeds=(1, 1)), "twice"),
-    ],
-)
-def test_a_grid_that_cannot_be_is_refused(tmp_path: Path, broken: Study, message: str) -> None:
-    with pytest.raises(StudyError, match=message):
-        broken.run(tmp_path, False)
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:

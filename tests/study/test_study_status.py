@@ -10,7 +10,7 @@ import pytest
 from study_arms import Arm, suite, unreachable
 
 from rlm_loop.cli.main import main
-from rlm_loop.study import Status, Study, StudyError, StudyInterrupted, status
+from rlm_loop.study import Status, Study, StudyInterrupted, status
 from rlm_loop.tasks import Task
 
 
@@ -88,8 +88,3 @@ def test_status_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert json.loads(capsys.readouterr().out)["failed"] == 1
     assert main(["study", "status", str(tmp_path / "nothing")]) == 2
     assert "holds no study" in capsys.readouterr().err
-
-
-def test_no_study_no_status(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="holds no study"):
-        status(tmp_path)

@@ -42,7 +42,14 @@ def test_options_and_underscores() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "says"), [("frame", "frames"), ("", "known are computation"), ("frames/other", "no suite")]
+    ("name", "says"),
+    [
+        *(("frame", "frames"), ("", "known are computation"), ("frames/other", "no suite")),
+        ("long_context/nedle@8k", "did you mean 'needle'"),
+        ("long_context/needle@8x", "is not a number of characters"),
+        *((f"long_context/needle@{size}", "out of range") for size in ("1k", "101M")),
+        ("long_contexts", "did you mean 'long_context"),
+    ],
 )
 def test_an_unknown_name_lists_the_known(name: str, says: str) -> None:
     with pytest.raises(ValueError, match=says) as caught:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -74,6 +75,11 @@ def test_a_trace_is_not_written_to_a_pipe(tmp_path: Path) -> None:
         json.dumps({**ROW, "seed": [1]}),
         json.dumps({**ROW, "error": 3}),
         json.dumps({**ROW, "cost": "free"}),
+        json.dumps({**ROW, "input_tokens": "many"}),
+        json.dumps({**ROW, "input_tokens": math.nan}),
+        json.dumps({**ROW, "seconds": math.inf}),
+        json.dumps({**ROW, "steps": []}),
+        json.dumps({**ROW, "task": 7}),
         json.dumps({k: v for k, v in ROW.items() if k != "error"}),
         "x" * 5_000_000,
     ],

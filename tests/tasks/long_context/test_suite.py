@@ -49,22 +49,6 @@ def test_sizes(size: str | int, characters: int, name: str) -> None:
     assert size_name(characters) == name
 
 
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("long_context/nedle@8k", "did you mean 'needle'"),
-        ("long_context/needle@8x", "is not a number of characters"),
-        ("long_context/needle@1k", "out of range"),
-        ("long_context/needle@101M", "out of range"),
-        ("long_contexts", "did you mean 'long_context"),
-    ],
-)
-def test_a_wrong_name_says_what_is_right(name: str, says: str) -> None:
-    with pytest.raises(ValueError, match=says) as caught:
-        get_suite(name)
-    assert "\n" not in str(caught.value)
-
-
 def test_the_same_seed_is_the_same_text(folder: str) -> None:
     first, again = (long_context("records", "8k", text=folder).tasks for _ in range(2))
     assert [t.material() for t in first] == [t.material() for t in again]
