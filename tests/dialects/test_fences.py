@@ -29,9 +29,6 @@ def test_a_reply_without_fences_is_prose_unchanged() -> None:
     ("text", "expected"),
     [
         # plain forms
-        (f"{F}python\nx = 1\n{F}", ["x = 1"]),
-        (f"Look:\n{F}python\nx = 1\n{F}\nand\n{F}repl\ny = 2\n{F}\nend", ["x = 1", "y = 2"]),
-        (f"{F}\nx = 1\n{F}", ["x = 1"]),
         ("~~~python\nx = 1\n~~~", ["x = 1"]),
         ("~~~python\nx = '```'\n```\n~~~", ["x = '```'\n```"]),
         ("````python\nx = 1\n````", ["x = 1"]),
@@ -45,7 +42,6 @@ def test_a_reply_without_fences_is_prose_unchanged() -> None:
         *[(f"{F}{label}\nx = 1\n{F}", ["x = 1"]) for label in ("python title=x", "python:main.py", "python {1,2}")],
         *[(f"{F}{label}\nx = 1\n{F}", []) for label in ("replay", "pythonic", "text", "json", "bash", "cpython")],
         # indentation and line ends
-        (f"{F}python\n    x = 1\n\n    if x:\n        y\n{F}", ["x = 1\n\nif x:\n    y"]),
         (f"{F}python\n    # c\n    x = 1\n{F}", ["# c\nx = 1"]),
         (f"{F}python\n\n  \nx = 1\n\n{F}", ["\n  \nx = 1\n"]),
         (f"   {F}python\n   x = 1\n   {F}", ["x = 1"]),

@@ -122,17 +122,9 @@ def test_presentations_differ_only_in_how_tools_are_shown() -> None:
     [
         ('Thought: t\nAction: add\nAction Input: {"a": 1, "b": 2}', ("add", {"a": 1, "b": 2})),
         ("Thought: t\nAction: python\nAction Input: print(1)", ("python", {"code": "print(1)"})),
-        (
-            "Thought: t\nAction: python\nAction Input:\n```python\nx = 1\nprint(x)\n```",
-            ("python", {"code": "x = 1\nprint(x)"}),
-        ),
         ('Thought: t\nAction: finish\nAction Input: {"answer": 4}', 4),
         ('Thought: t\nAction: finish\nAction Input: {"answer": [1, 2]}', [1, 2]),
         ("Thought: t\nAction: finish\nAction Input: four", "four"),
-        (
-            "Thought: t\nAction: python\nAction Input: {\"code\": \"re.sub(r'\\d', '', s)\"}",
-            ("python", {"code": "re.sub(r'\\d', '', s)"}),
-        ),
         ("Thought: t\nAction: finish", "finish needs the answer"),
         ("Just talking.", "No action found"),
     ],

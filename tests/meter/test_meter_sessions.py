@@ -321,6 +321,3 @@ def test_the_meter_agrees_with_the_ledger_of_our_own_agents(kind: Any, script: l
     assert total.usage.cached_tokens == used.cached_tokens
     assert sum(n for n, _ in total.by_cause.values()) == sum(outcome.ledger.by_cause().values()) == used.input_tokens
     assert nodes(url) == [("0", 1), ("0", 2)]
-
-
-# -- conversations, as values
