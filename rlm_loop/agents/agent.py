@@ -364,7 +364,7 @@ class Agent:
                     conversation = Conversation(dialect, self.compaction(), number=exchange.number)
                 exchange.meter, meter.turn = meter, conversation.number
                 began = meter.account.seconds if meter.depth else 0.0
-                run = Run(task, conversation, place, meter, self.name, began=began)
+                run = Run(task, conversation, place, meter, dialect.name, began=began)
                 problem, brief = self.problem(task, workspace)
                 told = exchange.problem(problem)
                 log.problem(
@@ -465,6 +465,10 @@ class Agent:
 
         An exception that carries an `outcome` (Ctrl-C, a model's fault) is the end of the run too, any other an error.
         """
+
+        if meter.hooks is NO_HOOKS:
+            yield lambda outcome: outcome
+            return
 
         def ended(outcome: Outcome) -> Outcome:
             meter.hooks.notify("on_run_end", outcome=outcome)
