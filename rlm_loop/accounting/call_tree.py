@@ -18,7 +18,7 @@ _QUICK = 1.0  # seconds for work that waits for no model any more
 
 
 class Caller:
-    """One run or sub-call.  `usage` is that of its whole subtree so far; `scope` ends with the parent's.
+    """A run or a sub-call.  `usage` is that of its whole subtree so far; `scope` ends with the parent's.
 
     Every method may be called from any thread.
     """

@@ -37,7 +37,7 @@ _FIRST = ("template", "system", "tool_schema", "task")  # in the order in which 
 
 @dataclass(frozen=True)
 class Call:
-    """One model call: its caller and purpose, its cost, and the rows that its input splits into.
+    """A model call: its caller and purpose, its cost, and the rows that its input splits into.
 
     `exact`: a tokenizer counted the very number that the provider reported.  Otherwise the rows are an account that
     sums to the reported number all the same; `counted` is the tokenizer's number (`None`: none was at hand), and

@@ -31,7 +31,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Node:
-    """One caller of models: the root run, a sub-agent, or a single sub-call.
+    """A caller of models: the root run, a sub-agent, or a single sub-call.
 
     `node` is its path ("0" is the root, "0.3" the third sub-call that the root started), `turn` the turn of the
     parent that asked (1-based, `None` for the root).  `kind` is `agent`, `completion`, `cached` (an earlier answer,

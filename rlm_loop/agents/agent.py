@@ -169,7 +169,7 @@ class Agent:
         return self.budget
 
     def compaction(self) -> Compaction | None:
-        """When a long history is shortened; `None`: never."""
+        """Return when a long history is shortened; `None`: never."""
         return plan_of(self.history)
 
     def inlined(self, context: Any) -> str:
@@ -177,7 +177,7 @@ class Agent:
         return inline_context(context)
 
     def settings(self) -> dict[str, Any]:
-        """What identifies the strategy, as JSON types: everything but models, hooks, functions and tools' code."""
+        """Return what identifies the strategy, as JSON types: not models, hooks, functions and tools' code."""
         return plain(self.described())
 
     def described(self) -> dict[str, Any]:
@@ -189,7 +189,7 @@ class Agent:
         return get_model(self.model, **({"seed": self.model.seed} if isinstance(self.model, Seeded) else {}))
 
     def recursion(self) -> Recursion:
-        """How sub-calls are made in one run; raises `UnknownPrice` where a cost limit could not be kept."""
+        """Return the settings of one run's sub-calls; raises `UnknownPrice` where a cost limit could not be kept."""
         return Recursion.of(self.subcalls, self.budget)
 
     # -- running
@@ -415,7 +415,7 @@ class Agent:
         exchange: Exchange,
         make: Callable[..., Environment] = Environment,
     ) -> Environment:
-        """Where a run of the task acts."""
+        """Make the environment of a run of the task."""
         dialect, depth, rules = self.dialect(), self.subcalls.depth, self.rules
         mode = dialect.action_mode
         allowed = depth > 0 or self.subcalls.beyond != "error"

@@ -48,7 +48,7 @@ class Unknown:
 
 
 def settings_of(agent: Any) -> dict[str, Any]:
-    """What identifies a strategy: every setting, also one that has its default."""
+    """Return the settings that identify a strategy, also those that have their defaults."""
     own = {name: getattr(agent, name) for name in _settings(type(agent))}
     allowed = recorded(agent.rules, agent.subcalls)
     return {

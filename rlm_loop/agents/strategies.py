@@ -137,7 +137,7 @@ class ReActAgent(Agent):
         return {name: value for name, value in settings.items() if name not in _SAID_TWICE}
 
     def compaction(self) -> Compaction | None:
-        """When a long history is shortened: `history`, and beyond `max_history` messages."""
+        """Return when a long history is shortened: by `history`, and beyond `max_history` messages."""
         return plan_of(self.history, self.max_history)
 
     def _speaks(self) -> Dialect:
