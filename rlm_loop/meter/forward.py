@@ -16,17 +16,13 @@ from email.message import Message
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from urllib3 import BaseHTTPResponse, HTTPHeaderDict
-from urllib3.util import SKIP_HEADER
-
 from rlm_loop.accounting.scope import Scope, call_scope
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.request import Refused, Request, RequestMessage
 from rlm_loop.meter.session import MeterSession
 from rlm_loop.models.base import ModelError
-from rlm_loop.models.http import Http
-from rlm_loop.models.responses import LONGEST, Lost, TooLate
+from rlm_loop.models.http import LONGEST, Answer, Http, Lost, TooLate
 from rlm_loop.models.streams import events_of
 from rlm_loop.traces.received import parse
 
@@ -68,7 +64,7 @@ class ForwardedProvider:
     @contextmanager
     def ask(
         self, method: str, path: str, headers: Message[str, str], body: bytes | None, client: socket.socket
-    ) -> Generator[BaseHTTPResponse]:
+    ) -> Generator[Answer]:
         """Its answer, not yet read.  When the client hangs up, so does the meter.
 
         Raises `TooLate` and `Lost`, and `BrokenPipeError` where the client was the first to go.
@@ -78,7 +74,7 @@ class ForwardedProvider:
         try:
             with (
                 self._watch.leaving(client, lambda: scope.end("the client hung up")),
-                self._http.relay(method, self.path(path), passed_on(headers), body) as answer,
+                self._http.asking(method, self.path(path), passed_on(headers), body) as answer,
             ):
                 yield answer
         except (Lost, TooLate) as lost:
@@ -104,24 +100,24 @@ def _label(address: str) -> str:
         return ""
 
 
-def passed_on(headers: Message[str, str]) -> HTTPHeaderDict:
-    """A client's header fields without those of its connection, in order."""
+def passed_on(headers: Message[str, str]) -> list[tuple[str, str]]:
+    """Return a client's header fields without those of its connection, in order."""
+    kept = _of_the_content(headers, "host", "content-length", "accept-encoding", "x-rlm-session")
+    offered = headers.get("Accept-Encoding", "").split(",")
+    taken = [p.strip() for p in offered if p.partition(";")[0].strip().lower() in _PACKINGS]
+    return [*kept, ("Accept-Encoding", ", ".join(taken))] if taken else kept
+
+
+def answered(headers: Message[str, str]) -> list[tuple[str, str]]:
+    """Return a provider's header fields without those of its connection."""
+    return _of_the_content(headers)
+
+
+def _of_the_content(headers: Message[str, str], *left_out: str) -> list[tuple[str, str]]:
+    """Return the fields of what is sent, each on one line however it came."""
     own = {name.strip().lower() for line in headers.get_all("Connection", []) for name in line.split(",")}
-    left_out = _OF_THE_CONNECTION | own | {"host", "content-length", "accept-encoding", "x-rlm-session"}
-    kept = HTTPHeaderDict([(k, v) for k, v in headers.items() if k.lower() not in left_out])
-    taken = [
-        p for p in headers.get("Accept-Encoding", "").split(",") if p.partition(";")[0].strip().lower() in _PACKINGS
-    ]
-    kept["Accept-Encoding"] = ",".join(taken).strip() or SKIP_HEADER
-    if "user-agent" not in kept:
-        kept["User-Agent"] = SKIP_HEADER
-    return kept
-
-
-def answered(headers: HTTPHeaderDict) -> list[tuple[str, str]]:
-    """A provider's header fields without those of its connection."""
-    own = {name.strip().lower() for name in headers.get("connection", "").split(",")}
-    return [(k, v) for k, v in headers.iteritems() if k.lower() not in _OF_THE_CONNECTION | own]
+    fields = [(k, " ".join(v.splitlines())) for k, v in headers.items()]
+    return [(k, v) for k, v in fields if k.lower() not in _OF_THE_CONNECTION | own | {*left_out}]
 
 
 class _Watch:

@@ -24,8 +24,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from urllib3 import BaseHTTPResponse
-
 from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.meter import chat, gemini, messages, responses
@@ -36,7 +34,7 @@ from rlm_loop.meter.forward import ForwardedExchange, ForwardedProvider, answere
 from rlm_loop.meter.meter import Meter
 from rlm_loop.meter.request import Refused
 from rlm_loop.meter.session import MeterSession
-from rlm_loop.models.responses import Lost, TooLate
+from rlm_loop.models.http import Answer, Lost, TooLate
 from rlm_loop.traces.logs import exception
 from rlm_loop.traces.trace import TraceError
 
@@ -194,7 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
             if exchange is not None:
                 self.server.meter.passed(exchange, error=error, delivered=delivered)
 
-    def _pass_back(self, answer: BaseHTTPResponse, exchange: ForwardedExchange | None) -> None:
+    def _pass_back(self, answer: Answer, exchange: ForwardedExchange | None) -> None:
         self.send_response_only(answer.status, answer.reason)
         for name, value in answered(answer.headers):
             self.send_header(name, value)
@@ -207,7 +205,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()
-        while not bare and (piece := answer.read1(65536, decode_content=False)):
+        for piece in answer.pieces():
             if exchange is not None:
                 exchange.add(piece)
             self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)

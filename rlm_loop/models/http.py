@@ -1,28 +1,100 @@
-"""JSON over kept-alive connections to one server: straight to it, or by the environment's proxy."""
+"""HTTP over kept-alive connections to one server: straight to it, or by the environment's proxy."""
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import select
+import socket
 import ssl
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from email.message import Message
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, cast
-from urllib.parse import unquote
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import certifi
-import urllib3
-from urllib3 import HTTPHeaderDict
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationParseError, NewConnectionError, ReadTimeoutError
-from urllib3.util import parse_url
+from rlm_loop.accounting.scope import call_scope
+from rlm_loop.traces.received import parse, unpacked
 
-from rlm_loop.models.connections import POOLS, ended_with_its_scope
-from rlm_loop.models.responses import LONGEST, BadAddress, BrokenOff, Lost, Response, TooLate
-from rlm_loop.traces.received import unpacked
+#: Bytes of an answer, unpacked.
+LONGEST = 64 << 20
+#: Seconds for making a connection.
+CONNECTING = 20.0
 
-#: So many connections are kept open; more are made where more calls are under way at once.
-KEPT = 256
+
+class BadAddress(ValueError):
+    """The address does not begin with `http://` or `https://`, or names no host."""
+
+
+class TooLate(ConnectionError):
+    """There was no connection, or no further data, in the time that was allowed."""
+
+
+class Lost(ConnectionError):
+    """The server cannot be reached, or went away."""
+
+
+class BrokenOff(Lost):
+    """The server went away in the middle of its answer."""
+
+
+@dataclass(frozen=True)
+class Response:
+    """An answer of a server, read to its end."""
+
+    status: int
+    headers: Message[str, str]
+    reason: str
+    data: bytes
+
+    @property
+    def text(self) -> str:
+        return self.data.decode("utf-8", "replace")
+
+    def json(self) -> Any:
+        """Read the body as JSON; raises `ValueError` where it is none (see `received.parse`)."""
+        return parse(self.data)
+
+
+class Answer:
+    """An answer whose body is still to be read."""
+
+    def __init__(self, response: HTTPResponse) -> None:
+        self._response = response
+        self.status, self.reason, self.headers = response.status, response.reason, response.headers
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the body as it comes, not unpacked.  Raises `TooLate` and `BrokenOff`."""
+        try:
+            while piece := self._response.read1(1 << 16):
+                yield piece
+        except (HTTPException, OSError) as error:
+            raise _lost(error, BrokenOff) from error
+        if self._response.length:
+            raise BrokenOff(f"{self._response.length:,} bytes are missing")
+        self._response.close()
+
+
+class _HangUp:
+    """The socket of one call, which another thread may shut down until the call is over."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.socket: socket.socket | None = None
+
+    def __call__(self) -> None:
+        with self._lock, suppress(OSError):
+            if self.socket is not None:
+                self.socket.shutdown(socket.SHUT_RDWR)
+
+    def over(self) -> None:
+        with self._lock:
+            self.socket = None
 
 
 class Http:
@@ -38,26 +110,22 @@ class Http:
     def __init__(
         self, base_url: str, *, headers: Mapping[str, str], timeout: float | None, proxies: bool = True
     ) -> None:
-        try:
-            place = parse_url(base_url)
-            host = place.host or ""
-            host.encode("idna")  # no name has a label of more than 63 characters
-        except (LocationParseError, UnicodeError) as error:
-            raise BadAddress(base_url) from error
-        if place.scheme not in ("http", "https") or not host:
-            raise BadAddress(base_url)
+        self._idle: list[HTTPConnection] = []
+        place = _address(base_url)
         own = {"Accept-Encoding": "gzip", "Content-Type": "application/json", "User-Agent": "rlm-loop"}
-        if place.auth:
-            own |= {"Authorization": urllib3.make_headers(basic_auth=unquote(place.auth))["authorization"]}
         self.base_url = base_url
-        self._headers = {**own, **headers}
-        settings: dict[str, Any] = {"maxsize": KEPT, "ssl_context": _trusting() if place.scheme == "https" else None}
-        settings["timeout"] = urllib3.Timeout(None if timeout is None else min(timeout, 20.0), timeout)
-        proxy = getproxies().get(place.scheme) if proxies and not proxy_bypass(host) else None
-        self._manager = urllib3.PoolManager(**settings) if proxy is None else _by(proxy, settings)
-        self._manager.pool_classes_by_scheme = POOLS
-        self._server, self._path, self._direct = f"{place.scheme}://{place.netloc}", place.path or "", proxy is None
-        self._open = self._opener()
+        self._headers = {**own, **_authorization("Authorization", place), **headers}
+        self._timeout = timeout
+        self._path = quote(place.path, safe="%/:@!$&'()*+,;=~")
+        self._trusted = _trusted_certificates() if place.scheme == "https" else None
+        self._at = place.hostname or "", place.port or (443 if self._trusted else 80)
+        proxy = getproxies().get(place.scheme) if proxies and not proxy_bypass(self._at[0]) else None
+        self._proxy = None if proxy is None else _proxy(proxy)
+        self._at_proxy = {} if self._proxy is None else _authorization("Proxy-Authorization", self._proxy)
+        asks_proxy = self._proxy is not None and self._trusted is None
+        #: Of each request to a proxy that reads it: the server, and what the proxy asks for.
+        self._server = f"http://{place.netloc.rpartition('@')[2]}" if asks_proxy else ""
+        self._in_front = self._at_proxy if asks_proxy else {}
 
     def post(
         self,
@@ -68,117 +136,163 @@ class Http:
     ) -> Response:
         """Send an object to `path` below the address, as JSON; a text is JSON already.
 
-        `heard` is given the pieces of an answer of no stated length as they come; the response has them all.  `timeout`
-        replaces the client's, in seconds.
+        `heard` is given the pieces of an answer as they come; the response has them all.  `timeout` replaces the
+        client's, in seconds.
 
         Raises `UnicodeEncodeError` for a body that is no valid text, `TooLate` and `Lost`.
         """
         if not isinstance(body, str):
             body = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        own: dict[str, Any] = {} if timeout is None else {"timeout": timeout}
-        return self._ask("POST", path, heard, body=body.encode(), **own)
+        headers = self._headers if heard is None else {**self._headers, "Accept-Encoding": "identity"}
+        # llama.cpp closes a connection after a stream without saying so: the next call would find it dead
+        once = heard is not None
+        with self.asking("POST", self._path + path, headers.items(), body.encode(), timeout, once=once) as answer:
+            return _read(answer, heard or (lambda _: None))
 
     def get(self, path: str, timeout: float | None = None) -> Response:
         """Ask for `path` below the address, for `timeout` seconds where it is given.  Raises `TooLate` and `Lost`."""
-        return self._ask("GET", path, None, **({} if timeout is None else {"timeout": timeout}))
+        with self.asking("GET", self._path + path, self._headers.items(), None, timeout) as answer:
+            return _read(answer, lambda _: None)
 
     @contextmanager
-    def relay(
-        self, method: str, path: str, headers: HTTPHeaderDict, body: bytes | None
-    ) -> Generator[urllib3.BaseHTTPResponse]:
-        """The answer to a request with these header fields and no others, not yet read.
+    def asking(
+        self,
+        method: str,
+        path: str,
+        headers: Iterable[tuple[str, str]],
+        body: bytes | None,
+        timeout: float | None = None,
+        *,
+        once: bool = False,
+    ) -> Generator[Answer]:
+        """Send a request with these header fields; yield the answer, whose body is not read yet.
 
-        Raises `TooLate` and `Lost`, while the answer is read as well; what is not read to its end hangs up.
+        When the call's scope ends, or Ctrl-C strikes, the connection is shut down, so that the server does not go on
+        writing for nobody.  A connection whose answer was read to its end serves the next call, unless `once`.
+
+        Raises `TooLate` and `Lost`.
         """
-        options: dict[str, Any] = {"retries": False, "redirect": False, "preload_content": False}
-        answer: urllib3.BaseHTTPResponse | None = None
+        scope, hang_up, response = call_scope.get(), _HangUp(), None
+        connection = self._kept() or self._connection()
         try:
-            with ended_with_its_scope():
-                answer = self._open(
-                    method, path if self._direct else self._server + path, body=body, headers=headers, **options
-                )
-                yield cast("urllib3.BaseHTTPResponse", answer)
-        except HTTPError as error:
-            raise _lost(error) from error
+            with nullcontext() if scope is None else scope.waking(hang_up):
+                try:
+                    if connection.sock is None:  # pyright: ignore[reportUnnecessaryComparison]
+                        connection.connect()
+                    hang_up.socket = line = cast("socket.socket", connection.sock)
+                    if scope is not None and scope.ended:
+                        raise Lost(scope.reason)
+                    line.settimeout(self._timeout if timeout is None else timeout)
+                    connection.putrequest(method, self._server + path, skip_accept_encoding=True)
+                    for name, value in (*headers, *self._in_front.items()):
+                        connection.putheader(name, value)
+                    if body is not None:
+                        connection.putheader("Content-Length", str(len(body)))
+                    connection.endheaders(body)
+                    response = connection.getresponse()
+                except (HTTPException, OSError, ValueError) as error:
+                    raise _lost(error, Lost) from error
+                yield Answer(response)
+            hang_up.over()
+            if response.isclosed() and not once and connection.sock is not None:  # pyright: ignore[reportUnnecessaryComparison]
+                self._idle.append(connection)
+                connection = None
+        except BaseException:
+            hang_up()  # the traceback, which a notebook keeps, would hold the connection open
+            raise
         finally:
-            if answer is not None:
-                answer.close()
+            hang_up.over()
+            if connection is not None:
+                connection.close()
+                if response is not None:
+                    response.close()
 
     def close(self) -> None:
         """Close the connections that are kept; a later call opens new ones."""
-        self._manager.clear()
-        self._open = self._opener()
+        while self._idle:
+            self._idle.pop().close()
 
-    def _opener(self) -> Any:
-        """What sends a request: the server's own pool, since a manager reads the address anew for each request."""
-        return self._manager.connection_from_url(self._server).urlopen if self._direct else self._manager.urlopen
+    def __del__(self) -> None:
+        self.close()
 
-    def _ask(self, method: str, path: str, heard: Callable[[bytes], None] | None, **more: Any) -> Response:
-        options: dict[str, Any] = {"retries": False, "redirect": False, "preload_content": False}
-        address = self._path + path if self._direct else self._server + self._path + path
-        headers = self._headers if heard is None else {**self._headers, "Accept-Encoding": "identity"}
-        answer: urllib3.HTTPResponse | None = None
+    def _kept(self) -> HTTPConnection | None:
+        """Return a kept connection that the server has not closed meanwhile."""
+        while self._idle:
+            with suppress(IndexError):  # another thread was quicker
+                connection = self._idle.pop()
+                poll = select.poll()
+                poll.register(connection.sock, select.POLLIN)
+                if not poll.poll(0):
+                    return connection
+                connection.close()
+        return None
+
+    def _connection(self) -> HTTPConnection:
+        host, port = self._at if self._proxy is None else (self._proxy.hostname or "", self._proxy.port or 80)
+        seconds = CONNECTING if self._timeout is None else min(self._timeout, CONNECTING)
+        if self._trusted is None:
+            return HTTPConnection(host, port, timeout=seconds)
+        connection = HTTPSConnection(host, port, timeout=seconds, context=self._trusted)
+        if self._proxy is not None:
+            connection.set_tunnel(*self._at, headers=self._at_proxy)
+        return connection
+
+
+def _read(answer: Answer, heard: Callable[[bytes], None]) -> Response:
+    """Read an answer to its end, `LONGEST` bytes at most.  Raises `TooLate` and `Lost`."""
+    pieces, left = list[bytes](), LONGEST
+    for piece in answer.pieces():
+        pieces.append(piece)
+        left -= len(piece)
+        if left < 0:
+            raise Lost(f"it sent more than {LONGEST:,} bytes")
+        heard(piece)
+    data = b"".join(pieces)
+    if answer.headers.get("Content-Encoding", "").lower() == "gzip":
         try:
-            # llama.cpp closes a connection after a stream without saying so: the next call would find it dead
-            with ended_with_its_scope(once=heard is not None):
-                answer = cast("urllib3.HTTPResponse", self._open(method, address, headers=headers, **options, **more))
-                data = _body(answer, heard)
-            if answer.headers.get("Content-Encoding", "").lower() == "gzip":
-                data = unpacked(data, LONGEST)
-        except (HTTPError, OSError) as error:
-            lost = _lost(error)
-            gone = answer is not None and isinstance(error, HTTPError) and not isinstance(lost, TooLate)
-            raise (BrokenOff(str(lost)) if gone else lost) from error
-        return Response(answer.status, answer.headers, answer.reason or "", data)
+            data = unpacked(data, LONGEST)
+        except OSError as error:
+            raise BrokenOff(str(error)) from error
+    return Response(answer.status, answer.headers, answer.reason, data)
 
 
-def _lost(error: BaseException) -> TooLate | Lost:
-    """Why there is no answer, with the reason below urllib3's own words."""
-    inner = next((a for a in error.args if isinstance(a, BaseException)), None) or error.__cause__ or error
-    late = isinstance(error, ConnectTimeoutError | ReadTimeoutError) or isinstance(inner, TimeoutError)
-    # a refused connection is a kind of timeout there, for history's sake
-    kind = TooLate if late and not isinstance(error, NewConnectionError) else Lost
-    return kind(str(inner))
+def _lost(error: BaseException, kind: type[Lost]) -> TooLate | Lost:
+    if isinstance(error, Lost):
+        return error
+    return (TooLate if isinstance(error, TimeoutError) else kind)(str(error) or type(error).__name__)
 
 
-def _body(answer: urllib3.HTTPResponse, heard: Callable[[bytes], None] | None = None) -> bytes:
-    """What was sent, as it was sent; raises `OSError` beyond `LONGEST`, before it is held."""
-    size, pieces = 0, list[bytes]()
-    length = answer.length_remaining
-    if length is not None and length <= LONGEST:
-        return answer.read(decode_content=False)
-    if length is None:
-        for piece in answer.stream(1 << 20, decode_content=False) if heard is None else _as_it_comes(answer):
-            if heard is not None:
-                heard(piece)
-            pieces.append(piece)
-            size += len(piece)
-            if size > LONGEST:
-                break
-        else:
-            return b"".join(pieces)
-    answer.close()
-    raise OSError(f"it sent more than {LONGEST:,} bytes")
-
-
-def _as_it_comes(answer: urllib3.HTTPResponse) -> Iterator[bytes]:
-    """The pieces of an answer without waiting for a full one."""
-    if answer.chunked:
-        yield from answer.read_chunked(decode_content=False)
-    while not answer.chunked and (piece := answer.read1(decode_content=False)):
-        yield piece
-
-
-def _by(proxy: str, settings: dict[str, Any]) -> urllib3.ProxyManager:
+def _address(url: str) -> SplitResult:
     try:
-        auth = parse_url(proxy).auth
-        settings["proxy_headers"] = urllib3.make_headers(proxy_basic_auth=unquote(auth)) if auth else None
-        return urllib3.ProxyManager(proxy, proxy_ssl_context=settings["ssl_context"], **settings)
-    except (HTTPError, ValueError) as error:  # a SOCKS proxy, or no address
-        raise Lost(f"the environment's proxy cannot be used: {error}") from error
+        place = urlsplit(url)
+        (place.hostname or "").encode("idna")  # no name has a label of more than 63 characters
+        if place.scheme in ("http", "https") and place.hostname and place.port != 0:
+            return place
+    except ValueError as error:
+        raise BadAddress(url) from error
+    raise BadAddress(url)
 
 
-def _trusting() -> ssl.SSLContext:
+def _proxy(url: str) -> SplitResult:
+    try:
+        place = _address(url if "://" in url else f"http://{url}")
+        if place.scheme == "http":
+            return place
+    except BadAddress:
+        pass
+    raise Lost("the environment's proxy cannot be used: it begins with http://")
+
+
+def _authorization(field: str, place: SplitResult) -> dict[str, str]:
+    if place.username is None:
+        return {}
+    pair = f"{unquote(place.username)}:{unquote(place.password or '')}"
+    return {field: f"Basic {base64.b64encode(pair.encode()).decode()}"}
+
+
+def _trusted_certificates() -> ssl.SSLContext:
+    import certifi
+
     certificates = os.environ.get("SSL_CERT_FILE") or certifi.where()
     try:
         return ssl.create_default_context(cafile=certificates)

@@ -22,8 +22,8 @@ from typing import Any, cast
 
 from rlm_loop.errors import install_line
 from rlm_loop.models.base import ModelError, ModelNotFound, RequestRejected, no_text
+from rlm_loop.models.http import Lost, TooLate
 from rlm_loop.models.listening import listener, tell
-from rlm_loop.models.responses import Lost, TooLate
 from rlm_loop.models.streams import CHAT, STREAMED, body_of, hearing
 
 #: Main memory in which llama.cpp may keep the states of earlier prompts (its own default is 8 GB).

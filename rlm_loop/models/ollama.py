@@ -166,8 +166,7 @@ class OllamaModel(OpenAICompatibleModel):
 
     def _stated_length(self) -> int | None:
         """Return the length that the model has, from what the server tells of it; None where it does not."""
-        from rlm_loop.models.http import Lost, TooLate
-        from rlm_loop.models.responses import BadAddress
+        from rlm_loop.models.http import BadAddress, Lost, TooLate
 
         try:
             stated: Any = self._http().post("/api/show", {"model": self.model}, timeout=QUICK).json()

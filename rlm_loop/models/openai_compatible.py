@@ -23,8 +23,8 @@ from rlm_loop.models.base import (
     RetryPolicy,
     no_text,
 )
+from rlm_loop.models.http import BadAddress, BrokenOff, Lost, Response, TooLate
 from rlm_loop.models.remote import RemoteModel
-from rlm_loop.models.responses import BadAddress, BrokenOff, Lost, Response, TooLate
 from rlm_loop.models.streams import CHAT, Form, body_of, fault_of, hearing
 from rlm_loop.traces.redact import remember
 

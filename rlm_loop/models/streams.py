@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
+from rlm_loop.models.http import BrokenOff, Response
 from rlm_loop.models.listening import Kind, listener, tell
-from rlm_loop.models.responses import BrokenOff, Response
 from rlm_loop.traces.received import parse
 
 Event = Mapping[str, Any]

@@ -15,7 +15,7 @@ def versions() -> dict[str, str]:
     import platform
 
     found = {"python": platform.python_version(), "rlm-loop": __version__}
-    for package in ("xllamacpp", "litellm", "urllib3", "pydantic"):
+    for package in ("xllamacpp", "litellm", "pydantic"):
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:

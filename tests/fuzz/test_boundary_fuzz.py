@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rlm_loop.models import ModelError
-from rlm_loop.models.responses import Response
+from rlm_loop.models.http import Response
 from rlm_loop.models.wire import to_reply
 from rlm_loop.repl.host.frames import FrameReader
 from rlm_loop.repl.host.incoming import decode

@@ -21,8 +21,7 @@ from chat_server import ChatServer, completion
 
 from rlm_loop.accounting import Scope
 from rlm_loop.accounting.scope import call_scope
-from rlm_loop.models.http import Http
-from rlm_loop.models.responses import BadAddress, Lost, TooLate
+from rlm_loop.models.http import BadAddress, Http, Lost, TooLate
 
 
 @pytest.fixture(autouse=True)

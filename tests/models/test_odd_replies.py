@@ -11,9 +11,8 @@ from odd_bodies import BROKEN
 
 from rlm_loop import DirectAgent, LeanAgent
 from rlm_loop.models import ModelError, OllamaModel, OpenAICompatibleModel, RetryPolicy
-from rlm_loop.models.http import Http
+from rlm_loop.models.http import LONGEST, Http, Lost
 from rlm_loop.models.remote import retry_after
-from rlm_loop.models.responses import LONGEST, Lost
 from rlm_loop.models.wire import to_reply, to_usage
 
 

@@ -21,7 +21,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
-from rlm_loop.models.responses import LONGEST
+from rlm_loop.models.http import LONGEST
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
-from rlm_loop.models.responses import LONGEST
+from rlm_loop.models.http import LONGEST
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
