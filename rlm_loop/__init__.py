@@ -15,8 +15,8 @@ from rlm_loop.traces.versions import __version__
 if TYPE_CHECKING:
     from rlm_loop.accounting.budget import Budget
     from rlm_loop.agents import DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
-    from rlm_loop.agents.attempts import generate_patch
     from rlm_loop.agents.compaction import Compaction
+    from rlm_loop.agents.patches import generate_patch
     from rlm_loop.models import ScriptedModel
     from rlm_loop.outcome import Outcome
     from rlm_loop.repl import PythonREPL
@@ -61,7 +61,7 @@ _HOME = {
     "Task": "rlm_loop.tasks",
     "ToolLoopAgent": "rlm_loop.agents",
     "Workspace": "rlm_loop.workspace",
-    "generate_patch": "rlm_loop.agents.attempts",
+    "generate_patch": "rlm_loop.agents.patches",
     "tool": "rlm_loop.tools",
 }
 

@@ -178,6 +178,7 @@ def outputs(path: Path) -> list[str]:
     return ["".join(o.get("text", o.get("data", {}).get("text/plain", ""))) for c in code(path) for o in c["outputs"]]
 
 
+@pytest.mark.slow
 def test_running_saving_and_being_out_of_date(
     script: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,13 +2,14 @@
 
 from rlm_loop.outcome import Score
 from rlm_loop.tasks.attempt import Attempt
-from rlm_loop.tasks.base import Deferred, Split, Suite, Task
+from rlm_loop.tasks.base import CheckResult, Deferred, Split, Suite, Task
 from rlm_loop.tasks.jsonl import SuiteFileError, read_suite
 from rlm_loop.tasks.match import Match, matches
 from rlm_loop.tasks.registry import get_suite, list_suites
 
 __all__ = [
     "Attempt",
+    "CheckResult",
     "Deferred",
     "Match",
     "Score",

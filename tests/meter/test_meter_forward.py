@@ -300,6 +300,7 @@ def test_what_cannot_be_read_goes_through_and_is_unattributed(
         assert len([r for r in caplog.records if r.levelno == logging.WARNING]) == 1, "one warning, however often"
 
 
+@pytest.mark.slow
 def test_a_request_of_10_megabytes() -> None:
     with upstream(Answer.of(CHAT)) as up, metered_endpoint(forward=up.url) as url:
         body = json.dumps({"messages": [user("x" * 10_000_000)]}).encode()

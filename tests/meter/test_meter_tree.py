@@ -69,6 +69,7 @@ def by_name(branch: Branch) -> dict[str, Branch]:
     return {one.name: one for one in branch.children}
 
 
+@pytest.mark.slow
 def test_every_level_sums_to_the_one_above(folder: Path) -> None:
     (root,) = read_meter(folder).trees()
     assert (root.requests, root.first, root.total, root.output) == (4, 1000, 3380, 40)

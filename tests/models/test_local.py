@@ -121,6 +121,7 @@ def test_the_text_is_the_same_in_every_run_and_the_prefix_is_cached(small: Local
     assert cached.cached_tokens >= again.usage.input_tokens
 
 
+@pytest.mark.slow
 def test_without_the_prompt_cache_every_prompt_is_read_whole(small: LocalModel) -> None:
     whole = LocalModel("smollm2-135m", context_size=2048, threads=small.threads, prompt_cache=False)
     prompt = Prompt((say("user", "Name three rivers, and say of each where it ends.", "task"),))

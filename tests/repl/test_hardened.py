@@ -49,6 +49,7 @@ def test_no_file_of_the_hosts_is_read(box: PythonREPL, tmp_path: Path) -> None:
     assert escapes.read_outside(box, tmp_path) == []
 
 
+@pytest.mark.slow
 def test_no_answer_of_our_tasks_is_read(box: PythonREPL) -> None:
     assert escapes.answers_read(box) == []
 

@@ -220,6 +220,7 @@ def test_an_interrupt_does_not_reach_the_next_kernel() -> None:
         assert repl.run("print('next')").output == "next\n"
 
 
+@pytest.mark.slow
 @linux
 def test_a_kernel_without_descriptors_is_replaced() -> None:
     with KernelREPL(timeout=60) as repl:

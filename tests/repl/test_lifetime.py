@@ -219,6 +219,7 @@ def test_a_second_ctrl_c_kills_at_once() -> None:
         assert repl.run("x").error == "runtime"
 
 
+@pytest.mark.slow
 def test_many_ctrl_c_leave_a_usable_session() -> None:
     with PythonREPL(timeout=60, grace=60) as repl:
         calls, strike = 0, 0

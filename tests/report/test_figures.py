@@ -49,6 +49,7 @@ def test_a_figure_says_its_numbers(name: str) -> None:
     assert says in alt_text(draw())
 
 
+@pytest.mark.slow
 def test_a_figure_is_the_same_again(tmp_path: Path) -> None:
     draw, _ = DRAWN["rates by suite"]
     files = save(draw(), tmp_path / "one"), save(draw(), tmp_path / "two")

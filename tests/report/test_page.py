@@ -197,6 +197,7 @@ JSON = st.recursive(
 EDIT = st.tuples(st.integers(0, 999), st.integers(0, 9), st.integers(0, 9), st.tuples(JSON) | st.just(()))
 
 
+@pytest.mark.slow
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @example(edits=[(0, 0, 0, ()), (453, 0, 2, ())])  # the first step of a sub-agent, without its depth
 @given(edits=st.lists(EDIT, min_size=1, max_size=4))

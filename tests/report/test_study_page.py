@@ -203,6 +203,7 @@ def crossed(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return load_study(crossed_study(tmp_path_factory.mktemp("crossed")))
 
 
+@pytest.mark.slow
 def test_factors_and_traces_have_figures_of_their_own(crossed: Results, tmp_path: Path) -> None:
     text = sound(study_page(crossed)).text
     assert "Response to max_tokens, in words" in text

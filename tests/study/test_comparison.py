@@ -271,6 +271,7 @@ def test_a_study_in_which_nothing_is_known_says_so() -> None:
     assert "fewer prompt tokens than base" in unjudged[0]
 
 
+@pytest.mark.slow
 def test_without_scipy_a_comparison_names_the_extra() -> None:
     code = (
         "import sys; sys.modules['scipy'] = None\n"

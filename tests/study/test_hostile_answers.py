@@ -64,6 +64,7 @@ def fails(_: Attempt) -> Score:
     raise Unwritable
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", ANSWERS.values(), ids=ANSWERS.keys())
 def test_every_answer_has_its_row(tmp_path: Path, code: str) -> None:
     scorers = (equal, written, passed_on, none, fails)

@@ -78,6 +78,7 @@ def test_a_frame_is_the_same_each_time_and_holds_what_was_drawn(table: str) -> N
     assert frame.drop_duplicates().shape != frame.shape or table != "members"
 
 
+@pytest.mark.slow
 def test_two_studies_with_the_same_frames_say_so() -> None:
     lines = [cast(Deferred, t.context).identify() for t in suite(0)]
     assert lines == [cast(Deferred, t.context).identify() for t in get_suite("frames")]

@@ -203,6 +203,7 @@ def _installed() -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not _installed(), reason='needs pip install -e ".[suites]"')
 def test_the_published_problems() -> None:
     suite, repairs = humaneval(timeout=20), humaneval_repair(timeout=20)

@@ -98,6 +98,7 @@ def judged(patch: str, **options: Any) -> bool:
     return found.resolved
 
 
+@pytest.mark.slow
 def test_a_patch_where_no_test_can_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As `package_bugs` and SWE-bench's instances judge: no interpreter, none with pytest, no room."""
     assert (judged(MENDED), judged(MARRED)) == (True, False)

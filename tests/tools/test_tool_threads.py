@@ -24,7 +24,7 @@ class Held(Scope):
 
     def _forget(self, number: int) -> None:
         self.finished.set()
-        self.go.wait(30)
+        self.go.wait(0.2)
 
 
 @pytest.mark.parametrize("ending", ["time is up", "Ctrl-C"])

@@ -117,6 +117,7 @@ def add(a, b):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("does", "outcome", "flaky"),
     [

@@ -256,6 +256,7 @@ def test_what_is_a_test_file(name: str, is_test: bool) -> None:
 DEEP = "import os\nfor _ in range(1500):\n    os.mkdir('d'); os.chdir('d')\nopen('bottom', 'w').write('x')"
 
 
+@pytest.mark.slow
 def test_folders_of_any_depth_are_bounded_in_time_and_make_room() -> None:
     with Workspace(FILES) as space:
         (space.root / "a.py").unlink()

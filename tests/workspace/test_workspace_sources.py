@@ -162,6 +162,7 @@ def test_a_partial_clone_is_told_from_a_broken_one(repository: Path) -> None:
         Workspace(packs.parent)
 
 
+@pytest.mark.slow
 def test_submodules_are_left_empty_and_named(repository: Path) -> None:
     outer = repository.parent / "outer"
     lay_out(outer, {b"main.py": ("file", b"import sub\n"), b"lib/z.py": ("file", b"")})

@@ -6,9 +6,8 @@ import functools
 import json
 from dataclasses import replace
 
-from rlm_loop.agents.attempts import CheckResult
 from rlm_loop.models import Reply, ToolCall
-from rlm_loop.tasks import Task, get_suite
+from rlm_loop.tasks import CheckResult, Task, get_suite
 from rlm_loop.workspace import Workspace
 
 FILE = "solution.py"

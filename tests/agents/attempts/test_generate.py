@@ -11,7 +11,7 @@ from repair_tasks import FILE, call, done, edit, fix, right_line, task, wrong
 
 from rlm_loop import Budget, LeanAgent
 from rlm_loop.agents import Interrupted
-from rlm_loop.agents.attempts import generate_patch
+from rlm_loop.agents.patches import generate_patch
 from rlm_loop.models import ModelError, Reply, ScriptedModel
 from rlm_loop.tasks import Attempt, Score, Task
 from rlm_loop.traces import Trace

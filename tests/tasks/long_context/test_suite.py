@@ -57,6 +57,7 @@ def test_the_same_seed_is_the_same_text(folder: str) -> None:
     assert len({t.material() for t in first}) == len(first)
 
 
+@pytest.mark.slow
 def test_a_suite_is_listed_without_its_texts() -> None:
     suite = get_suite("long_context@100M", text="no/such/folder")
     assert len(suite) == 8 * len(FAMILIES)
