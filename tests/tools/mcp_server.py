@@ -55,11 +55,19 @@ TOOLS: list[dict[str, Any]] = [
     {"name": "refuse", "description": "Fails, and says why.", "inputSchema": schema()},
     {"name": "wait", "description": "Never answers.", "inputSchema": schema()},
     {"name": "die", "description": "Ends the server.", "inputSchema": schema(status={"type": "integer"})},
-    {"name": "flood", "description": "One line that has no end.", "inputSchema": schema()},
+    {"name": "odd", "description": "Answers outside of the protocol.", "inputSchema": schema(which=TEXT)},
     {"name": "pid", "description": "The server's process, and that of a child.", "inputSchema": schema()},
     {"name": "final_answer", "description": "A name that is taken.", "inputSchema": schema()},
 ]
 COUNTED = 0
+ODD: dict[str, dict[str, Any]] = {
+    "no content": {"structuredContent": {"a": 1}},
+    "unknown part": {"content": [{"type": "text", "text": "3 rows"}, {"type": "chart", "rows": 3}]},
+    "no list": {"content": "3 rows"},
+    "list": {"structuredContent": [1, 2]},
+    "null": {"content": [{"type": "text", "text": None}], "isError": None},
+    "stated": {"structuredContent": {"error": "no such city"}, "isError": True},
+}
 
 
 def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -74,7 +82,7 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         COUNTED += 1
         return {**said(str(COUNTED)), "structuredContent": {"content": str(COUNTED)}}
     if name == "text":
-        return said("é" * arguments["characters"])
+        return said("x" * arguments["characters"])
     if name == "picture":
         return {"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}, said("a dot")["content"][0]]}
     if name == "refuse":
@@ -84,9 +92,8 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     if name == "die":
         print("out of memory", file=sys.stderr, flush=True)
         os._exit(arguments["status"])
-    if name == "flood":
-        while True:
-            sys.stdout.write("x" * (1 << 20))
+    if name == "odd":
+        return ODD[arguments["which"]]
     if name == "pid":
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
         return said(f"{os.getpid()} {child.pid}")

@@ -1,17 +1,19 @@
-"""From the JSON schema of a tool's arguments to Python: a signature, and names that Python can say."""
+"""Python for the JSON schema of a tool's arguments: a signature, and names that Python can say."""
 
 from __future__ import annotations
 
 import builtins
+import functools
 import inspect
 import keyword
+import operator
 import re
 from collections.abc import Collection, Mapping
 from typing import Any, Literal, cast
 
 from rlm_loop.tools.function import untitled
 
-_TYPES: dict[str, Any] = {
+_TYPES: dict[Any, Any] = {
     "string": str,
     "integer": int,
     "number": float,
@@ -20,12 +22,15 @@ _TYPES: dict[str, Any] = {
     "object": dict[str, Any],
     "array": list[Any],
 }
+#: Under these names servers put what is no object, since a structured result has to be one: the Python SDK's
+#: `result`, and `content` of the reference servers in TypeScript.  They say nothing of the value.
+_WRAPPERS = (["result"], ["content"])
 _DEEPEST = 8  # levels of a schema that are looked into
 _MOST = 20  # choices that a signature lists
 
 
 def plain_schema(stated: Any) -> dict[str, Any]:
-    """The schema of the arguments without what says nothing (titles, the dialect's address); always of an object."""
+    """Return the schema of the arguments without titles and the dialect's address; always of an object."""
     schema = cast("dict[str, Any]", untitled(stated)) if isinstance(stated, dict) else {}
     properties = schema.get("properties")
     rest = {k: v for k, v in schema.items() if k not in ("$schema", "type", "properties")}
@@ -33,7 +38,7 @@ def plain_schema(stated: Any) -> dict[str, Any]:
 
 
 def parameters_of(schema: Mapping[str, Any]) -> dict[str, inspect.Parameter]:
-    """How each argument is given in Python, by its name in the schema, required ones first.
+    """Return the Python parameter for each argument, by its name in the schema, required ones first.
 
     An optional argument has the default of the schema; without one it has, and may be, `None`.
     """
@@ -41,7 +46,7 @@ def parameters_of(schema: Mapping[str, Any]) -> dict[str, inspect.Parameter]:
     stated: Any = schema.get("required")
     required = [name for name in properties if isinstance(stated, list) and name in stated]
     names = [*required, *(name for name in properties if name not in required)]
-    found: dict[str, inspect.Parameter] = {}
+    parameters: dict[str, inspect.Parameter] = {}
     for name, shown in zip(names, python_names(names), strict=True):
         own: Any = properties[name]
         hint, default = type_of(own, schema), inspect.Parameter.empty
@@ -49,58 +54,51 @@ def parameters_of(schema: Mapping[str, Any]) -> dict[str, inspect.Parameter]:
             default = own.get("default") if isinstance(own, dict) else None
             hint = hint if hint is Any or default is not None else hint | None
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        found[name] = inspect.Parameter(shown, kind, default=default, annotation=hint)
-    return found
+        parameters[name] = inspect.Parameter(shown, kind, default=default, annotation=hint)
+    return parameters
 
 
 def python_names(names: Collection[str], prefix: str = "") -> list[str]:
-    """A different Python name for each; what is none gets underscores, and so does a name of Python's own."""
-    found: list[str] = []
+    """Return a different Python name for each; other characters, and a name of Python's own, get underscores."""
+    ours: list[str] = []
     for name in names:
-        given = re.sub(r"[^A-Za-z0-9_]", "_", f"{prefix}{name}")[:60] or "_"
-        given = f"_{given}" if given[0].isdigit() else given
-        given += "_" if keyword.iskeyword(given) or hasattr(builtins, given) else ""
-        while given in found:
-            given += "_"
-        found.append(given)
-    return found
+        own = re.sub(r"[^A-Za-z0-9_]", "_", f"{prefix}{name}")[:60] or "_"
+        own = f"_{own}" if own[0].isdigit() else own
+        own += "_" if keyword.iskeyword(own) or hasattr(builtins, own) else ""
+        while own in ours:
+            own += "_"
+        ours.append(own)
+    return ours
 
 
-def type_of(schema: Any, whole: Mapping[str, Any], depth: int = 0) -> Any:
-    """The Python type for values of a schema; `Any` where it says too little, or too much."""
+def type_of(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Any:
+    """Return the Python type for values of a schema; `Any` where it says too little, or too much."""
     if not isinstance(schema, dict) or depth > _DEEPEST:
         return Any
     own = cast("dict[str, Any]", schema)
     if isinstance(reference := own.get("$ref"), str):
-        return type_of(_referred(reference, whole), whole, depth + 1)
+        target: Any = root if reference.startswith("#/") else None
+        for step in reference[2:].split("/"):
+            target = cast("dict[str, Any]", target).get(step) if isinstance(target, dict) else None
+        return type_of(target, root, depth + 1)
     values: Any = [own["const"]] if "const" in own else own.get("enum")
     if isinstance(values, list) and 0 < len(cast("list[Any]", values)) <= _MOST:
-        if all(value is None or isinstance(value, str | int | bool) for value in cast("list[Any]", values)):
-            return Literal[tuple(cast("list[Any]", values))]
-        return Any
-    for several in ("anyOf", "oneOf"):
-        if isinstance(own.get(several), list):
-            return _union([type_of(each, whole, depth + 1) for each in own[several]])
+        plain = all(value is None or isinstance(value, str | int | bool) for value in cast("list[Any]", values))
+        return Literal[tuple(cast("list[Any]", values))] if plain else Any
     kind: Any = own.get("type")
-    if isinstance(kind, list):
-        return _union([type_of({**own, "type": each}, whole, depth + 1) for each in cast("list[Any]", kind)])
+    several: Any = own.get("anyOf") or own.get("oneOf")
+    if several is None and isinstance(kind, list):
+        several = [{**own, "type": each} for each in cast("list[Any]", kind)]
+    if isinstance(several, list):
+        types = [type_of(each, root, depth + 1) for each in cast("list[Any]", several)]
+        return functools.reduce(operator.or_, types) if types and Any not in types else Any
     if kind == "array" and "items" in own:
-        return list[type_of(own["items"], whole, depth + 1)]
+        return list[type_of(own["items"], root, depth + 1)]
     return _TYPES.get(kind, Any) if isinstance(kind, str) else Any
 
 
-def _union(types: list[Any]) -> Any:
-    made: Any = types[0] if types else Any
-    for each in types[1:]:
-        made = Any if made is Any or each is Any else made | each
-    return made
-
-
-def _referred(reference: str, whole: Mapping[str, Any]) -> Any:
-    """What a reference within the schema stands for."""
-    found: Any = whole
-    if not reference.startswith("#/"):
-        return None
-    for step in reference[2:].split("/"):
-        found = cast("Mapping[str, Any]", found).get(step) if isinstance(found, Mapping) else None
-    return found
+def wrapper_of(schema: Any) -> str | None:
+    """Return the one name in a schema of results that says nothing of the value, or None."""
+    properties: Any = schema.get("properties") if isinstance(schema, dict) else None
+    names = list(cast("dict[str, Any]", properties)) if isinstance(properties, dict) else []
+    return names[0] if names in _WRAPPERS else None

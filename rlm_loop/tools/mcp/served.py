@@ -2,23 +2,87 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib.util
+import inspect
+import shlex
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from typing import TYPE_CHECKING, Any, overload
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from rlm_loop.errors import install_line
-from rlm_loop.tools.function import Tool
-from rlm_loop.tools.mcp.address import McpServer, named
-from rlm_loop.tools.mcp.connection import Connection
-from rlm_loop.tools.mcp.remote import served_tool
-from rlm_loop.tools.mcp.schemas import python_names
+from rlm_loop.tools.function import Fields, Tool, ToolError
+from rlm_loop.tools.mcp.connection import Connection, McpServer
+from rlm_loop.tools.mcp.schemas import parameters_of, plain_schema, python_names, type_of, wrapper_of
 
 if TYPE_CHECKING:
     from mcp.types import Tool as Listed
 
 _RESERVED = ("context", "llm_query", "llm_query_batched", "final_answer", "python")
+
+
+class RemoteFunction:
+    """A tool of a server as a Python function; `parameters` are by the server's names."""
+
+    def __init__(self, server: McpTools | Connection, tool: Listed, schema: dict[str, Any]) -> None:
+        self.server, self._tool, self.parameters = server, tool, parameters_of(schema)
+        self._names = {own.name: theirs for theirs, own in self.parameters.items()}
+        output: dict[str, Any] = tool.output_schema or {"type": "string"}
+        wrapper = wrapper_of(output)
+        returns = type_of(output if wrapper is None else output["properties"][wrapper], output)
+        self.__signature__ = inspect.Signature(list(self.parameters.values()), return_annotation=returns)
+        described = {n: p for n, p in schema["properties"].items() if isinstance(p, dict) and "description" in p}
+        lines = [f"{name}: {argument['description']}" for name, argument in described.items()]
+        self.__doc__ = "\n\n".join(filter(None, [tool.description or tool.title or "", "\n".join(lines)]))
+
+    def for_run(self, shared: dict[int, Any], until: ExitStack) -> RemoteFunction:
+        """Return the same function over the connection of a run (see `serving`)."""
+        server = self.server
+        if isinstance(server, Connection):
+            return self
+        if id(server) not in shared:
+            shared[id(server)] = until.enter_context(server.lent())
+        same = copy.copy(self)
+        same.server = shared[id(server)]
+        return same
+
+    def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments by the server's names; raises `TypeError` where they do not fit."""
+        own = {self.parameters[k].name if k in self.parameters else k: v for k, v in kwargs.items()}
+        return {self._names[k]: v for k, v in self.__signature__.bind(*args, **own).arguments.items()}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        arguments = self.arguments(args, kwargs)
+        required = [theirs for theirs, own in self.parameters.items() if own.default is own.empty]
+        return self.server.call(self._tool, {k: v for k, v in arguments.items() if v is not None or k in required})
+
+
+@dataclass(frozen=True)
+class ServedTool(Tool):
+    """A tool of an MCP server; its schema is the server's, its signature made of that."""
+
+    schema_of_arguments: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
+
+    @property
+    def _remote(self) -> RemoteFunction:
+        return cast("RemoteFunction", self.function)
+
+    @functools.cached_property
+    def _fields(self) -> Fields:
+        remote = self._remote.parameters
+        return tuple((theirs, own.annotation, own.default is own.empty) for theirs, own in remote.items())
+
+    @property
+    def parameters(self) -> dict[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return dict(self.schema_of_arguments)
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            return self._remote.arguments(args, kwargs)
+        except TypeError as error:
+            raise ToolError("invalid_arguments", f"{error}; usage: {self.signature}") from None
 
 
 class McpTools(Sequence[Tool]):
@@ -35,18 +99,21 @@ class McpTools(Sequence[Tool]):
 
     @functools.cached_property
     def _tools(self) -> tuple[Tool, ...]:
-        with self._lent() as connection:
+        with self.lent() as connection:
             listed = connection.listed()
-        names = python_names([tool.name for tool in listed], self._prefix)
         limit = self.server.timeout + self.server.start_timeout  # the server's own limits come first
-        return tuple(
-            served_tool(f"{name}_" if name in _RESERVED else name, tool, self, limit)
-            for name, tool in zip(names, listed, strict=True)
-        )
+        tools: list[Tool] = []
+        for name, tool in zip(python_names([tool.name for tool in listed], self._prefix), listed, strict=True):
+            schema = plain_schema(tool.input_schema)
+            name = f"{name}_" if name in _RESERVED else name
+            told = " ".join((tool.description or tool.title or tool.name).split())
+            remote = RemoteFunction(self, tool, schema)
+            tools.append(ServedTool(name, told, remote, limit, schema_of_arguments=schema))
+        return tuple(tools)
 
     @contextmanager
-    def _lent(self) -> Generator[Connection]:
-        """The block's connection, or one for this use alone."""
+    def lent(self) -> Generator[Connection]:
+        """Yield the block's connection, or one for this use alone."""
         if self._held is not None:
             yield self._held
             return
@@ -55,12 +122,8 @@ class McpTools(Sequence[Tool]):
 
     def call(self, tool: Listed, arguments: Mapping[str, Any]) -> Any:
         """Call a tool outside of any run: over the block's connection, or one for this call alone."""
-        with self._lent() as connection:
+        with self.lent() as connection:
             return connection.call(tool, arguments)
-
-    def for_run(self, until: ExitStack) -> Connection:
-        """The connection of a run: the block's, or one that is closed with `until`."""
-        return until.enter_context(self._lent())
 
     def __enter__(self) -> McpTools:
         if self._held is not None:
@@ -97,8 +160,7 @@ class McpTools(Sequence[Tool]):
         return {**self.__dict__, "_held": None}  # a connection is of this process
 
     def __repr__(self) -> str:
-        many = f", {len(self)} tools" if "_tools" in self.__dict__ else ""
-        return f"<MCP server {self.server.name!r}{many}>"
+        return f"<MCP server {self.server.name!r}>"
 
 
 def mcp_tools(
@@ -112,7 +174,7 @@ def mcp_tools(
     cwd: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> McpTools:
-    """The tools of an MCP server, for `tools=` of any agent.
+    """Return the tools of an MCP server, for `tools=` of any agent.
 
     `server` is a command (a line, or an argv) that speaks MCP on its standard input and output, or a URL (streamable
     HTTP).  A command has `PATH`, `HOME` and little else of your environment, and `env`; in it `python` is this
@@ -123,9 +185,9 @@ def mcp_tools(
     """
     if importlib.util.find_spec("mcp") is None:
         raise ImportError(f"tools of MCP servers need mcp: {install_line('mcp')}")
-    command, url = named(server)
+    url = server if isinstance(server, str) and server.startswith(("http://", "https://")) else ""
+    command = () if url else tuple(shlex.split(server) if isinstance(server, str) else map(str, server))
     if not command and not url:
-        raise ValueError("server is a command or a URL, and not empty")
-    return McpTools(
-        McpServer(command, url, timeout, start_timeout, longest, dict(env or {}), cwd, dict(headers or {})), prefix
-    )
+        raise ValueError("server must be a command or a URL, got nothing")
+    limits = (timeout, start_timeout, longest)
+    return McpTools(McpServer(command, url, *limits, dict(env or {}), cwd, dict(headers or {})), prefix)
