@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.replay import ReplayError, ledger_of, recorded_runs, replay
+from rlm_loop.replay import ReplayError, ledger_of, replay
+from rlm_loop.study.store.archive import recorded_runs
 from rlm_loop.traces import Redactor, RunRecord, TraceError, read
 
 ROOT = Path(__file__).parents[1]

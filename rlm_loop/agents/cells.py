@@ -9,7 +9,7 @@ from typing import Any
 from rlm_loop.accounting.limits import BudgetSpent
 from rlm_loop.repl.base import CellResult, ReplError, Session
 from rlm_loop.repl.cell_calls import CellCall, Noted
-from rlm_loop.repl.rebuild import Fallback, PastCell, run_again
+from rlm_loop.repl.rebuild import PastCell, run_again
 
 _LAST = 2.0  # seconds to take the artifact of a run whose time is up; a `__repr__` of a cell's may never end
 _HURRY = 0.2  # seconds for a cell to stop at the time limit of the run, which is to be kept
@@ -63,11 +63,11 @@ class Cells:
             seconds = max(left, _LAST) if seconds is None else min(seconds, max(left, _LAST))
         return self._open().get(expression, timeout=seconds)
 
-    def resume(self, cells: Sequence[PastCell], fallback: Callable[[PastCell], Fallback | None]) -> tuple[str, ...]:
+    def resume(self, cells: Sequence[PastCell]) -> tuple[str, ...]:
         """Run recorded cells again, with recorded answers of the host; returns what differed, a line each."""
         session = self._open()
         try:
-            return run_again(session, cells, self._functions, fallback)
+            return run_again(session, cells, self._functions)
         finally:
             session.new_run()
 

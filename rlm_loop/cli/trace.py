@@ -132,9 +132,8 @@ def replay(
     """
     from rlm_loop.replay import Replayed, ReplayError
     from rlm_loop.replay import replay as again
-    from rlm_loop.replay.replay import recorded_runs
     from rlm_loop.report.notebook.formatting import visible
-    from rlm_loop.study.store.archive import TRACES
+    from rlm_loop.study.store.archive import TRACES, recorded_runs
     from rlm_loop.traces.trace import TraceError
 
     bad, total, given = 0, 0, None if context is None else Path(context)
@@ -190,18 +189,15 @@ def fork(
     json_: Annotated[bool, Option("--json", help="A summary as one JSON object.")] = False,
 ) -> int:
     """Go on live from a turn of a recorded run; what was done until then is not paid for again."""
-    from dataclasses import replace
-
     from rlm_loop.cli.run import summary
     from rlm_loop.cli.steps import step_panel
     from rlm_loop.replay import ReplayError
     from rlm_loop.replay import fork as go_on
-    from rlm_loop.replay.fork import recorded_budget
     from rlm_loop.report.notebook.formatting import closing_line, visible
     from rlm_loop.workspace import Workspace
 
     record, given = record_of(file, run), None if context is None else Path(context)
-    settings: dict[str, Any] = {} if steps is None else {"budget": replace(recorded_budget(record), steps=steps)}
+    settings: dict[str, Any] = {} if steps is None else {"max_steps": steps}
     opened = None if workspace is None else Workspace(Path(workspace))
     try:
         live = None if model is None else setup_of(setup).models(model)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,8 +30,6 @@ _NOT_RUN: tuple[FailureKind | None, ...] = ("skipped", "invalid_arguments", "den
 #: One that ended so was stopped, and might go on again.
 _STOPPED: tuple[FailureKind | None, ...] = ("timeout", "died", "interrupted", "budget")
 _CELL = re.compile(r"(?<=<cell )\d+(?=>)")
-
-Fallback = Callable[[str, Sequence[Any], Mapping[str, Any]], Any]
 
 
 # -- what both compare, and how both answer
@@ -289,13 +287,10 @@ def _code(action: object) -> str | None:
     return None
 
 
-def run_again(
-    session: Session, cells: Iterable[PastCell], names: Iterable[str], fallback: Callable[[PastCell], Fallback | None]
-) -> tuple[str, ...]:
+def run_again(session: Session, cells: Iterable[PastCell], names: Iterable[str]) -> tuple[str, ...]:
     """Run the cells; host functions of these names give what they gave, and are not called.
 
-    `fallback` answers calls of a cell that are not on record.  Returns what was not as before, a line each; a cell that
-    was stopped is not run again.
+    Returns what was not as before, a line each; a cell that was stopped is not run again.
     """
     notes: list[str] = []
     for cell in cells:
@@ -304,8 +299,8 @@ def run_again(
         if kind in _STOPPED:
             notes.append(f"a cell of turn {cell.turn} was stopped ({kind}), and is not run again")
             continue
-        past, other = PastCalls(cell.calls), fallback(cell)
-        session.add_tools({name: _recorded(name, past, other) for name in names})
+        past = PastCalls(cell.calls)
+        session.add_tools({name: _recorded(name, past) for name in names})
         try:
             result = session.run(cell.code, timeout=max(60.0, 3 * seen.seconds))
         finally:
@@ -328,18 +323,13 @@ def _same_but_numbers(before: str, now: str) -> bool:
     return old.startswith(new) or same_text(old, new)
 
 
-def _recorded(name: str, past: PastCalls, fallback: Fallback | None) -> Callable[..., Any]:
+def _recorded(name: str, past: PastCalls) -> Callable[..., Any]:
     """A host function that gives what it gave."""
 
     def play(*args: Any, **kwargs: Any) -> Any:
         forms = [form_of(a, MOST) for a in args], {key: form_of(value, MOST) for key, value in kwargs.items()}
         if (call := past.take(name, *forms)) is not None:
             return _again(call.outcome or {"error": "RuntimeError: it had not answered when its cell ended"})
-        if fallback is not None:
-            try:
-                return fallback(name, args, kwargs)
-            except LookupError:
-                pass
         past.unknown.append(name)
         raise RuntimeError("this call is not on record, and is not made while the cell runs again")
 

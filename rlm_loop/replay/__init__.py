@@ -6,9 +6,9 @@
 """
 
 from rlm_loop.agents.past_run import ledger_of
-from rlm_loop.replay.differences import Difference, Replayed
 from rlm_loop.replay.fork import fork
 from rlm_loop.replay.recorded import ReplayError
-from rlm_loop.replay.replay import recorded_runs, replay
+from rlm_loop.replay.replay import replay
+from rlm_loop.replay.replayed import Difference, Replayed
 
-__all__ = ["Difference", "ReplayError", "Replayed", "fork", "ledger_of", "recorded_runs", "replay"]
+__all__ = ["Difference", "ReplayError", "Replayed", "fork", "ledger_of", "replay"]

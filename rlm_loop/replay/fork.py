@@ -5,33 +5,30 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.accounting.budget import Account, Budget
+from rlm_loop.accounting.budget import Account
 from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.accounting.limits import NO_LIMITS
 from rlm_loop.agents import Agent
 from rlm_loop.agents.config import agent_config
 from rlm_loop.agents.meter import Meter
 from rlm_loop.agents.past_run import ledger_of, turns_of
 from rlm_loop.agents.question import unscored, with_context
 from rlm_loop.agents.record import record_start
-from rlm_loop.agents.recursion.record import sha256_of
 from rlm_loop.agents.run import Run, noted
 from rlm_loop.errors import nearest
-from rlm_loop.messages import Message
 from rlm_loop.models.base import Model
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl.cell_calls import CellCall
 from rlm_loop.repl.contexts.fingerprint import context_fingerprint
-from rlm_loop.repl.rebuild import Fallback, PastCell, cells_of
-from rlm_loop.repl.worker import SubAnswer, SubFailure
-from rlm_loop.replay.parts import RebuiltAgent, agent_of, tools_of
-from rlm_loop.replay.playing import spend
-from rlm_loop.replay.recorded import ROOT, NodeRecord, Recorded, ReplayError
+from rlm_loop.repl.rebuild import PastCell, cells_of
+from rlm_loop.replay.rebuilt import RebuiltAgent, agent_of
+from rlm_loop.replay.recorded import ROOT, Recorded, ReplayError
 from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import as_tool
 from rlm_loop.tools.hooks import Hooks
@@ -72,35 +69,32 @@ def fork(
     """
     record = source if isinstance(source, RunRecord) else read(source, run=run)
     recorded = Recorded(record)
-    if recorded.attempts:
-        raise ReplayError("the run is several attempts at a task: fork the run of a single agent")
-    if record.of("earlier"):
-        number = record.start["session"]["question"]
-        raise ReplayError(
-            f"the run is question {number} of a session, whose REPL holds what earlier questions made: fork the first"
-        )
-    _check_turn(recorded, at)
+    _require_turn(recorded, at)
     rebuilt = RebuiltAgent(agent) if agent is not None else agent_of(recorded)
-    if missing := [name for name in rebuilt.functions if name not in settings]:
-        raise ReplayError(f"the run had its own {', '.join(missing)}, which a trace cannot hold: give {missing[0]}=")
-    known = set(signature(type(rebuilt.agent)).parameters)
-    if unknown := sorted(settings.keys() - known):
-        name = type(rebuilt.agent).__name__
-        raise ReplayError(f"{name} has no setting {', '.join(unknown)}{nearest(unknown[0], known)}")
-    driven = replace(rebuilt.agent, **settings)
-    driven, put = _placed(driven, recorded, list(tools), task, context, workspace, of_record=agent is None)
-    live = _live(driven, model, agent is None)
-    driven = replace(driven, model=live)
-    out = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
+    driven = _with_settings(rebuilt, settings)
+    if model is None and agent is None:
+        raise ReplayError(f"the trace names the model {driven.model!r:.100}: give model= with the one to ask")
+    live = replace(driven, model=driven.model if model is None else model).own_model()
+    put = _task(recorded, task, driven.dialect().action_mode, context, workspace)
+    driven = replace(driven, model=live, tools=_tools(recorded, driven, list(tools), put, workspace, agent is None))
     past = _Past(recorded, at)
-    account = Account(driven.limits(), price=live.price, clock=_going_on(past.seconds))
+    out = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
     recursion = driven.recursion()
-    limits: dict[str, Any] = {"max_tokens": driven.max_tokens, "temperature": driven.temperature}
-    watched: dict[str, Any] = {"slots": recursion.tree.calls, "hooks": Hooks(driven.hooks), "price": live.price}
-    meter = Meter(live, account, past.ledger(), out, **limits, **watched)
+    meter = Meter(
+        live,
+        Account(driven.limits(), price=live.price, clock=_going_on(past.seconds)),
+        past.ledger,
+        out,
+        max_tokens=driven.max_tokens,
+        temperature=driven.temperature,
+        slots=recursion.tree.calls,
+        hooks=Hooks(driven.hooks),
+        price=live.price,
+    )
+    events = (json.dumps(dict(e), sort_keys=True, separators=(",", ":")) for e in record.events)
     forked = {
         "trace": None if isinstance(source, RunRecord) else str(source),
-        "sha256": fingerprint_of(record),
+        "sha256": hashlib.sha256("\n".join(events).encode()).hexdigest(),
         **{name: record.start.get(name) for name in ("task", "model")},
         "run": record.id,
         "at": at,
@@ -110,7 +104,7 @@ def fork(
     record_start(out, put, driven.name, about, live.name, driven.limits(), told, **more)
     try:
         past.copy(out)
-        spend(meter, past.usages())
+        past.spend(meter)
         with driven.reported(put, meter) as reported:
             with driven.open(put, meter, recursion, workspace=workspace) as going_on:
                 notes = past.load(going_on) if at else ()
@@ -123,17 +117,9 @@ def fork(
 
 
 def _going_on(seconds: float) -> Callable[[], float]:
-    """A clock of the live part that begins after so many recorded seconds."""
-    now, first = time.monotonic(), True
-
-    def clock() -> float:
-        nonlocal first
-        if first:  # the account takes its start from the first reading
-            first = False
-            return now - seconds
-        return time.monotonic()
-
-    return clock
+    """Return a clock whose first reading, an account's start, is so many seconds ago."""
+    readings = iter([time.monotonic() - seconds])
+    return lambda: next(readings, None) or time.monotonic()
 
 
 class _Past:
@@ -146,236 +132,172 @@ class _Past:
         self._events = events[: ends[0] + 1] if ends else ()
         start = float(recorded.start["at"])
         self.seconds = max(0.0, float(self._events[-1]["at"]) - start) if self._events else 0.0
+        numbers = {e["charged"]["call"] for e in self._of("reply") if "charged" in e}
+        numbers |= {e["call"] for e in self._of("model_error") if "call" in e}
+        asked = {e["node"] for e in self._of("subcall_end")}
+        ledger = ledger_of(recorded.record)
+        calls = [call for call in ledger.calls if call.call in numbers]
+        self.ledger = Ledger(calls, [one for one in ledger.cached if one.node in asked])
 
-    def ledger(self) -> Ledger:
-        """The calls until then."""
-        whole = ledger_of(self._recorded.record)
-        numbers = {e["charged"]["call"] for e in self._events if e["event"] == "reply" and "charged" in e}
-        numbers |= {e["call"] for e in self._events if e["event"] == "model_error" and "call" in e}
-        asked = {e["node"] for e in self._events if e["event"] == "subcall_end"}
-        calls = [call for call in whole.calls if call.call in numbers]
-        return Ledger(calls, [one for one in whole.cached if one.node in asked])
+    def _of(self, kind: str) -> list[Mapping[str, Any]]:
+        return [event for event in self._events if event["event"] == kind]
 
-    def usages(self) -> list[Any]:
-        """What the calls until then used; `None` for one that failed."""
-        failed = [None for e in self._events if e["event"] == "model_error" and "call" not in e]
-        return [*(call.usage for call in self.ledger().calls), *failed]
+    def spend(self, meter: Meter) -> None:
+        """Charge the calls until then to the run's account; no limit stops what was recorded."""
+        account, failed = meter.account, [e for e in self._of("model_error") if "call" not in e]
+        limits, account.budget = account.budget, NO_LIMITS
+        for usage in (*(call.usage for call in self.ledger.calls), *(None for _ in failed)):
+            account.settle(account.reserve(0, None), usage)
+            if usage is not None:
+                meter.node.spend(usage)
+        account.budget = limits
 
     def copy(self, trace: Trace) -> None:
-        """Begin a trace with the events until then."""
+        """Begin a trace with the events until then; the run that goes on writes its own start and problem."""
         for event in self._events:
-            if event["event"] in ("run_start", "context"):
+            kind = event["event"]
+            if kind in ("run_start", "context") or (kind == "problem" and _of_root(event)):
                 continue
-            if event["event"] == "problem" and _of_root(event):  # the run that goes on has its own
-                continue
-            if event["event"] == "request":
+            if kind == "request":
                 trace.next_call()
-            trace.copy(event["event"], **{k: v for k, v in event.items() if k not in ("run", "event", "at")})
+            trace.copy(kind, **{k: v for k, v in event.items() if k not in ("run", "event", "at")})
 
     def load(self, run: Run) -> tuple[str, ...]:
-        """Bring a run that took no turn to where the record was; returns what is not as it was, a line each."""
-        recorded, node, at = self._recorded, self._recorded.root, self._at
+        """Bring a run that took no turn to where the record was; return what is not as it was, a line each."""
+        recorded, root, at = self._recorded, self._recorded.root, self._at
         place, conversation, meter = run.environment, run.conversation, run.meter
         turns = [turn for turn in turns_of(recorded.record) if turn.index <= at]
-        self._number_children(run)
-        conversation.prompt = replace(conversation.prompt, messages=self._messages(run))
-        conversation.turns, conversation.number = list(turns), at
-        run.turns = list(turns)
-        last = [c for c in node.calls if c.event["turn"] <= at and c.event.get("purpose") != "compaction"][-1]
-        meter.follow(last.prompt.messages)
+        last = [call for call in root.calls if call.of_turn and call.turn <= at][-1].prompt
+        shown = root.request_after(at)  # as it was sent; where none followed, the last one and the turn
+        messages = (*last.messages, *conversation.dialect.format_turn(turns[-1])) if shown is None else shown.messages
+        conversation.prompt = replace(conversation.prompt, messages=messages)
+        conversation.turns, conversation.number, run.turns = list(turns), at, list(turns)
+        meter.follow(last.messages)
         meter.turn = at
+        self._number_children(meter)
         if place.workspace is not None:
-            restore(node, at, place.workspace, recorded.text)
-        cells, acted = list[PastCell](), False
-        for turn, step in node.until(at):
-            cells += cells_of(turn, step.actions, step.observations, self._calls(turn))
-            acted |= any(o.failure is not None and o.failure.kind == "rejected" for o in step.observations)
-        if acted or cells:
+            self._restore(place.workspace)
+        cells = [cell for turn in turns for cell in self._cells(turn.index)]
+        rejected = any(o.failure and o.failure.kind == "rejected" for turn in turns for o in turn.observations)
+        if cells or rejected:
             place.acted()
-        notes = ()
-        if cells and place.cells is not None:
-            notes = place.cells.resume(cells, lambda cell: past_answers(recorded, node, cell.turn))
+        notes = place.cells.resume(cells) if cells and place.cells is not None else ()
         meter.trace.record("resumed", node=ROOT, depth=0, turn=at, cells=len(cells), notes=notes)
         return notes
 
-    def _messages(self, run: Run) -> tuple[Message, ...]:
-        """The messages as they were sent after the turn; where none followed, the last ones and that turn."""
-        sent = self._recorded.root.prompt_after(self._at)
-        if sent is not None:
-            return sent.messages
-        turn = next(t for t in turns_of(self._recorded.record) if t.index == self._at)
-        before = self._recorded.root.prompt_after(self._at - 1)
-        assert before is not None  # the turn's own request
-        return (*before.messages, *run.conversation.dialect.format_turn(turn))
-
-    def _number_children(self, run: Run) -> None:
+    def _number_children(self, meter: Meter) -> None:
         """Number sub-calls and batches on from the recorded ones."""
-        starts = [e for e in self._events if e["event"] == "subcall_start" and e["parent"] == ROOT]
-        run.meter.node.numbers(len(starts))
+        starts = [e for e in self._of("subcall_start") if e["parent"] == ROOT]
+        meter.node.numbers(len(starts))
         for _ in {e["batch"] for e in starts if e.get("batch")}:
-            run.meter.node.batch()
+            meter.node.batch()
 
-    def _calls(self, turn: int) -> list[CellCall]:
-        return [
-            CellCall(c["name"], c["asked"], self._outcome(c["outcome"]))
-            for event in self._recorded.root.cells.get(turn, ())
-            for c in event["calls"]
-        ]
+    def _cells(self, turn: int) -> list[PastCell]:
+        """Return the cells of a turn with the recorded results of their host calls."""
+        step = self._recorded.root.steps[turn]
+        made = [c for e in self._of("cell_calls") if _of_root(e) and e["turn"] == turn for c in e["calls"]]
+        calls = [CellCall(c["name"], c["asked"], self._result(c["outcome"])) for c in made]
+        return cells_of(turn, step.actions, step.observations, calls)
 
-    def _outcome(self, stored: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    def _result(self, stored: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         if stored is None or "sha256" not in stored:
             return stored
-        text = self._recorded.text(stored["sha256"])
+        text = self._recorded.record.texts.get(stored["sha256"])
         return {"error": "RuntimeError: its result is missing from the trace"} if text is None else json.loads(text)
+
+    def _restore(self, workspace: Workspace) -> None:
+        """Make a fresh workspace what it was after the turn; raise `ReplayError` where it is of another source."""
+        base = (self._recorded.root.problem or {}).get("workspace")
+        if base and workspace.base != base:  # traces of before 2026-11 do not say it
+            raise ReplayError(
+                f"the workspace given begins as tree {workspace.base[:12]}, the recorded one as {base[:12]}: open it "
+                "from the very same source"
+            )
+        seen = [o for e in self._of("turn") if _of_root(e) for o in self._recorded.root.steps[e["turn"]].observations]
+        trees = [str(o.effects["tree"]) for o in seen if "tree" in o.effects]
+        if not trees:
+            return
+        texts = [self._recorded.record.texts.get(e["patch"]) for e in self._of("tree") if e["tree"] == trees[-1]]
+        if not texts or texts[0] is None:
+            raise ReplayError(
+                f"the files after turn {self._at} are not in the trace: their patch was too long, or cut away"
+            )
+        workspace.apply(texts[0])
+        if (now := workspace.snapshot()) != trees[-1]:
+            raise ReplayError(
+                f"the workspace given became tree {now[:12]} by the recorded patch, not {trees[-1][:12]}: open it from "
+                "the very same source"
+            )
 
 
 def _of_root(event: Mapping[str, Any]) -> bool:
     return event.get("node", ROOT) == ROOT and not event.get("depth", 0)
 
 
-def fingerprint_of(record: RunRecord) -> str:
-    """SHA-256 of a recorded run, by which a fork names it."""
-    lines = (json.dumps(dict(e), sort_keys=True, separators=(",", ":")) for e in record.events)
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
-
-def _check_turn(recorded: Recorded, at: int) -> None:
+def _require_turn(recorded: Recorded, at: int) -> None:
+    """Raise `ReplayError` where the run cannot go on after that turn."""
+    recorded.require_one_run()
+    if recorded.record.of("earlier"):
+        number = recorded.start["session"]["question"]
+        raise ReplayError(
+            f"the run is question {number} of a session, whose REPL holds what earlier questions made: fork the first"
+        )
     steps = recorded.root.steps
     if isinstance(at, bool) or not isinstance(at, int) or at < 0 or (at and at not in steps):
-        there = f"0 to {recorded.root.last}" if steps else "only 0"
-        raise ReplayError(f"at={at!r} is no turn of this run: it may be {there}")
+        turns = f"0 to {recorded.root.last}" if steps else "only 0"
+        raise ReplayError(f"at={at!r} is no turn of this run: it may be {turns}")
     if missing := [turn for turn in range(1, at) if turn not in steps]:
         raise ReplayError(f"turn {missing[0]} is missing from the trace: it was cut or edited")
     if at and any(o.answer is not None for o in steps[at].observations):
         raise ReplayError(f"turn {at} gave the answer, so nothing follows it: fork at turn {at - 1} or earlier")
 
 
-def _live(agent: Agent, model: str | Model | None, of_record: bool) -> Model:
-    """The model that a fork goes on with: one that the user names, never one that only a trace names."""
-    if model is None and of_record:
-        raise ReplayError(f"the trace names the model {agent.model!r:.100}: give model= with the one to ask")
-    return replace(agent, model=agent.model if model is None else model).own_model()
+def _with_settings(rebuilt: RebuiltAgent, settings: Mapping[str, Any]) -> Agent:
+    """Return the agent with other settings; raise `ReplayError` for unknown ones, and where a needed one is missing."""
+    if missing := [name for name in rebuilt.functions if name not in settings]:
+        raise ReplayError(f"the run had its own {', '.join(missing)}, which a trace cannot hold: give {missing[0]}=")
+    known = set(signature(type(rebuilt.agent)).parameters)
+    if unknown := sorted(settings.keys() - known):
+        name = type(rebuilt.agent).__name__
+        raise ReplayError(f"{name} has no setting {', '.join(unknown)}{nearest(unknown[0], known)}")
+    return replace(rebuilt.agent, **settings)
 
 
-def _placed(
-    agent: Agent,
-    recorded: Recorded,
-    tools: list[ToolLike],
-    task: Task | None,
-    context: Any,
-    workspace: Workspace | None,
-    *,
-    of_record: bool,
-) -> tuple[Agent, Task]:
-    """The agent with its tools and the task with all it needs; `ReplayError` names what has to be given."""
-    start, root = recorded.start, recorded.root
+def _task(recorded: Recorded, task: Task | None, mode: str, context: Any, workspace: Workspace | None) -> Task:
+    """Return the task with its context; raise `ReplayError` for what has to be given."""
+    start, problem = recorded.start, recorded.root.problem or {}
     question = str(start.get("question", ""))
     put = task if task is not None else Task(str(start.get("task", "")), question, unscored)
     if put.question != question:
         raise ReplayError(f"the task given asks something else than the run of task {start.get('task')!r} did")
-    problem: Mapping[str, Any] = root.problem or {}
     if task is None:
         if problem.get("files"):
             raise ReplayError(f"the session began with the files {', '.join(problem['files'])}: give task=")
-        action_mode = agent.dialect().action_mode
-        setup = recorded.text(problem.get("setup")) or ""
-        put = replace(put, context=context, setup=setup, needs_repl=bool(problem.get("repl", action_mode == "code")))
-    elif context is not None:
-        put = replace(put, context=context)
-    put = with_context(put)
-    _check_context(recorded, put.context)
-    if problem.get("workspace") is not None and workspace is None and put.workspace is None:
-        raise ReplayError("the run worked in a workspace: give workspace=Workspace(...) of the very same source")
-    given = {t.name: t for t in map(as_tool, tools)}
-    there = set(given) | {as_tool(t).name for t in put.tools}
-    there |= {as_tool(t).name for t in (workspace.tools() if workspace is not None else ())}
-    wanted = [t.name for t in tools_of(recorded, root)]
-    if of_record and put.workspace is None and (missing := [n for n in wanted if n not in there]):
-        raise ReplayError(f"the run had tools that a trace cannot hold: give tools= ({', '.join(missing)})")
-    if of_record:
-        ordered = [given.pop(name) for name in wanted if name in given]
-        return replace(agent, tools=(*ordered, *given.values())), put
-    return replace(agent, tools=tuple(tools)) if tools else agent, put
-
-
-def _check_context(recorded: Recorded, context: Any) -> None:
-    stated = recorded.context
-    if stated and context is None:
+        setup = recorded.record.texts.get(problem.get("setup") or "", "")
+        put = replace(put, setup=setup, needs_repl=bool(problem.get("repl", mode == "code")))
+    put = with_context(put if context is None else replace(put, context=context))
+    if (stated := recorded.context) and put.context is None:
         raise ReplayError(
             f"the run had a context ({stated.get('type')}, {stated.get('bytes')} bytes), which a trace does not hold: "
             "give context="
         )
-    recorded.check_context(context)
+    recorded.check_context(put.context)
+    if problem.get("workspace") is not None and workspace is None and put.workspace is None:
+        raise ReplayError("the run worked in a workspace: give workspace=Workspace(...) of the very same source")
+    return put
 
 
-def restore(node: NodeRecord, at: int, workspace: Workspace, text: Callable[[str | None], str | None]) -> None:
-    """Make a fresh workspace what it was after a turn; `ReplayError` where it is of another source."""
-    base = node.problem["workspace"] if node.problem is not None else None
-    if base and workspace.base != base:  # traces of before 2026-11 do not say it
-        raise ReplayError(
-            f"the workspace given begins as tree {workspace.base[:12]}, the recorded one as {base[:12]}: open it from "
-            "the very same source"
-        )
-    trees = [str(o.effects["tree"]) for _, step in node.until(at) for o in step.observations if "tree" in o.effects]
-    if not trees:
-        return
-    event = next((e for e in node.trees if e["tree"] == trees[-1]), None)
-    patch = text(event["patch"]) if event is not None else None
-    if patch is None:
-        raise ReplayError(f"the files after turn {at} are not in the trace: their patch was too long, or cut away")
-    workspace.apply(patch)
-    if (now := workspace.snapshot()) != trees[-1]:
-        raise ReplayError(
-            f"the workspace given became tree {now[:12]} by the recorded patch, not {trees[-1][:12]}: open it from the "
-            "very same source"
-        )
-
-
-def past_answers(recorded: Recorded, node: NodeRecord, turn: int) -> Fallback:
-    """A function that answers `llm_query` and `llm_query_batched` as they were answered in that turn."""
-    left = [dict(start) for start in node.children.get(turn, ())]
-
-    def take(prompt: Any) -> Mapping[str, Any]:
-        for place, start in enumerate(left):
-            if isinstance(prompt, str) and start["prompt_sha256"] == sha256_of(prompt):
-                return left.pop(place)
-        raise LookupError(prompt)
-
-    def answer(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        if name == "llm_query":
-            text, failed = _answer(recorded, take(args[0] if args else kwargs.get("prompt")))
-            if failed:  # raised under the name by which cells know it
-                raise type(failed, (Exception,), {})(text)
-            return text
-        if name == "llm_query_batched":
-            prompts = args[0] if args else kwargs.get("prompts", ())
-            answers = [_answer(recorded, take(p)) for p in prompts]
-            return [SubFailure(text) if failed else SubAnswer(text) for text, failed in answers]
-        raise LookupError(name)
-
-    return answer
-
-
-def _answer(recorded: Recorded, start: Mapping[str, Any]) -> tuple[str, str]:
-    """What a sub-call came to; with it the name of the error that it was, else nothing."""
-    node = recorded.node(start["node"])
-    over = node.over
-    if over is not None and not over["ok"]:
-        return over["error"]["message"], "DepthExceeded" if start["kind"] == "denied" else "SubCallError"
-    if start["kind"] == "agent" and node.end is not None:
-        return str(node.end["answer"]), ""
-    if node.calls and node.calls[-1].reply is not None:
-        return node.calls[-1].reply.text, ""
-    wanted = (over or {}).get("answer_sha256")  # answered from an earlier one
-    for other in recorded.nodes.values():
-        for call in other.calls:
-            if call.reply is not None and sha256_of(call.reply.text) == wanted:
-                return call.reply.text, ""
-    raise LookupError(start["node"])
-
-
-def recorded_budget(record: RunRecord) -> Budget:
-    """The limits of a recorded run."""
-    stored: Mapping[str, Any] = record.start.get("budget") or {}
-    known = {f.name for f in fields(Budget)}
-    return Budget(**{k: v for k, v in stored.items() if k in known})
+def _tools(
+    recorded: Recorded, agent: Agent, tools: list[ToolLike], task: Task, workspace: Workspace | None, of_record: bool
+) -> tuple[ToolLike, ...]:
+    """Return the agent's tools, in the recorded order; raise `ReplayError` for those that have to be given."""
+    if not of_record:
+        return tuple(tools) or agent.tools
+    given = {t.name: t for t in map(as_tool, tools)}
+    others = {as_tool(t).name for t in (*task.tools, *(workspace.tools() if workspace is not None else ()))}
+    wanted = [str(t["name"]) for t in recorded.tools()]
+    missing = [name for name in wanted if name not in given and name not in others]
+    if missing and task.workspace is None:
+        raise ReplayError(f"the run had tools that a trace cannot hold: give tools= ({', '.join(missing)})")
+    ordered = [given.pop(name) for name in wanted if name in given]
+    return (*ordered, *given.values())

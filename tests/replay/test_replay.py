@@ -191,6 +191,6 @@ def test_a_replay_runs_no_code_and_no_tools(tmp_path: Path) -> None:
         ToolLoopAgent(model=model, tools=(touch,), repl="plain").run("Q?", trace=trace)
     assert ran == ["a"]
     file.unlink()
-    assert replay(tmp_path / "run.jsonl", tools=(touch,)).same
+    assert replay(tmp_path / "run.jsonl").same
     assert ran == ["a"]
     assert not file.exists()

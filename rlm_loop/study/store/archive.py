@@ -8,7 +8,7 @@ import json
 import lzma
 import tarfile
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -118,6 +118,25 @@ def read_trace(folder: str | Path, name: str, *, run: Run = None) -> RunRecord:
         path = Path(scratch) / PurePosixPath(name).name
         path.write_bytes(trace)
         return read(path, run=run)
+
+
+def recorded_runs(path: str | Path, *, run: Run = None) -> Iterator[tuple[str, RunRecord | TraceError]]:
+    """Yield the run of each trace of a file or an archive by name; one that cannot be read is given as its error.
+
+    Raises `TraceError` where the file itself cannot be read.
+    """
+    if not str(path).endswith(TRACES):
+        yield str(path), read(path, run=run)
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, trace in packed_traces(path).items():
+            loose = Path(scratch) / PurePosixPath(name).name
+            loose.write_bytes(trace)
+            try:
+                yield name, read(loose, run=run)
+            except TraceError as error:
+                yield name, error
+            loose.unlink()
 
 
 def read_packed(folder: str | Path) -> Mapping[str, bytes]:
