@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
@@ -170,7 +170,7 @@ class Agent:
 
     def compaction(self) -> Compaction | None:
         """Return when a long history is shortened; `None`: never."""
-        return plan_of(self.history)
+        return None if self.history is None else plan_of(self.history)
 
     def inlined(self, context: Any) -> str:
         """The context as text, for a strategy that does not act."""
@@ -258,28 +258,33 @@ class Agent:
     ) -> Outcome:
         """Work on a task of a suite; raises as `run` does.  `exchange` is its place in a session."""
         workspace = workspace_of(workspace)
-        task = with_context(task)  # a deferred context is made before the clock starts
+        if task.context is not None:
+            task = with_context(task)  # a deferred context is made before the clock starts
         model = self.own_model()
         record = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
         kept = trace is not None and (exchange is None or record.path is not None)  # else nobody reads the hash
-        hashed = Fingerprint(task.context if kept else None, lambda about: record.record("context", **about))
+        context = task.context if kept else None
+        hashed = None if context is None else Fingerprint(context, lambda about: record.record("context", **about))
         account, recursion = Account(self.limits(), price=model.price), self.recursion()
         meter = Meter(model, account, Ledger(), record, **self._asks_with(recursion, model))
         more: dict[str, Any] = {"made": agent_config(self), "price": model.price, "window": window_of(model)}
         more |= {} if exchange is None else {"session": exchange.about}
-        limits = account.budget
-        record_start(record, task, self.name, self.described(), model.name, limits, hashed.known, **more)
+        known = None if hashed is None else hashed.known
+        record_start(record, task, self.name, self.described(), model.name, account.budget, known, **more)
         try:
-            hashed.begin()
+            if hashed is not None:
+                hashed.begin()
             with self.reported(task, meter) as reported:
                 with self.open(task, meter, recursion, workspace=workspace, exchange=exchange) as run:
                     outcome = run.solve()
                 outcome = reported(noted(outcome, run.environment.faults))
-            hashed.end(account.seconds_left())
+            if hashed is not None:
+                hashed.end(account.seconds_left())
             return outcome
         finally:
             meter.node.end_children()
-            hashed.end(0)
+            if hashed is not None:
+                hashed.end(0)
             if not isinstance(trace, Trace):
                 record.close()
 
@@ -339,13 +344,15 @@ class Agent:
 
         A `workspace` that is given stays open.
         """
-        exchange, dialect = exchange or Exchange(), self.dialect()
+        dialect = self.dialect()
         mode = dialect.action_mode
         run: Run | None = None
         try:
             with ExitStack() as stack:
-                own, offered = stack.enter_context(serving(self.tools, task.tools))
-                task = replace(task, tools=tuple(offered)) if offered is not task.tools else task
+                own: Sequence[ToolLike] = ()
+                if self.tools or task.tools:
+                    own, offered = stack.enter_context(serving(self.tools, task.tools))
+                    task = replace(task, tools=tuple(offered)) if offered is not task.tools else task
                 opened = None
                 if workspace is None and mode != "none" and task.workspace is not None:
                     workspace = opened = task.workspace()
@@ -359,14 +366,14 @@ class Agent:
                 stack.enter_context(
                     meter.node.scope.waking(lambda: threading.Thread(target=closing, daemon=True).start())
                 )
-                conversation = exchange.conversation
+                conversation = None if exchange is None else exchange.conversation
                 if conversation is None:
-                    conversation = Conversation(dialect, self.compaction(), number=exchange.number)
-                exchange.meter, meter.turn = meter, conversation.number
+                    number = 0 if exchange is None else exchange.number
+                    conversation = Conversation(dialect, self.compaction(), number=number)
+                meter.turn = conversation.number
                 began = meter.account.seconds if meter.depth else 0.0
                 run = Run(task, conversation, place, meter, dialect.name, began=began)
                 problem, brief = self.problem(task, workspace)
-                told = exchange.problem(problem)
                 log.problem(
                     task,
                     problem,
@@ -376,12 +383,16 @@ class Agent:
                     repl=place.cells is not None,
                     workspace=None if workspace is None else workspace.base,
                 )
+                if exchange is not None:
+                    exchange.meter, problem = meter, exchange.problem(problem)
+                    if workspace is not None:
+                        workspace.apply(exchange.patch)
+                    exchange.record(meter)
                 if workspace is not None:
-                    workspace.apply(exchange.patch)
-                    told = in_workspace(told, place.tools)
-                exchange.record(meter)
-                conversation.start(told, place.tools, meter, brief, asks=exchange.asks)
-                conversation.hand_over(exchange.turns, exchange.text, exchange.name)
+                    problem = in_workspace(problem, place.tools)
+                conversation.start(problem, place.tools, meter, brief, asks=exchange is None or exchange.asks)
+                if exchange is not None:
+                    conversation.hand_over(exchange.turns, exchange.text, exchange.name)
                 yield run
         except BaseException as error:
             if run is not None:
@@ -396,6 +407,8 @@ class Agent:
         else:
             problem = Problem(task.question, "" if task.context is None else describe_context(task.context))
         brief: list[Injector] = []
+        if not self.injectors:
+            return problem, ()
         for localise in [i for i in self.injectors if isinstance(i, Localise)]:
             if workspace is not None:
                 brief += localise.told(task.question, workspace)
@@ -412,7 +425,7 @@ class Agent:
         meter: Meter,
         log: RunLog,
         workspace: Workspace | None,
-        exchange: Exchange,
+        exchange: Exchange | None,
         make: Callable[..., Environment] = Environment,
     ) -> Environment:
         """Make the environment of a run of the task."""
@@ -421,7 +434,8 @@ class Agent:
         allowed = depth > 0 or self.subcalls.beyond != "error"
         queries = query_tools(asks) if mode != "none" and allowed else ()
         listed = task.context is not None or depth > 1  # else a cell may ask, and the model is not told of it
-        repl = exchange.repl if exchange.repl is not None and mode != "none" else self.repl
+        kept = None if exchange is None or mode == "none" else exchange.repl
+        repl = self.repl if kept is None else kept
         source = repl if not isinstance(repl, str) else lambda: open_repl(repl, files=task.files, setup=task.setup)
         wanted = mode != "none" and (task.needs_repl or mode == "code" or isinstance(repl, Session))
         own = tuple(map(as_tool, (*task.tools, *tools)))

@@ -22,7 +22,6 @@ from rlm_loop.agents.question import in_workspace, unscored
 from rlm_loop.agents.record import RunLog
 from rlm_loop.agents.recursion import SubcallRunner
 from rlm_loop.agents.run import Interrupted, Run
-from rlm_loop.agents.session import Exchange
 from rlm_loop.dialects.injectors import Told
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models.base import Model, ModelError
@@ -215,7 +214,7 @@ def _run(agent: Agent, task: Task, playback: Playback) -> Run:
     meter = Meter(playback, Account(agent.limits()), Ledger(), own, max_tokens=agent.max_tokens)
     asks = SubcallRunner(meter, agent.recursion(), _no_sub_agent)
     make = partial(RecordedEnvironment, playback, meter)
-    place = agent.environment(task, agent.tools, asks, meter, RunLog(meter), None, Exchange(), make)
+    place = agent.environment(task, agent.tools, asks, meter, RunLog(meter), None, None, make)
     problem = agent.problem(task, None)[0]
     if isinstance(task.context, RecordedContext):
         problem = replace(problem, context=task.context.line, inline=task.context.inline)
