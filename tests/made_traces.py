@@ -42,10 +42,10 @@ class Told:
         """One request and its reply."""
         self._calls += 1
         depth = node.count(".")
-        request = self.trace.request(prompt, turn=turn, depth=depth, purpose="agent", model=model, node=node)
+        self.trace.record("request", prompt=prompt, turn=turn, depth=depth, purpose="agent", model=model, node=node)
         charged = {"call": self._calls, "purpose": "agent", "exact": True, "sent": 0, "after": 0, "parts": None}
         reply = Reply(text, usage=usage or Usage(100, 10, 0, cost=None), seconds=0.5)
-        self.trace.record("reply", request=request, turn=turn, depth=depth, node=node, reply=reply, charged=charged)
+        self.trace.record("reply", request=prompt, turn=turn, depth=depth, node=node, reply=reply, charged=charged)
 
     def turn(
         self,

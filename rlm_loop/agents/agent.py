@@ -45,7 +45,8 @@ from rlm_loop.tools.function import Tool, as_tool
 from rlm_loop.tools.hooks import NO_HOOKS, Hooks
 from rlm_loop.tools.serving import ToolLike, serving
 from rlm_loop.traces.display import drawing
-from rlm_loop.traces.trace import Trace, plain
+from rlm_loop.traces.trace import Trace
+from rlm_loop.traces.values import plain
 from rlm_loop.workspace import Workspace
 
 

@@ -27,7 +27,8 @@ from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.repl.contexts.fingerprint import context_fingerprint
 from rlm_loop.repl.text import clip
 from rlm_loop.tasks.base import CheckResult, Task
-from rlm_loop.traces.trace import Trace, plain
+from rlm_loop.traces.trace import Trace
+from rlm_loop.traces.values import plain
 
 #: Start of a further attempt: in a clean checkout (`fresh`), in one with the old patch (`patched`), or with the old
 #: patch and the old conversation (`continue`).

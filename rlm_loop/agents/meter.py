@@ -16,12 +16,13 @@ from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.accounting.scope import call_scope
 from rlm_loop.accounting.slots import Slots
 from rlm_loop.agents.given_reply import given_reply
-from rlm_loop.messages import Message, Prompt, Reply, Span, Usage
+from rlm_loop.messages import Message, Prompt, Reply, Span, Usage, common
 from rlm_loop.models.base import Model
 from rlm_loop.models.listening import Kind, listener, tell
 from rlm_loop.tools.hooks import NO_HOOKS, Hooks
 from rlm_loop.tools.threads import GivenUp, Pending
-from rlm_loop.traces.trace import Trace, common
+from rlm_loop.traces.trace import Trace
+from rlm_loop.traces.values import Deferred
 
 T = TypeVar("T")
 _UNHEARD = "Cancelled: there was no reply before the run ended; what it costs is not known"
@@ -157,31 +158,31 @@ class Meter:
             number = self.trace.next_call()
             try:
                 asked = {"model": self.name, "max_tokens": held.max_tokens, "estimate": estimate}
-                request = self.trace.request(prompt, call_id=number, **who, purpose=self.purpose, **asked)
-                call = self.node.depart(lambda: self._write_off(held, request, turn, number, streamed))
+                self.trace.record("request", prompt=prompt, call_id=number, **who, purpose=self.purpose, **asked)
+                call = self.node.depart(lambda: self._write_off(held, prompt, turn, number, streamed))
             except BaseException:
                 self.account.settle(held, Usage.nothing())
                 raise
             try:
                 reply = self._in_time(
                     lambda: self._asked(self._warmed(prompt), held.max_tokens),
-                    late=lambda reply: self._record_late(request, turn, number, reply),
+                    late=lambda reply: self._record_late(prompt, turn, number, reply),
                 )
             except Exception as error:
                 self.node.arrive(call)
                 self.account.settle(held, None, getattr(error, "waited", 0.0))
-                self._record_error(request, turn, f"{type(error).__name__}: {error}", call_id=number)
+                self._record_error(prompt, turn, f"{type(error).__name__}: {error}", call_id=number)
                 raise
             except BaseException as error:  # interrupted: the provider may go on with the reply, and bill it
                 self.node.arrive(call)
                 why = f"{type(error).__name__}: {error}"
-                self._write_off(held, request, turn, number, streamed, why)
+                self._write_off(held, prompt, turn, number, streamed, why)
                 raise
             self.node.arrive(call)
             usage, _ = credible(reply.usage)
             self.account.settle(held, usage, reply.waited)
             self.node.spend(usage)
-        self._charge(prompt, parts, reply, request, number, who)
+        self._charge(prompt, parts, reply, number, who)
         scope.check()  # charged, but too late to be of use
         return reply
 
@@ -222,7 +223,7 @@ class Meter:
             raise BudgetSpent(*(account.exceeded() or ("seconds", "the time is up"))) from None
 
     def _charge(
-        self, prompt: Prompt, parts: Sequence[Part] | None, reply: Reply, request: str, number: int, who: dict[str, Any]
+        self, prompt: Prompt, parts: Sequence[Part] | None, reply: Reply, number: int, who: dict[str, Any]
     ) -> None:
         found = attribute(prompt, parts, reply.usage)
         sent = common(self._sent, prompt.messages)
@@ -248,14 +249,14 @@ class Meter:
             "exact": call.exact,
             "sent": sent,
             "after": after,
-            "parts": difference(before, parts) if parts else None,
+            "parts": Deferred(difference, before, parts) if parts else None,
             **({"again": again} if again else {}),  # where compaction moved messages forward
         }
         self._sent = prompt.messages
         self._remember(prompt.messages[sent:])
         if parts:
             self._counted = call.call, parts
-        self.trace.record("reply", call_id=number, **who, request=request, reply=reply, charged=charged)
+        self.trace.record("reply", call_id=number, **who, request=prompt, reply=reply, charged=charged)
 
     def _remember(self, messages: Sequence[Message]) -> None:
         for message in messages:
@@ -274,7 +275,7 @@ class Meter:
                     yield index, cause
 
     def _write_off(
-        self, held: Reservation, request: str, turn: int, number: int, streamed: Sequence[str], error: str = _UNHEARD
+        self, held: Reservation, prompt: Prompt, turn: int, number: int, streamed: Sequence[str], error: str = _UNHEARD
     ) -> None:
         """Charge a call that ended without its reply as one call of unknown tokens."""
         unknown = Usage(None, None)
@@ -284,15 +285,15 @@ class Meter:
             (), unknown, **self._where(turn), purpose=self.purpose, exact=False, usage_warning=NO_REPLY
         )
         text = {"text": "".join(streamed)} if streamed else {}
-        self._record_error(request, turn, error, call_id=number, call=call.call, purpose=self.purpose, **text)
+        self._record_error(prompt, turn, error, call_id=number, call=call.call, purpose=self.purpose, **text)
 
-    def _record_late(self, request: str, turn: int, number: int, reply: Reply) -> None:
+    def _record_late(self, prompt: Prompt, turn: int, number: int, reply: Reply) -> None:
         """A reply came when the run had ended: what it cost is on record, where the trace is still open."""
         told = {"call_id": number, "usage": reply.usage, "seconds": reply.seconds}
-        self.trace.record("late_reply", **self._where(turn), request=request, **told)
+        self.trace.record("late_reply", **self._where(turn), request=prompt, **told)
 
-    def _record_error(self, request: str, turn: int, error: str, **more: Any) -> None:
-        self.trace.record("model_error", **self._where(turn), request=request, error=error, **more)
+    def _record_error(self, prompt: Prompt, turn: int, error: str, **more: Any) -> None:
+        self.trace.record("model_error", **self._where(turn), request=prompt, error=error, **more)
 
     def _where(self, turn: int) -> dict[str, Any]:
         return {"node": self.node.path, "depth": self.node.depth, "turn": turn}

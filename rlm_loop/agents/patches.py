@@ -15,7 +15,8 @@ from rlm_loop.messages import Usage
 from rlm_loop.outcome import Outcome, Stop
 from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.base import CheckResult, Task
-from rlm_loop.traces.trace import Trace, plain
+from rlm_loop.traces.trace import Trace
+from rlm_loop.traces.values import plain
 from rlm_loop.workspace import Workspace, WorkspaceError
 
 Check = Callable[[Workspace], CheckResult]

@@ -61,7 +61,7 @@ class Exchange:
         """Tell the meter and the trace what was said before, so that the run can be read and replayed alone."""
         if self.conversation is not None and self.conversation.prompt.messages:
             meter.follow(self.sent)
-            meter.trace.earlier(self.conversation.earlier(), sent=len(self.sent))
+            meter.trace.record("earlier", messages=self.conversation.earlier(), sent=len(self.sent))
 
 
 class Asking(Protocol):

@@ -95,7 +95,7 @@ def as_json(value: Any) -> str:
     """One line of strict JSON (no NaN), objects by their `repr`."""
     import json
 
-    from rlm_loop.traces.trace import plain
+    from rlm_loop.traces.values import plain
 
     return json.dumps(plain(value), ensure_ascii=True, allow_nan=False)
 

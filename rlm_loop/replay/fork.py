@@ -160,7 +160,7 @@ class _Past:
                 continue
             if kind == "request":
                 trace.next_call()
-            trace.copy(kind, **{k: v for k, v in event.items() if k not in ("run", "event", "at")})
+            trace.copy(kind, {k: v for k, v in event.items() if k not in ("run", "event", "at")})
 
     def load(self, run: Run) -> tuple[str, ...]:
         """Bring a run that took no turn to where the record was; return what is not as it was, a line each."""

@@ -34,7 +34,8 @@ from rlm_loop.replay.replayed import REDACTED, Difference, Replayed, damage, fir
 from rlm_loop.tasks.base import Task
 from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.runs import Run as WhichRun
-from rlm_loop.traces.trace import Trace, plain
+from rlm_loop.traces.trace import Trace
+from rlm_loop.traces.values import plain
 
 #: Limits that a replay does not keep: it ends where the record does.  Those that count turns hold as ever.
 _SPENT: dict[str, Any] = dict.fromkeys(("seconds", "working_seconds", "tokens", "output_tokens", "cost", "calls"))

@@ -11,7 +11,7 @@ from typing import Any
 from rlm_loop.messages import Message, Prompt, digest
 from rlm_loop.outcome import Outcome
 from rlm_loop.traces.reader import RunRecord, message_of
-from rlm_loop.traces.trace import body_of
+from rlm_loop.traces.values import body_of
 
 REDACTED = "[redacted]"
 _SHOWN = 60

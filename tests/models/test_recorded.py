@@ -61,8 +61,8 @@ def test_from_a_trace(tmp_path: Path) -> None:
     with Trace(file) as trace:
         trace.start()
         for prompt, reply in zip((FIRST, SECOND), REPLIES):
-            request = trace.request(prompt, model="some/model", turn=1)
-            trace.record("reply", request=request, reply=reply)
+            trace.record("request", prompt=prompt, model="some/model", turn=1)
+            trace.record("reply", request=prompt, reply=reply)
     recorded = RecordedModel.from_trace(file)
     assert recorded.name == "some/model"
     replies = [recorded.complete(p) for p in (FIRST, SECOND)]

@@ -12,7 +12,7 @@ from rlm_loop.traces import Trace, TraceError, read
 def write_run(path: Path) -> None:
     with Trace(path) as trace:
         trace.start(task="t")
-        trace.request(Prompt.ask("q"), turn=1)
+        trace.record("request", prompt=Prompt.ask("q"), turn=1)
         trace.record("run_end", stop="answered")
 
 
@@ -60,7 +60,7 @@ def test_without_a_path_events_are_kept_in_memory() -> None:
     trace.start(x=1)
     assert [e["event"] for e in trace.events] == ["run_start"]
     trace.record("turn", turn=1)  # and what was looked at before is the same list
-    trace.request(Prompt.ask("q"))
+    trace.record("request", prompt=Prompt.ask("q"))
     assert [e["event"] for e in trace.events] == ["run_start", "turn", "message", "settings", "request"]
 
 
@@ -69,7 +69,7 @@ def test_settings_are_stored_when_they_change_and_only_then(tmp_path: Path) -> N
     with Trace(tmp_path / "t.jsonl") as trace:
         trace.start()
         for prompt in (Prompt(), Prompt(tools=tools), Prompt(tools=tools), Prompt(), Prompt(stop=("x",))):
-            trace.request(prompt)
+            trace.record("request", prompt=prompt)
     events = read(tmp_path / "t.jsonl").events
     stored = [e["hash"] for e in events if e["event"] == "settings"]
     assert [stored.index(e["settings"]) for e in events if e["event"] == "request"] == [0, 1, 1, 0, 2]
@@ -78,7 +78,7 @@ def test_settings_are_stored_when_they_change_and_only_then(tmp_path: Path) -> N
 def test_a_request_is_written_at_once_and_whole(tmp_path: Path) -> None:
     with Trace(tmp_path / "t.jsonl") as trace:
         trace.start()
-        trace.request(Prompt((say("system", "s", "system"), say("user", "q", "task"))))
+        trace.record("request", prompt=Prompt((say("system", "s", "system"), say("user", "q", "task"))))
         lines = (tmp_path / "t.jsonl").read_text().splitlines()
     assert [json.loads(line)["event"] for line in lines] == ["run_start", *["message"] * 2, "settings", "request"]
 

@@ -111,7 +111,6 @@ class Record:
                 stop=stop,
                 **more,
             )
-            trace.forget(node.path)
         self._agent.hooks.notify(
             "on_subcall_end",
             node=node.path,

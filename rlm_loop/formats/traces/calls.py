@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation, RunCode
 from rlm_loop.messages import Message, Reply, Span, ToolCall
-from rlm_loop.traces.trace import plain
+from rlm_loop.traces.values import plain
 
 #: The key under which a format holds what only we have.
 OURS = "rlm_loop"

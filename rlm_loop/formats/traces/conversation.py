@@ -14,9 +14,9 @@ from typing import Any
 from rlm_loop.accounting.tree import ROOT
 from rlm_loop.actions import Action, Observation
 from rlm_loop.formats.traces.calls import Called, called
-from rlm_loop.messages import Message, Reply, Usage
+from rlm_loop.messages import Message, Reply, Usage, common
 from rlm_loop.outcome import Score
-from rlm_loop.traces.trace import body_of, common
+from rlm_loop.traces.values import body_of
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from rlm_loop.formats.traces.conversation import RunConversation, Step
 from rlm_loop.formats.traces.inspect_events import Transcript, iso, output_of
 from rlm_loop.formats.traces.usage import known, to_inspect
 from rlm_loop.messages import Usage
-from rlm_loop.traces.trace import plain
+from rlm_loop.traces.values import plain
 from rlm_loop.traces.versions import __version__
 
 SCORER = "resolved"

@@ -1,0 +1,85 @@
+"""Events of one run as lines of JSON, without secrets, each message and each set of settings stored once."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from operator import is_
+from typing import Any
+
+from rlm_loop.messages import Message, Prompt, common, digest
+from rlm_loop.traces.redact import redactor
+from rlm_loop.traces.values import body_of, one_level, plain
+
+_as_json = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+
+
+class EventLines:
+    """Make the lines of one run's events, in their order.
+
+    Messages are stored once each, by content hash.  A request names the request that it grew from, how many messages
+    of it are `kept` where that is not all, and the messages it added.
+    """
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self._redact = redactor(os.environ)
+        self._stored: set[str] = set()
+        self._settings: tuple[str, tuple[Any, ...]] = "", (None, None, None)  # the latest, with their hash
+        self._last: dict[str, tuple[str, tuple[Message, ...]]] = {}  # by node: sub-calls come in between
+
+    def of(self, event: str, at: float, data: Mapping[str, Any]) -> str:
+        """Return an event as lines.
+
+        A `request` has its whole prompt as `prompt`, `earlier` its messages; both become hashes, and what they name
+        comes in lines before.  An event that says which `request` it is about may name it by its prompt.
+        """
+        prompt, asked, earlier = data.get("prompt"), data.get("request"), data.get("messages")
+        text = ""
+        if event == "request" and isinstance(prompt, Prompt):
+            text, data = self._request(prompt, at, data)
+        elif isinstance(asked, Prompt):
+            data = {**data, "request": asked.digest()}
+        elif event == "earlier" and earlier and isinstance(earlier[0], Message):
+            text, hashes = self._bodies(earlier, at)
+            data = {**data, "messages": hashes}
+        if event == "subcall_end":
+            self._last.pop(data["node"], None)  # its requests need not be remembered
+        return text + self._line(event, at, data)
+
+    def _request(self, prompt: Prompt, at: float, data: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+        node, name = data.get("node", "0"), prompt.digest()
+        base, sent = self._last.get(node, ("", ()))
+        kept = common(sent, prompt.messages)
+        cut = {"kept": kept} if 0 < kept < len(sent) else {}  # the base had more: compaction left something out
+        text, hashes = self._bodies(prompt.messages[kept:], at)
+        rest = {"tools": prompt.tools, "stop": prompt.stop, "reply_schema": prompt.reply_schema}
+        if not all(map(is_, self._settings[1], rest.values())):
+            self._settings = digest(rest), tuple(rest.values())
+        settings = self._settings[0]
+        text += self._once(settings, "settings", at, rest)
+        self._last[node] = name, prompt.messages
+        more = {k: v for k, v in data.items() if k != "prompt"}
+        about = {"digest": name, "base": base if kept else None, "added": hashes, **cut, "settings": settings, **more}
+        return text, about
+
+    def _bodies(self, messages: Iterable[Message], at: float) -> tuple[str, list[str]]:
+        """Return the lines of messages that were not stored yet, and the hashes of all."""
+        hashes = [digest(body_of(message)) for message in messages]
+        lines = [self._once(h, "message", at, {"message": m}) for h, m in zip(hashes, messages, strict=True)]
+        return "".join(lines), hashes
+
+    def _once(self, key: str, event: str, at: float, data: Mapping[str, Any]) -> str:
+        if key in self._stored:
+            return ""
+        self._stored.add(key)
+        return self._line(event, at, {"hash": key, **data})
+
+    def _line(self, event: str, at: float, data: Mapping[str, Any]) -> str:
+        # a torn line tells its run: the id comes first
+        line = {"run": self.run, "event": event, "at": round(at, 3), **data}
+        try:
+            return _as_json(self._redact.value(line, default=one_level)) + "\n"
+        except (ValueError, RecursionError):  # a value of a cell's that Python will not write out
+            return _as_json(self._redact.value(plain(line))) + "\n"
