@@ -19,7 +19,7 @@ def main(loop: str, url: str, folder: str, task: str) -> None:
     if loop == "code":
         done = ToolLoopAgent(model=model, budget=budget, repl="plain").run(task)
     else:
-        code = CodeTools(Path(folder))
+        code = CodeTools(folder)
 
         def run_command(command: str) -> str:
             """Run a shell command in the repository and return what it prints."""

@@ -51,13 +51,13 @@ class Workspace(CodeTools):
     def _open(self, origin: CheckedSource, droppings: tuple[str, ...]) -> None:
         top = Path(tempfile.mkdtemp(prefix="rlm-workspace-")).resolve()
         self._removed = weakref.finalize(self, _remove_own, top, os.getpid())
+        (top / "work").mkdir()
         super().__init__(top / "work")
         self.commit, self._format, self._droppings = origin.commit, origin.object_format, droppings
         # Both repositories lie outside of the folder, so that nothing done in there can spoil the patch: one of
         # ours, with all objects, and one for git as it is run in the folder, which only borrows them.
         self._own, self._theirs = Git(top / "own", self.root), Git(top / "repository", self.root)
         try:
-            self.root.mkdir()
             for git in (self._own, self._theirs):
                 prepare(git, f"--object-format={self._format}")
             filled = origin.fill(self._own, self.root)

@@ -102,9 +102,7 @@ def _folder(path: Path, own: Git, root: Path) -> Filled:
 def _given(files: Mapping[str, str | bytes], own: Git, root: Path) -> Filled:
     del own
     for name, content in files.items():
-        target = code_tools.inside(root, name)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content.encode() if isinstance(content, str) else content)
+        code_tools.write_bytes(root, name, content.encode() if isinstance(content, str) else content)
     return Filled()
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from rlm_loop.tools import ToolError, ToolGateway
-from rlm_loop.tools.code import MAX_NAMES, CodeTools, list_matching, read
+from rlm_loop.tools.code import MAX_NAMES, CodeTools
 
 
 def test_a_long_line_is_cut_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "a.js").write_text("x\n" + "y" * 1234 + "\r\nz")
-    assert read(tmp_path, "a.js") == "1: x\n2: " + "y" * 500 + "... [734 more characters]\n3: z"
+    assert CodeTools(str(tmp_path)).read_file("a.js") == "1: x\n2: " + "y" * 500 + "... [734 more characters]\n3: z"
     shown = CodeTools(tmp_path).apply_edit("a.js", 3, 3, "zz")
     assert shown.splitlines()[1] == "2: " + "y" * 500 + "... [734 more characters]"
     assert (tmp_path / "a.js").read_bytes() == b"x\n" + b"y" * 1234 + b"\r\nzz"
@@ -45,18 +45,18 @@ def test_list_files(tmp_path: Path, pattern: str, found: str) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
     (tmp_path / "away.py").symlink_to("/etc/passwd")
-    assert list_matching(tmp_path, pattern) == ("\n".join(found.split()) or f"no file matches {pattern!r}")
+    assert CodeTools(tmp_path).list_files(pattern) == ("\n".join(found.split()) or f"no file matches {pattern!r}")
 
 
 def test_long_lists_and_patterns_that_could_take_for_ever(tmp_path: Path) -> None:
     for n in range(MAX_NAMES + 7):
         (tmp_path / f"{n:03}.txt").write_text("")
-    assert list_matching(tmp_path, "**").splitlines()[MAX_NAMES - 1 :] == ["099.txt", "... 7 more"]
+    assert CodeTools(tmp_path).list_files("**").splitlines()[MAX_NAMES - 1 :] == ["099.txt", "... 7 more"]
     deep = tmp_path / "/".join(["a" * 40] * 20)
     deep.mkdir(parents=True)
     (deep / ("a" * 200)).write_text("")
-    assert list_matching(tmp_path, "*a" * 120 + "b").startswith("no file")
-    assert list_matching(tmp_path, "**/*a*/" * 60 + "b").startswith("no file")
+    assert CodeTools(tmp_path).list_files("*a" * 120 + "b").startswith("no file")
+    assert CodeTools(tmp_path).list_files("**/*a*/" * 60 + "b").startswith("no file")
 
 
 def test_the_help_that_is_part_of_every_prompt(tmp_path: Path) -> None:
@@ -90,30 +90,18 @@ def test_further_tools_are_offered_on_request(tmp_path: Path) -> None:
             tools.offer(wanted)
 
 
-@pytest.mark.parametrize(
-    ("named", "taken"),
-    [
-        ("latin-1", "iso-8859-1"),
-        ("cp1252", "cp1252"),
-        ("koi8-r", "koi8-r"),
-        ("shift_jis", "shift_jis"),
-        ("euc-jp", "euc-jp"),
-        ("punycode", "latin-1"),
-        ("idna", "latin-1"),
-        ("utf-7", "latin-1"),
-        ("unicode_escape", "latin-1"),
-        ("rot13", "latin-1"),
-    ],
-)
-def test_a_coding_line_names_a_character_set_or_is_passed_over(tmp_path: Path, named: str, taken: str) -> None:
-    data = f"# coding: {named}\nx = 'a-b'\n".encode()
+@pytest.mark.parametrize("named", ["latin-1", "shift_jis", "punycode", "unicode_escape", "rot13"])
+def test_a_coding_line_is_passed_over_and_bytes_survive(tmp_path: Path, named: str) -> None:
+    data = f"# coding: {named}\n".encode() + b"x = '\xe9'\ny = 1\n"
     (tmp_path / "a.py").write_bytes(data)
-    with pytest.raises(ToolError, match=f"a.py is {taken}, which has no"):
-        CodeTools(tmp_path).apply_edit("a.py", 2, 2, "x = '\U0001f600'")
+    tools = CodeTools(tmp_path)
+    with pytest.raises(ToolError, match=r"a\.py is latin-1, which has no"):
+        tools.apply_edit("a.py", 3, 3, "y = '\U0001f600'")
     assert (tmp_path / "a.py").read_bytes() == data
+    tools.apply_edit("a.py", 3, 3, "y = 2")
+    assert (tmp_path / "a.py").read_bytes() == data.replace(b"1\n", b"2\n").replace(b"latin-2", b"latin-1")
 
 
-def test_source_in_what_is_no_character_set_is_not_compiled(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_bytes(b"x = 1\ny = 2\n")
-    with pytest.raises(ToolError, match="no character set"):
-        CodeTools(tmp_path).apply_edit("a.py", 1, 1, "# coding: punycode")
+def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotADirectoryError, match=r"root must be a folder, got '.*nowhere'"):
+        CodeTools(f"{tmp_path}/nowhere")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rlm_loop.tools import ToolError, ToolGateway
-from rlm_loop.tools.code import MAX_BYTES, CodeTools, list_matching
+from rlm_loop.tools.code import MAX_BYTES, CodeTools
 from rlm_loop.tools.code.paths import read_bytes, write_bytes
 
 DOCS = Path(__file__).parents[2] / "docs" / "tools.md"
@@ -91,7 +91,7 @@ REFUSED: list[tuple[list[str], tuple[Any, ...], str, str]] = [
     ),
     ([E], ("a.py", 1, 1, "return 3"), "runtime", "not changed, it would not compile: line 2: unexpected indent"),
     ([E], ("new.py", 1, 0, "def"), "runtime", "not changed, it would not compile: line 1: invalid syntax: def"),
-    ([E], ("latin.py", 2, 2, "x = '→'"), "invalid_arguments", "not changed: latin.py is iso-8859-1, which has no '→'"),
+    ([E], ("latin.py", 2, 2, "x = '→'"), "invalid_arguments", "not changed: latin.py is latin-1, which has no '→'"),
     ([E], ("a.py", 2, 2, "\0"), "invalid_arguments", "not changed: a NUL character would make a.py no text"),
     (
         [E],
@@ -131,7 +131,7 @@ def tree(root: Path) -> dict[str, bytes]:
 )
 def test_patterns_that_are_refused(root: Path, pattern: str, kind: str, says: str) -> None:
     with pytest.raises(ToolError) as refused:
-        list_matching(root, pattern)
+        CodeTools(root).list_files(pattern)
     assert (refused.value.kind, refused.value.message) == (kind, says)
 
 

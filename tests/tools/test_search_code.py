@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rlm_loop.tools import ToolError
-from rlm_loop.tools.code import MAX_BYTES, MAX_HITS, files, search
+from rlm_loop.tools.code import MAX_BYTES, MAX_HITS, CodeTools, files
+from rlm_loop.tools.code.search import search
 
 Tree = dict[str, bytes]
 
@@ -66,13 +67,13 @@ def test_what_is_found(tmp_path: Path, query: str, text: str) -> None:
     fill(tmp_path, tree)
     (tmp_path / "link.py").symlink_to("a.py")
     (tmp_path / "out").symlink_to("sub")
-    assert search(tmp_path, query) == text
+    assert CodeTools(tmp_path).search_code(query) == text
 
 
 @pytest.mark.parametrize(("lines", "more"), [(19, 0), (20, 0), (21, 1), (5000, 4980)])
 def test_at_most_20_lines_and_how_many_more(tmp_path: Path, lines: int, more: int) -> None:
     fill(tmp_path, {"b.txt": b"needle\n" * (lines - 3), "a/c.txt": b"needle\n\nneedle needle\n", "a.txt": b"a needle"})
-    shown = search(tmp_path, "needle").splitlines()
+    shown = CodeTools(tmp_path).search_code("needle").splitlines()
     assert shown[0] == "a.txt:1: a needle"
     assert shown[1] == "b.txt:1: needle"
     assert len(shown) == min(lines, MAX_HITS) + (more > 0)
@@ -90,18 +91,18 @@ def test_at_most_20_lines_and_how_many_more(tmp_path: Path, lines: int, more: in
 )
 def test_of_a_long_line_the_part_with_the_text_is_shown(tmp_path: Path, line: str, shown: str) -> None:
     (tmp_path / "a.js").write_text(line)
-    assert search(tmp_path, "needle") == f"a.js:1: {shown}"
+    assert CodeTools(tmp_path).search_code("needle") == f"a.js:1: {shown}"
 
 
 def test_a_search_ends_in_time(tmp_path: Path) -> None:
     fill(tmp_path, {"a.py": b"needle"})
-    found = search(tmp_path, "needle", seconds=0)
+    found = search(tmp_path, "needle", seconds=0)[0]
     assert found == "no line holds 'needle' (stopped after 0 s, not all was searched)"
 
 
 def test_an_empty_query_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="empty"):
-        search(tmp_path, " \n")
+        CodeTools(tmp_path).search_code(" \n")
 
 
 def test_files_come_in_one_order_however_deep(tmp_path: Path) -> None:

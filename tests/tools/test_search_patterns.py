@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rlm_loop.tools.code import CodeTools, search
+from rlm_loop.tools.code import CodeTools
+from rlm_loop.tools.code.search import search
 
 TREE = {
     "a.py": "def load_a(): ...\ndef save_a(): ...\nx = 'a|b'\n",
@@ -32,7 +33,10 @@ def root(tmp_path: Path) -> Path:
     ],
 )
 def test_a_pattern_is_taken_where_no_line_holds_the_text(root: Path, query: str, shown: list[str]) -> None:
-    assert search(root, query).splitlines() == [f"no line holds {query!r}; as a regular expression it matches", *shown]
+    assert search(root, query)[0].splitlines() == [
+        f"no line holds {query!r}; as a regular expression it matches",
+        *shown,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -47,15 +51,14 @@ def test_a_pattern_is_taken_where_no_line_holds_the_text(root: Path, query: str,
     ],
 )
 def test_what_else_a_query_is(root: Path, query: str, said: str) -> None:
-    assert search(root, query) == said
+    assert search(root, query)[0] == said
 
 
 @pytest.mark.slow
 def test_a_pattern_that_never_ends_is_stopped(root: Path) -> None:
     (root / "b0.txt").write_text("a" * 64 + "\n")
-    found = search(root, r"(a+)+[xy]$|def \w+_a", seconds=6).splitlines()
-    assert [line.split(":")[0] for line in found[1:-1]] == ["a.py", "a.py"]
-    assert found[-1] == "... more than 0 more (stopped after 6 s)"
+    text = search(root, r"(a+)+[xy]$|def \w+_a", seconds=2)[0]
+    assert text.endswith("(stopped after 2 s, not all was searched)")
 
 
 def test_edits_know_what_a_pattern_showed(root: Path) -> None:
@@ -67,4 +70,4 @@ def test_edits_know_what_a_pattern_showed(root: Path) -> None:
 def test_the_searched_folder_cannot_slip_in_code(root: Path) -> None:
     (root / "re.py").write_text("raise SystemExit\n")
     (root / "json.py").write_text("raise SystemExit\n")
-    assert "a.py:1" in search(root, r"load_\w\(")
+    assert "a.py:1" in search(root, r"load_\w\(")[0]

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rlm_loop.tools import ToolError
-from rlm_loop.tools import code as code_tools
+from rlm_loop.tools.code import CodeTools
 from rlm_loop.workspace import Workspace, WorkspaceError
 
 FILES: dict[str, str | bytes] = {
@@ -115,7 +115,7 @@ def test_an_edit_changes_the_lines_it_names_and_no_others(
     if newline == "\n" or len(lines) > 1 or final:  # one line without an ending shows no style
         expected = newline.join(wanted) + (newline if final else "")
         if expected != content:
-            code_tools.edit(tmp_path, "f.txt", start, end, "\n".join(new))
+            CodeTools(tmp_path).apply_edit("f.txt", start, end, "\n".join(new))
         assert (tmp_path / "f.txt").read_bytes() == expected.encode()
 
 

@@ -1,41 +1,43 @@
-"""The tools that a model is given for the files of one folder, all from one place.
-
-Whatever a strategy speaks, it acts through these functions.  Their help is part of every prompt: it stays short.
-"""
+"""The tools that a model is given for the files of one folder; their help is part of every prompt and stays short."""
 
 from __future__ import annotations
 
-import functools
+import difflib
+import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
-from rlm_loop.tools.code.editing import FileEdit, LineRange, open_region, replaced
-from rlm_loop.tools.code.paths import write_bytes
-from rlm_loop.tools.code.reading import NoFile, list_matching, open_page
-from rlm_loop.tools.code.searching import find
-from rlm_loop.tools.code.shown import ShownLines, Stale
+from rlm_loop.tools.code.listing import list_matching
+from rlm_loop.tools.code.paths import MAX_BYTES, files, read_bytes, write_bytes
+from rlm_loop.tools.code.search import search
+from rlm_loop.tools.code.text import bare, decode, joined, lines_of, numbered, syntax_error
 from rlm_loop.tools.function import Tool, ToolError, as_tool
 
-_T = TypeVar("_T")
+MAX_LINES = 200
+_AROUND = 2  # lines shown before and after an edit
+_COMPARED = 5_000  # names looked at for one that was meant; more would take seconds
 
 
 class CodeTools:
-    """`search_code`, `read_file` and `apply_edit` for the files below `root`, and on request `list_files` and others.
+    """`search_code`, `read_file` and `apply_edit` for the files below a folder, and on request `list_files` and others.
 
-    It remembers what it has shown of each file: an edit by line numbers that are out of date is noticed (see `shown`).
+    It remembers the text shown under each line number: an edit of lines that are not so any more is refused once.
+    Raises `NotADirectoryError` for a `root` that is no folder.
     """
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self._shown = ShownLines()
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root)
+        if not self.root.is_dir():
+            raise NotADirectoryError(f"root must be a folder, got {str(root)!r}")
+        self._shown: dict[str, dict[int, str]] = {}  # by path, then by number
         self._lock = threading.RLock()  # calls may come from several threads of a cell
         self._more: tuple[Tool, ...] = ()
 
     def tools(self) -> tuple[Tool, ...]:
-        """What a model is given: the three, and what was asked for by `offer`."""
+        """Return the three tools, and what was asked for by `offer`."""
         edits = replace(as_tool(self.apply_edit), dry_run=self.preview_edit)
         return (as_tool(self.search_code), as_tool(self.read_file), edits, *self._more)
 
@@ -55,18 +57,23 @@ class CodeTools:
 
     def search_code(self, query: str) -> str:
         """Find lines that contain this text in the repository."""
-        found = find(self.root, query)
-        with self._lock:
-            for hit in found.hits:
-                self._shown.hit(hit.path, hit.number, hit.line)
-        return found.text
+        text, hits = search(self.root, query)
+        for hit in hits:
+            self._show(hit.path, [(hit.number, hit.line)])
+        return text
 
     def read_file(self, path: str, start_line: int = 1, end_line: int = 0) -> str:
         """Read numbered lines of a file; end_line 0 is its end."""
-        with self._lock:
-            page = self._known(path, functools.partial(open_page, self.root, path, start_line, end_line))
-            self._shown.read(path, page.data, page.lines, page.first, page.last)
-        return page.text
+        lines = lines_of(decode(self._load(path))[0])
+        if not lines:
+            return "(empty file)"
+        start, end = max(start_line, 1), end_line if end_line > 0 else len(lines)
+        if start > len(lines) or end < start:
+            raise ToolError("invalid_arguments", f"{path} has {len(lines)} lines, no lines {start_line} to {end_line}")
+        end = min(end, len(lines))
+        last = min(end, start + MAX_LINES - 1)
+        self._show(path, enumerate(lines[start - 1 : last], start))
+        return numbered(lines, start, last) + (f"\n... {end - last} more lines" if end > last else "")
 
     def apply_edit(self, path: str, start_line: int, end_line: int, replacement: str) -> str:
         """Replace lines start_line to end_line (inclusive) of a file.
@@ -74,39 +81,91 @@ class CodeTools:
         `end_line = start_line - 1` inserts, an empty replacement deletes.  Refused, with the file unchanged,
         where a Python file would no longer compile.
         """
-        with self._lock:
-            region, change, stale = self._change(path, start_line, end_line, replacement)
-            write_bytes(self.root, path, change.data)
-            self._shown.written(region, change)
-        return change.shown + (f"\nnote: {stale.why}" if stale else "")
+        return self._edit(path, start_line, end_line, replacement, write=True)
 
     def preview_edit(self, path: str, start_line: int, end_line: int, replacement: str) -> str:
-        """Say what `apply_edit` would, and change nothing."""
-        with self._lock:
-            _, change, stale = self._change(path, start_line, end_line, replacement)
-        return "dry run, nothing written:\n" + change.shown + (f"\nnote: {stale.why}" if stale else "")
+        """Return what `apply_edit` would, and change nothing."""
+        return "dry run, nothing written:\n" + self._edit(path, start_line, end_line, replacement, write=False)
 
     def list_files(self, pattern: str) -> str:
         """List files that match a glob such as src/**/*.py."""
         return list_matching(self.root, pattern)
 
-    def _change(self, path: str, start: int, end: int, replacement: str) -> tuple[LineRange, FileEdit, Stale | None]:
-        region = self._known(path, functools.partial(open_region, self.root, path, start, end))
-        stale = self._shown.stale(region, replacement)
-        if stale is not None and stale.wrong:
-            raise ToolError("invalid_arguments", f"not changed: {stale.why}; the same call again is taken as meant")
+    def _load(self, path: str, *, fresh: bool = False) -> bytes:
+        """Return the bytes of a text file (none of a `fresh` one); `ToolError` where there is no such file."""
         try:
-            return region, replaced(region, replacement), stale
-        except ToolError as error:
-            if stale is None:
-                raise
-            raise ToolError(error.kind, f"{error.message}; {stale.why}") from None
+            data = read_bytes(self.root, path)
+        except OSError as error:
+            if fresh and isinstance(error, FileNotFoundError):
+                return b""
+            near = ", ".join(self._near(path)) or "no file at all"
+            raise ToolError("invalid_arguments", f"no file {path!r}; there is {near}") from None
+        if b"\0" in data:
+            raise ToolError("invalid_arguments", f"{path} is not text")
+        return data
 
-    def _known(self, path: str, act: Callable[[], _T]) -> _T:
-        """Do it; where a file that was shown is not there any more, say that."""
-        try:
-            return act()
-        except NoFile as error:
-            if not self._shown.forget(path):
-                raise
-            raise NoFile(error.kind, f"{path} is gone: deleted or renamed since you read it") from None
+    def _near(self, path: str) -> list[str]:
+        """Return at most five files that a wrong path may mean: of that name in other folders, else similar ones."""
+        known = list(itertools.islice(files(self.root), _COMPARED))
+        last = path.rstrip("/").rsplit("/", 1)[-1]
+        same = [name for name in known if name.rsplit("/", 1)[-1] == last]
+        return (same or difflib.get_close_matches(path[:200], known, 5, 0.4) or known)[:5]
+
+    def _edit(self, path: str, start: int, end: int, replacement: str, *, write: bool) -> str:
+        with self._lock:
+            data = self._load(path, fresh=(start, end) == (1, 0))
+            text, encoding = decode(data)
+            lines = lines_of(text)
+            if not 1 <= start <= end + 1 <= len(lines) + 1:
+                count = f"{path} has {len(lines)} lines"
+                raise ToolError("invalid_arguments", f"{count}, lines {start} to {end} cannot be replaced")
+            self._refuse_old_numbers(path, lines, start, max(start, end))
+            new = lines_of(replacement.replace("\r\n", "\n"))
+            after = joined(lines[: start - 1], new, lines[end:], text)
+            written = _encoded(path, after, encoding)
+            if written == data and (data or new):
+                raise ToolError("runtime", f"not changed: lines {start} to {end} of {path} are already so")
+            problem = syntax_error(after, path)
+            if problem and not syntax_error(text, path):
+                raise ToolError("runtime", f"not changed, it would not compile: {problem}")
+            now = lines_of(after)
+            first, last = max(1, start - _AROUND), min(len(now), start - 1 + len(new) + _AROUND)
+            if write:
+                write_bytes(self.root, path, written)
+                self._show(path, enumerate(now[first - 1 : last], first))
+        shown = numbered(now, first, last) or "(empty file)"
+        shown = f"{path}: {len(new)} lines written" if last - first >= MAX_LINES else shown
+        return shown + (f"\nstill does not compile: {problem}" if problem else "")
+
+    def _show(self, path: str, lines: Iterable[tuple[int, str]]) -> None:
+        with self._lock:
+            self._shown.setdefault(_plain(path), {}).update((number, bare(line)) for number, line in lines)
+
+    def _refuse_old_numbers(self, path: str, lines: list[str], first: int, last: int) -> None:
+        """Refuse an edit of lines that are not as they were shown; the second time it is meant."""
+        known = self._shown.get(_plain(path), {})
+        now = {n: bare(lines[n - 1]) for n in range(first, min(last, len(lines)) + 1)}
+        if any(known.get(n, line) != line for n, line in now.items()):
+            del self._shown[_plain(path)]
+            span = f"line {first} is" if len(now) == 1 else f"lines {first} to {max(now)} are"
+            problem = f"{span} not as you read, {path} has changed since: read it again"
+            raise ToolError("invalid_arguments", f"not changed: {problem}; the same call again is taken as meant")
+
+
+def _encoded(path: str, text: str, encoding: str) -> bytes:
+    """Return the new contents of a file; `ToolError` where it cannot have them."""
+    try:
+        data = text.encode(encoding)
+    except UnicodeEncodeError as error:
+        problem = f"{path} is {encoding}, which has no {error.object[error.start]!r}"
+        raise ToolError("invalid_arguments", f"not changed: {problem}") from None
+    if b"\0" in data:
+        raise ToolError("invalid_arguments", f"not changed: a NUL character would make {path} no text")
+    if len(data) > MAX_BYTES:
+        raise ToolError("invalid_arguments", f"not changed: {path} would have {len(data)} bytes (at most {MAX_BYTES})")
+    return data
+
+
+def _plain(path: str) -> str:
+    """Return one name for one file, however the path was written."""
+    return "/".join(part for part in path.replace("\\", "/").split("/") if part not in ("", "."))
