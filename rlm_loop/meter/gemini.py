@@ -10,6 +10,7 @@ from rlm_loop.messages import Reply, ToolCall, Usage
 from rlm_loop.meter.failures import ErrorReply
 from rlm_loop.meter.request import FieldReader, Refused, Request, RequestMessage, arguments_of, function_of, json_of
 from rlm_loop.models.base import ModelError
+from rlm_loop.models.streams import highest
 from rlm_loop.models.wire import whole
 
 _FINISH = {"MAX_TOKENS": "length", "SAFETY": "content_filter", "PROHIBITED_CONTENT": "content_filter"}
@@ -106,12 +107,13 @@ def _tools(listed: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def joined(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The body that the chunks of a stream make together; the last usage is the whole's."""
+    """The body that the chunks of a stream make together."""
     whole_body: dict[str, Any] = {}
     parts: list[Any] = []
     candidate: dict[str, Any] = {}
     for event in events:
-        whole_body |= {k: v for k, v in event.items() if v is not None}
+        usage = highest(whole_body.get("usageMetadata"), event.get("usageMetadata"))
+        whole_body |= {k: v for k, v in {**event, "usageMetadata": usage}.items() if v is not None}
         for one in (event.get("candidates") or ())[:1]:
             parts += (one.get("content") or {}).get("parts") or ()
             candidate |= one

@@ -1,4 +1,4 @@
-"""Settings that a provider does not take: learned from its refusal, adapted or left out from then on, said once.
+"""Settings that a provider does not take: learned from its refusal, renamed or left out from then on, said once.
 
 Which model takes what changes by the month, so there is no table of models here.  A provider that refuses names the
 parameter; LiteLLM, which has such a table, refuses before anything is sent.
@@ -10,10 +10,9 @@ import logging
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-from rlm_loop.accounting.own_lock import OwnLock
-from rlm_loop.messages import Prompt, Reply
+from rlm_loop.messages import Prompt
 from rlm_loop.models.base import RequestRejected
 
 _log = logging.getLogger(__name__)
@@ -43,77 +42,61 @@ _said: set[tuple[str, str]] = set()
 
 @dataclass
 class Adapting:
-    """What the model `name` did not take so far.  Safe to use from threads."""
+    """The settings that the model `name` did not take so far.  Safe to use from threads."""
 
     name: str
     not_applied: dict[str, str] = field(default_factory=dict[str, str])
-    _lock: OwnLock = field(default_factory=OwnLock, repr=False)
 
     def call(
         self, prompt: Prompt, settings: Mapping[str, Any], attempt: Callable[[Prompt, dict[str, Any]], T]
     ) -> tuple[T, dict[str, str]]:
-        """The result of `attempt(prompt, settings)` without what is not taken, and what was done with that.
+        """Return the result of `attempt(prompt, settings)` without what is not taken, and what was done with that.
 
         Tries again at once as long as the refusal names a setting that was sent.  Raises what `attempt` raises.
         """
         while True:
-            asked, given, instead = self._fitted(prompt, settings)
+            known = self.not_applied
+            instead = {name: known[name] for name in _sent(prompt, settings) if name in known}
+            dropped = {*instead, *(_TRANSPORT if "stream" in instead else ())}
+            given = {k: v for k, v in settings.items() if k not in dropped}
+            given |= {_OTHER_NAME[k]: settings[k] for k in instead if k in _OTHER_NAME}
+            asked = replace(prompt, stop=()) if "stop" in instead else prompt
+            asked = replace(asked, reply_schema=None) if "response_format" in instead else asked
             try:
                 return attempt(asked, given), {k: v for k, v in instead.items() if k not in _TRANSPORT}
             except RequestRejected as error:
-                if not self._learn(error, _sent(asked, given)):
+                names = refused(str(error.said or error), _sent(asked, given), error.parameter)
+                if not names:
                     raise
+                self._learn(names, error)
 
-    def _fitted(self, prompt: Prompt, settings: Mapping[str, Any]) -> tuple[Prompt, dict[str, Any], dict[str, str]]:
-        known = self.not_applied
-        if not known:
-            return prompt, dict(settings), {}
-        instead = {name: known[name] for name in _sent(prompt, settings) if name in known}
-        if "stop" in instead:
-            prompt = replace(prompt, stop=())
-        if "response_format" in instead:
-            prompt = replace(prompt, reply_schema=None)
-        dropped = {*instead, *(_TRANSPORT if "stream" in instead else ())}
-        given = {k: v for k, v in settings.items() if k not in dropped}
-        given |= {_OTHER_NAME[k]: settings[k] for k in instead if k in _OTHER_NAME}
-        return prompt, given, instead
-
-    def _learn(self, error: RequestRejected, sent: Collection[str]) -> bool:
-        """Whether the refusal is about settings that were sent, which are not sent again."""
-        found = refused(str(error.said or error), sent, error.parameter)
-        with self._lock:
-            new = {n: f"sent as {_OTHER_NAME[n]}" if n in _OTHER_NAME else "left out" for n in found}
-            self.not_applied = {**self.not_applied, **new}
-            tell = [(n, done) for n, done in new.items() if (self.name, n) not in _said]
-            _said.update((self.name, n) for n, _ in tell)
-        for name, done in tell:
-            _log.warning("%s does not take %s: %s from now on", self.name, name, done)
-            _log.debug("%s: %s", self.name, error)
-        return bool(new)
+    def _learn(self, names: Collection[str], error: RequestRejected) -> None:
+        new = {n: f"sent as {_OTHER_NAME[n]}" if n in _OTHER_NAME else "left out" for n in names}
+        self.not_applied = {**self.not_applied, **new}
+        for name, done in new.items():
+            if (self.name, name) not in _said:
+                _said.add((self.name, name))
+                _log.warning("%s does not take %s: %s from now on", self.name, name, done)
+                _log.debug("%s: %s", self.name, error)
 
 
 def refused(said: str, sent: Collection[str], parameter: str | None = None) -> list[str]:
-    """The settings, of those that were sent, which a refusal says are not taken.
+    """Return the settings, of those that were sent, which a refusal says are not taken.
 
     `parameter` is the one that the provider names in a field of its own (`messages.[2].content` is none of ours).  A
     limit of tokens gets its other name only where the refusal tells it: elsewhere that might be taken for no limit.
     """
     sent = [n for n in sent if n not in _OTHER_NAME or _OTHER_NAME[n] in said]
     if parameter:
-        name = next((n for n in sent if re.split(r"[.\[]", parameter)[0] in _WORDS[n]), None)
-        fits = name is not None and (name == "response_format" or _REFUSES.search(said))
-        return [cast("str", name)] if fits else []
+        sent = [n for n in sent if re.split(r"[.\[]", parameter)[0] in _WORDS[n]][:1]
+    if parameter and sent == ["response_format"]:  # whatever is wrong with the schema
+        return sent
     if not _REFUSES.search(said):
         return []
-    return [n for n in sent if any(re.search(rf"(?<![\w.]){word}(?!\w)", said) for word in _WORDS[n])]
-
-
-def noted(reply: Reply, not_applied: Mapping[str, str]) -> Reply:
-    """The reply with a note of what its request was to have and had not; a trace keeps it (`extra`)."""
-    return replace(reply, extra={**reply.extra, "not_applied": dict(not_applied)}) if not_applied else reply
+    return [n for n in sent if parameter or any(re.search(rf"(?<![\w.]){word}(?!\w)", said) for word in _WORDS[n])]
 
 
 def _sent(prompt: Prompt, settings: Mapping[str, Any]) -> list[str]:
-    """The names of the settings in a request that can be adapted."""
+    """Return the names of the settings in a request that can be adapted."""
     own = {"stop": bool(prompt.stop), "response_format": prompt.reply_schema is not None}
     return [name for name in _WORDS if own.get(name) or settings.get(name) is not None]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import reduce
 from typing import Any
 
 from rlm_loop.accounting.prices import Price, known_price
@@ -22,7 +24,7 @@ from rlm_loop.models.base import (
     RetryPolicy,
 )
 from rlm_loop.models.remote import RemoteModel, retry_after
-from rlm_loop.models.streams import CHAT, joined, tell_of
+from rlm_loop.models.streams import CHAT, highest, joined, tell_of
 from rlm_loop.traces.redact import redact, remember
 
 _importing = threading.Lock()
@@ -43,33 +45,24 @@ def _litellm() -> Any:
 class LiteLLMModel(RemoteModel):
     """A model by its LiteLLM name, as `openai/gpt-5-nano` or `anthropic/claude-haiku-4-5`.
 
-    Keys come from the provider's usual environment variables, or as `api_key`.  What is `None` among `temperature`,
-    `seed` and `max_tokens` is left to the provider; what the provider does not take of these and of the dialect's own
-    is adapted or left out, and noted (see `adapting`).  `options` go to `litellm.completion` as they are (`api_base`,
-    `reasoning_effort` ...).  Retries are ours, so that the time they take is in `Reply.waited`.  `timeout` is in
-    seconds, for one attempt.
+    Keys come from the provider's usual environment variables, or as `api_key`.  `temperature`, `seed`, `max_tokens`,
+    `timeout` and `retry` are those of `RemoteModel`; retries are ours, so that the time they take is in `Reply.waited`.
+    Other `options` go to `litellm.completion` as they are (`api_base`, `reasoning_effort` ...).
     """
 
     def __init__(
         self,
         name: str,
         *,
-        temperature: float | None = None,
+        temperature: float | None = 0.0,
         seed: int | None = None,
         max_tokens: int | None = None,
         timeout: float = 600.0,
         retry: RetryPolicy | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(
-            name,
-            temperature=temperature,
-            seed=seed,
-            max_tokens=max_tokens,
-            timeout=timeout,
-            retry=retry,
-            options=options,
-        )
+        own: dict[str, Any] = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens, "timeout": timeout}
+        super().__init__(name, retry=retry, options=options, **own)
         remember(options.get("api_key"))
         self._checked = False
 
@@ -87,31 +80,32 @@ class LiteLLMModel(RemoteModel):
         return known_price(self.name)
 
     def _reply(self, answer: Any, seconds: float, waited: float) -> Reply:
-        litellm = _litellm()
+        litellm, cost = _litellm(), None
         try:
             body = _stated(litellm, answer.model_dump())
-            cost = _cost(litellm, answer) if body["usage"] is not None else None
         except Exception as error:  # its objects hold whatever the provider sent
             said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
             raise ModelError(f"{self.name} sent no completion ({said})", self.name) from error
+        if body["usage"] is not None:
+            with suppress(Exception):  # LiteLLM says "not in the table" with a bare Exception
+                cost = float(litellm.completion_cost(completion_response=answer))
         return wire.to_reply(body, model=self.name, seconds=seconds, waited=waited, cost=cost)
 
     def _ask(self, prompt: Prompt, settings: Mapping[str, Any]) -> Any:
         litellm = _litellm()
         self._check_keys(litellm)
-        request = {**prompt.to_dict(), **settings, "timeout": self.timeout, **self._options}
+        request = {**_passable(prompt.to_dict(), self.name), **settings, "timeout": self.timeout, **self._options}
         try:
-            answer = litellm.completion(model=self.name, num_retries=0, max_retries=0, **_passable(self.name, request))
+            answer = litellm.completion(model=self.name, num_retries=0, max_retries=0, **request)
             return answer if isinstance(answer, litellm.ModelResponse) else self._put_together(litellm, answer)
         except ModelError:
             raise
         except Exception as error:  # sorted by class below
-            translated = self._translated(litellm, error)
             # a notebook keeps what it shows of a cause: an address with its key, say
-            raise translated from (error if redact(str(error)) == str(error) else None)
+            raise self._translated(litellm, error) from (error if redact(str(error)) == str(error) else None)
 
     def _put_together(self, litellm: Any, chunks: Any) -> Any:
-        """The completion that comes in chunks.  Where nobody waits for it any more, the connection is closed.
+        """Return the completion that comes in chunks; where nobody waits for it any more, close the connection.
 
         LiteLLM leaves out refusals, and makes up a usage and an end where the provider sent none: these are read from
         what it reads.
@@ -132,7 +126,7 @@ class LiteLLMModel(RemoteModel):
             raise ModelUnreachable(f"{self.name} broke off in the middle of its reply", self.name, True)
         body = joined(events)
         if stream is not None:
-            body["usage"] = next((one["usage"] for one in reversed(sent) if one.get("usage")), None)
+            body["usage"] = reduce(highest, (one.get("usage") for one in sent), None)
             if refusal := joined(one for one in sent if "text" not in one)["choices"][0]["message"].get("refusal"):
                 body["choices"][0]["message"]["provider_specific_fields"] = {"refusal": refusal}
         return litellm.ModelResponse(**body)
@@ -162,30 +156,23 @@ class LiteLLMModel(RemoteModel):
         after = (getattr(error, "litellm_response_headers", None) or {}).get("retry-after")
         if isinstance(error, litellm.Timeout | litellm.APIConnectionError):
             place = self._options.get("api_base") or self._options.get("base_url") or "its provider"
-            late = isinstance(error, litellm.Timeout)
-            why = (
-                f"{name} did not answer in {self.timeout:g} s"
-                if late
-                else f"{place} cannot be reached for {name}: {said}"
-            )
+            why = f"{place} cannot be reached for {name}: {said}"
+            if isinstance(error, litellm.Timeout):
+                why = f"{name} did not answer in {self.timeout:g} s"
             lost = ModelUnreachable(why, name, True)
             lost.retry_after = retry_after(after)
             return lost
         faults = (litellm.APIError, litellm.InternalServerError, litellm.ServiceUnavailableError)
         if isinstance(error, (litellm.BadRequestError, litellm.RateLimitError, *faults)):
             status = int(getattr(error, "status_code", 500))
-            status = max(status, 500) if isinstance(error, faults) else status
             body: Any = getattr(error, "body", None)
             parameter = body.get("param") if isinstance(body, dict) else None
+            status = max(status, 500) if isinstance(error, faults) else status
             return self._refused(status, said, whole, after=after, parameter=parameter)
-        if type(error).__module__.startswith(("litellm", "openai")):
-            return ModelError(f"{name} failed: {said}", name)
         # it stumbled over the answer, or over an option
         return ModelError(f"{name} failed within LiteLLM ({type(error).__name__}: {said}): check its options", name)
 
     def _near(self, litellm: Any) -> str:
-        import difflib
-
         provider, _slash, bare = self.name.partition("/")
         if of_provider := litellm.models_by_provider.get(provider):
             known = [n if n.startswith(f"{provider}/") else f"{provider}/{n}" for n in of_provider]
@@ -199,7 +186,7 @@ class LiteLLMModel(RemoteModel):
 
 
 def _kept(stream: Any, sent: list[dict[str, Any]]) -> Iterator[Any]:
-    """The stream that LiteLLM reads, with what it brings noted in `sent`."""
+    """Yield what the stream that LiteLLM reads brings, noted in `sent`."""
     for item in stream:
         with suppress(Exception):
             sent.append(dict(item) if isinstance(item, dict) else item.model_dump())
@@ -220,7 +207,7 @@ def _close(stream: Any) -> None:
 
 
 def _stated(litellm: Any, body: dict[str, Any]) -> dict[str, Any]:
-    """The answer without the figures that LiteLLM put where the provider said nothing.
+    """Return the answer without the figures that LiteLLM put where the provider said nothing.
 
     Where there is no usage it says zero tokens, and where thinking is not counted it counts the text itself.
     """
@@ -238,29 +225,15 @@ def _stated(litellm: Any, body: dict[str, Any]) -> dict[str, Any]:
     return {**body, "usage": usage}
 
 
-def _passable(name: str, request: dict[str, Any]) -> dict[str, Any]:
-    """The request without what LiteLLM passes on and a provider refuses.
+def _passable(request: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the request without what LiteLLM passes on and a provider refuses.
 
     A text of no characters is none: beside calls it is left out, and so is a reply that was nothing else.  Google
     refuses an object without properties, so a function that takes nothing has no parameters there.
     """
     said = [m for m in request["messages"] if m["role"] != "assistant" or m["content"] or "tool_calls" in m]
-    messages = [{**m, "content": m["content"] or None} if "tool_calls" in m else m for m in said]
-    tools = request.get("tools")
-    if tools is None or not name.startswith(("gemini/", "vertex_ai/")):
-        return {**request, "messages": messages}
-    return {**request, "messages": messages, "tools": [_without_empty_parameters(tool) for tool in tools]}
-
-
-def _without_empty_parameters(tool: dict[str, Any]) -> dict[str, Any]:
-    function: dict[str, Any] = tool["function"]
-    if (function.get("parameters") or {}).get("properties"):
-        return tool
-    return {**tool, "function": {k: v for k, v in function.items() if k != "parameters"}}
-
-
-def _cost(litellm: Any, answer: Any) -> float | None:
-    try:
-        return float(litellm.completion_cost(completion_response=answer))
-    except Exception:  # LiteLLM says "not in the table" with a bare Exception
-        return None
+    request["messages"] = [{**m, "content": m["content"] or None} if "tool_calls" in m else m for m in said]
+    for tool in request.get("tools", ()) if name.startswith(("gemini/", "vertex_ai/")) else ():
+        if not (tool["function"].get("parameters") or {}).get("properties"):
+            tool["function"] = {k: v for k, v in tool["function"].items() if k != "parameters"}
+    return request

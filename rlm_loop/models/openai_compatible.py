@@ -1,4 +1,4 @@
-"""Any endpoint that speaks the chat-completions API: Ollama, vLLM, llama-server, a gateway, OpenAI itself.
+"""Any endpoint that speaks the chat-completions API: vLLM, llama-server, a gateway, OpenAI itself.
 
 A light client of our own, because a call through it costs about a millisecond on the loopback where a
 general one costs 30 to 45 (see `benchmarks/`).
@@ -8,29 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 from urllib.parse import urlsplit
 
-from rlm_loop.accounting.own_lock import OwnLock
 from rlm_loop.accounting.prices import Price
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import wire
-from rlm_loop.models.base import (
-    AuthenticationFailed,
-    ModelError,
-    ModelNotFound,
-    ModelUnreachable,
-    RetryPolicy,
-    no_text,
-)
-from rlm_loop.models.http import BadAddress, BrokenOff, Lost, Response, TooLate
+from rlm_loop.models.base import AuthenticationFailed, ModelError, ModelNotFound, ModelUnreachable, no_text
+from rlm_loop.models.http import BadAddress, BrokenOff, Http, Lost, Response, TooLate
 from rlm_loop.models.remote import RemoteModel
 from rlm_loop.models.streams import CHAT, Form, body_of, fault_of, hearing
 from rlm_loop.traces.redact import remember
-
-if TYPE_CHECKING:
-    from rlm_loop.models.http import Http
-
 
 #: The environment variable of OpenAI's key, and where that key may go without being told.
 _KEY, _HOME, _ADDRESSES = "OPENAI_API_KEY", "https://api.openai.com/v1", ("OPENAI_BASE_URL", "OPENAI_API_BASE")
@@ -41,14 +29,13 @@ class OpenAICompatibleModel(RemoteModel):
 
     `base_url` is what stands before `/chat/completions`, usually ending in `/v1`.  The key is `api_key`, else
     the environment variable `key_variable`, else none is sent.  Without either, `OPENAI_API_KEY` is sent to OpenAI and
-    to the address in `OPENAI_BASE_URL`, and nowhere else.  `timeout` is in seconds, for the connection and for
-    each wait for data.  What is `None` among `temperature`, `seed` and `max_tokens` is left to the server; what the
-    server refuses of these and of the dialect's own is adapted or left out, and noted (see `adapting`).  `options` are
-    added to each request as they are.  Rate limits, server errors and lost connections are tried
-    again as `retry` says, and the time lost is in `Reply.waited`.  `price` is a `Price` (with its discounts for what a
-    cache holds), or US dollars per input and output token.  One client with kept-alive connections serves all calls,
-    from any thread.
+    to the address in `OPENAI_BASE_URL`, and nowhere else.  `options` are added to each request as they are.  `price` is
+    a `Price` (with its discounts for what a cache holds), or US dollars per input and output token.  `more` are the
+    settings of `RemoteModel`.  One client with kept-alive connections serves all calls, from any thread.
     """
+
+    #: Reads a reply in events.
+    _form: ClassVar[Form] = CHAT
 
     def __init__(
         self,
@@ -57,36 +44,22 @@ class OpenAICompatibleModel(RemoteModel):
         *,
         api_key: str | None = None,
         key_variable: str | None = None,
-        timeout: float = 600.0,
-        temperature: float | None = 0.0,
-        seed: int | None = 0,
-        max_tokens: int | None = None,
-        retry: RetryPolicy | None = None,
         price: Price | tuple[float, float] | None = None,
         options: Mapping[str, Any] | None = None,
         name: str | None = None,
+        seed: int | None = 0,
+        **more: Any,
     ) -> None:
         self.model = model
         self.base_url = base_url.rstrip("/")
-        super().__init__(
-            name or f"openai-compatible:{model}@{without_password(self.base_url)}",
-            temperature=temperature,
-            seed=seed,
-            max_tokens=max_tokens,
-            timeout=timeout,
-            retry=retry,
-            options=options or {},
-        )
+        self._place = without_password(self.base_url)
+        super().__init__(name or f"openai-compatible:{model}@{self._place}", options=options or {}, seed=seed, **more)
         self._key = api_key
         self._variable = key_variable or _KEY
         self._trusted = key_variable is not None or _may_have_key(self.base_url)
         remember(api_key or os.environ.get(self._variable))  # the variable may have any name
         self._price = Price(price[0] * 1e6, price[1] * 1e6) if isinstance(price, tuple) else price
         self._client: Http | None = None
-        self._lock = OwnLock()
-
-    #: How a reply in events is read.
-    _form: ClassVar[Form] = CHAT
 
     def _full_price(self) -> Price | None:
         return self._price
@@ -97,118 +70,99 @@ class OpenAICompatibleModel(RemoteModel):
 
     def close(self) -> None:
         """Close the kept connections; the next call opens new ones."""
-        with self._lock:
-            if self._client is not None:
-                self._client.close()
-                self._client = None
+        if self._client is not None:
+            self._client.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Of a copy, which opens connections of its own."""
+        """Leave out the connections: a copy opens its own."""
         return {**self.__dict__, "_client": None}
 
     def _found_key(self) -> str | None:
         return self._key or (os.environ.get(self._variable) if self._trusted else None)
 
     def _http(self) -> Http:
-        with self._lock:
-            if self._client is None:
-                from rlm_loop.models.http import Http
-
-                key = self._found_key()
-                headers = {"Authorization": f"Bearer {key}"} if key else {}
-                self._client = Http(self.base_url, headers=headers, timeout=self.timeout)
-            return self._client
+        if self._client is None:
+            key = self._found_key()
+            headers = {"Authorization": f"Bearer {key}"} if key else {}
+            self._client = Http(self.base_url, headers=headers, timeout=self.timeout)
+        return self._client
 
     def _ask(self, prompt: Prompt, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What the server answers, in the shape of the chat API."""
+        """Return what the server answers, in the shape of the chat API."""
         answer = self._send("/chat/completions", prompt.to_json({"model": self.model, **settings, **self._options}))
         if not answer.get("choices"):  # an error that was sent as 200
             raise ModelError(f"{self.name} sent no completion but {str(answer)[:120]!r}", self.name, retryable=True)
         return answer
 
     def _send(self, path: str, body: str) -> Mapping[str, Any]:
-        """The object that the server answers with."""
+        """Return the object that the server answers with."""
         try:
             response = self._http().post(path, body, hearing(self._form))
             if response.status != 200:
                 raise self._refusal(response)
             answer = body_of(response, self._form)
-            if (fault := fault_of(response, answer)) is not None:
-                raise self._refusal(fault)
         except UnicodeEncodeError as error:
             raise no_text(self.name) from error
-        except BadAddress as error:
-            raise ModelUnreachable(f"{self.base_url} is no address: it begins with http:// or https://") from error
-        except TooLate as error:
-            raise ModelUnreachable(
-                f"{without_password(self.base_url)} did not answer within {self.timeout:g} s: is it overloaded? "
-                "raise timeout",
-                self.name,
-                retryable=True,
-            ) from error
-        except BrokenOff as error:
-            said = f"{without_password(self.base_url)} broke off the connection in the middle of its reply ({error})"
-            raise ModelUnreachable(said, self.name, retryable=True) from error
-        except Lost as error:
-            raise ModelUnreachable(
-                f"{without_password(self.base_url)} cannot be reached ({error}): is the server running?",
-                self.name,
-                retryable=True,
-            ) from error
+        except (BadAddress, Lost, TooLate) as error:
+            raise self._unreachable(error) from error
+        if (fault := fault_of(response, answer)) is not None:
+            raise self._refusal(fault)
         if not isinstance(answer, dict):  # a gateway's page
             raise ModelError(f"{self.name} sent no completion but {response.text[:120]!r}", self.name, retryable=True)
         return cast("dict[str, Any]", answer)
 
+    def _unreachable(self, error: BadAddress | Lost | TooLate) -> ModelUnreachable:
+        if isinstance(error, BadAddress):
+            return ModelUnreachable(f"{self._place} is no address: it begins with http:// or https://")
+        said = f"cannot be reached ({error}): is the server running?"
+        if isinstance(error, TooLate):
+            said = f"did not answer within {self.timeout:g} s: is it overloaded? raise timeout"
+        elif isinstance(error, BrokenOff):
+            said = f"broke off the connection in the middle of its reply ({error})"
+        return ModelUnreachable(f"{self._place} {said}", self.name, retryable=True)
+
     def _refusal(self, response: Response) -> ModelError:
-        status, said = response.status, _said(response)
-        if status in (401, 403):
-            where = "api_key" if self._key else f"the environment variable {self._variable}"
-            missing = not self._found_key()
-            state = f"needs a key: set {self._variable}" if missing else f"refused the key in {where}"
-            if missing and not self._trusted:
-                state = (
-                    f"needs a key: give api_key= or key_variable=, or set {_ADDRESSES[0]} to this address "
-                    f"as well as {self._variable}, which is for {_host(_HOME)} alone"
-                )
-            return AuthenticationFailed(f"{without_password(self.base_url)} {state} ({said})", self.name)
-        if status == 404:
-            place = without_password(self.base_url)
-            return ModelNotFound(f"{self.model} is not at {place}{self._listed()} ({said})", self.name)
+        said, parameter = _reason(response)
+        if response.status in (401, 403):
+            return AuthenticationFailed(f"{self._place} {self._about_the_key()} ({said})", self.name)
+        if response.status == 404:
+            return ModelNotFound(f"{self.model} is not at {self._place}{self._listed()} ({said})", self.name)
         after = response.headers.get("retry-after")
-        return self._refused(status, said, response.text, after=after, parameter=_parameter(response))
+        return self._refused(response.status, said, response.text, after=after, parameter=parameter)
+
+    def _about_the_key(self) -> str:
+        if self._found_key():
+            return f"refused the key in {'api_key' if self._key else f'the environment variable {self._variable}'}"
+        if self._trusted:
+            return f"needs a key: set {self._variable}"
+        own = f"{self._variable}, which is for {_host(_HOME)} alone"
+        return f"needs a key: give api_key= or key_variable=, or set {_ADDRESSES[0]} to this address as well as {own}"
 
     def _listed(self) -> str:
-        """What the server has, if it says so."""
+        """Say what the server has, if it lists that."""
         try:
             entries = self._http().get("/models", timeout=5.0).json()["data"]
             names = sorted(str(entry["id"]) for entry in entries)
         except (Lost, TooLate, ValueError, KeyError, TypeError):
-            hint = "" if self.base_url.endswith("/v1") else f" and the address (is it {self.base_url}/v1?)"
+            hint = "" if self.base_url.endswith("/v1") else f" and the address (is it {self._place}/v1?)"
             return f": check the model's name{hint}"
         return f": it has {', '.join(names[:12])}{' ...' if len(names) > 12 else ''}" if names else ": it has no models"
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.model!r}, {without_password(self.base_url)!r})"
+        return f"{type(self).__name__}({self.model!r}, {self._place!r})"
 
 
-def _said(response: Response) -> str:
-    """The server's reason in one short line."""
+def _reason(response: Response) -> tuple[str, str | None]:
+    """Return the server's reason in one short line, and the parameter that it names, where it does."""
+    text, parameter = response.text, None
     try:
         body: Any = response.json()
         error: Any = body.get("error", body)
         text = str(error.get("message", error) if isinstance(error, dict) else error)
-    except (ValueError, AttributeError):
-        text = response.text
-    return " ".join(text.split())[:200] or response.reason
-
-
-def _parameter(response: Response) -> str | None:
-    """What the server names as the reason in a field of its own, where it does."""
-    try:
-        error: Any = response.json()["error"]
-        return str(error["param"]) if error["param"] else None
-    except (ValueError, KeyError, TypeError):
-        return None
+        parameter = str(error["param"]) if error["param"] else None
+    except (ValueError, AttributeError, KeyError, TypeError):
+        pass
+    return " ".join(text.split())[:200] or response.reason, parameter
 
 
 def _may_have_key(address: str) -> bool:
@@ -221,5 +175,6 @@ def _host(address: str) -> str:
 
 
 def without_password(address: str) -> str:
+    """Return an address without the user and password in it."""
     scheme, sep, place = address.partition("://")
     return f"{scheme}{sep}{place.rpartition('@')[2]}" if "@" in place else address

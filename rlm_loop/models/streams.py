@@ -1,4 +1,4 @@
-"""Replies that come in events: read as they come for who listens, and put together to the body of a whole reply.
+"""Replies in events: read as they come for whoever listens, and put together to the body of a whole reply.
 
 The body is read like any other afterwards, so streaming changes no reply.
 """
@@ -16,13 +16,13 @@ from rlm_loop.models.listening import Kind, listener, tell
 from rlm_loop.traces.received import parse
 
 Event = Mapping[str, Any]
-#: What a server's data of any shape may raise in code that expects another one.
-ODD = (TypeError, ValueError, AttributeError, KeyError, LookupError)
+#: Raised by code that expects one shape and gets a server's data of another.
+ODD = (TypeError, ValueError, AttributeError, LookupError)
 
 
 @dataclass(frozen=True)
 class Form:
-    """How an API streams.
+    """The way in which an API streams.
 
     `pieces` are the texts in an event, `joined` is the body that the events make together, and `ends` says whether an
     event ends a reply.
@@ -41,33 +41,28 @@ class Events:
         self._lines: list[str] = []
 
     def feed(self, data: bytes) -> Iterator[Event]:
-        """The events that end in these bytes."""
-        *whole, self._rest = (self._rest + data).split(b"\n")
-        for raw in whole:
-            line = raw.rstrip(b"\r").decode("utf-8", "replace")
+        """Yield the events that end in these bytes."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for raw in lines:
+            line, text = raw.rstrip(b"\r").decode("utf-8", "replace"), ""
             if line.startswith("data:"):
                 self._lines.append(line[5:].strip())
             elif line.startswith("{"):
-                yield from _object(line)
-            elif not line and self._lines:
+                text = line
+            elif not line:
                 text, self._lines = "\n".join(self._lines), []
-                yield from _object(text)
-
-
-def _object(text: str) -> Iterator[Event]:
-    with suppress(ValueError):
-        value = parse(text)
-        if isinstance(value, dict):
-            yield cast("dict[str, Any]", value)
+            with suppress(ValueError):
+                if isinstance(value := parse(text), dict):
+                    yield cast("dict[str, Any]", value)
 
 
 def events_of(data: bytes) -> Iterator[Event]:
-    """The objects in a stream that is over."""
+    """Return the objects in a stream that is over."""
     return Events().feed(data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") + b"\n\n")
 
 
 def hearing(form: Form) -> Callable[[bytes], None] | None:
-    """What is to be given the bytes of a reply as they come; `None` where nobody listens."""
+    """Return a function to be given the bytes of a reply as they come; `None` where nobody listens."""
     if listener.get() is None:
         return None
     events = Events()
@@ -88,7 +83,7 @@ def tell_of(event: Event, form: Form) -> None:
 
 
 def body_of(response: Response, form: Form) -> Any:
-    """What a server answered, whole or in events; `None` for what cannot be read.
+    """Return what a server answered, whole or in events; `None` for what cannot be read.
 
     Raises `BrokenOff` for a stream that ends before its reply does.
     """
@@ -106,7 +101,7 @@ def body_of(response: Response, form: Form) -> Any:
 
 
 def fault_of(response: Response, body: Any) -> Response | None:
-    """An error among the events of a stream as the answer that it would have been before the first of them.
+    """Return an error among the events of a stream as the answer that it would have been before the first of them.
 
     Its status is the one that it states, else 500; `None` where there is no error.
     """
@@ -123,13 +118,15 @@ def _in_events(response: Response) -> bool:
 
 
 def joined(events: Iterable[Event]) -> dict[str, Any]:
-    """The body that the chunks of a chat completion make together."""
-    whole: dict[str, Any] = {}
+    """Return the body that the chunks of a chat completion make together."""
+    body: dict[str, Any] = {}
     message: dict[str, Any] = {"role": "assistant", "content": ""}
     calls: list[tuple[Any, dict[str, Any]]] = []
     finish = None
     for event in events:
-        whole |= {k: v for k, v in event.items() if v is not None and k not in ("choices", "obfuscation")}
+        body |= {k: v for k, v in event.items() if v is not None and k not in ("choices", "obfuscation", "usage")}
+        if (usage := highest(body.get("usage"), event.get("usage"))) is not None:
+            body["usage"] = usage
         for choice in event.get("choices") or ():
             if choice.get("index", 0) != 0:
                 continue
@@ -144,11 +141,21 @@ def joined(events: Iterable[Event]) -> dict[str, Any]:
                     message[name] = _joined(message.get(name), value)
     if calls:
         message["tool_calls"] = [call for _, call in calls]
-    return {**whole, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+    return {**body, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+
+
+def highest(so_far: Any, more: Any) -> Any:
+    """Return the figures of a usage that comes several times: each adds up over the reply, so none falls."""
+    if isinstance(so_far, Mapping) and isinstance(more, Mapping):
+        before, now = cast("Event", so_far), cast("Event", more)
+        return {**before, **{k: highest(before.get(k), v) for k, v in now.items()}}
+    if isinstance(so_far, int | float) and isinstance(more, int | float):
+        return max(so_far, more)
+    return so_far if more is None else more
 
 
 def _joined(so_far: Any, more: str | list[Any]) -> Any:
-    """Text or parts, and what comes next; where a provider goes from parts to text (Mistral), the text is a part."""
+    """Return text or parts with what comes next; where a provider goes from parts to text (Mistral), it is a part."""
     if not so_far or isinstance(so_far, str) == isinstance(more, str):
         return so_far + more if so_far else more
     return _parts(so_far) + _parts(more)
@@ -159,7 +166,10 @@ def _parts(content: str | list[Any]) -> list[Any]:
 
 
 def _call(calls: list[tuple[Any, dict[str, Any]]], more: Event) -> dict[str, Any]:
-    """The call that a chunk goes on with.  Some servers give all calls the same index: then a new id is a new call."""
+    """Return the call that a chunk goes on with.
+
+    Some servers give all calls the same index: then a new id is a new call.
+    """
     index, name = more.get("index", 0), more.get("id")
     for place, call in reversed(calls):
         if place == index and (not name or name == call.get("id", name)):
@@ -169,13 +179,16 @@ def _call(calls: list[tuple[Any, dict[str, Any]]], more: Event) -> dict[str, Any
 
 
 def _grow(call: dict[str, Any], more: Event) -> None:
-    for name, value in more.items():
+    for key, value in more.items():
+        before = call.get(key, "")
         if isinstance(value, Mapping):
-            _grow(call.setdefault(name, {}), cast("Event", value))
-        elif isinstance(value, str) and name in ("arguments", "input", "name"):
-            call[name] = call.get(name, "") + value
+            _grow(call.setdefault(key, {}), cast("Event", value))
+        elif isinstance(value, str) and key in ("arguments", "input"):
+            call[key] = before + value
+        elif isinstance(value, str) and key == "name":  # one that is sent again is the same name
+            call[key] = value if value.startswith(before) else before + value
         elif value is not None:
-            call[name] = value
+            call[key] = value
 
 
 def _pieces(event: Event) -> Iterator[tuple[Kind, Any]]:
@@ -191,7 +204,7 @@ def _pieces(event: Event) -> Iterator[tuple[Kind, Any]]:
             yield "call", function.get("arguments") or function.get("input")
 
 
-#: What asks for a chat completion in chunks, the last of them with the usage.
+#: Asks for a chat completion in chunks, the last of them with the usage.
 STREAMED: Mapping[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
+#: Chat completions.
 CHAT = Form(_pieces, joined, lambda event: any(c.get("finish_reason") for c in event.get("choices") or ()))
-"""Chat completions."""

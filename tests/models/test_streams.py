@@ -327,6 +327,22 @@ def test_calls_with_the_same_index_and_other_ids_are_several() -> None:
     ]
 
 
+@pytest.mark.parametrize("names", [["look_up", "look_up"], ["look", "look_up"], ["look_", "up"], ["look_up", ""]])
+def test_a_name_that_is_sent_again_is_the_same_name(names: list[str]) -> None:
+    chunks = [{"index": 0, "id": "a", "function": {"name": name, "arguments": "{"}} for name in names]
+    body = joined([{"choices": [{"delta": {"tool_calls": [one]}}]} for one in chunks])
+    (call,) = body["choices"][0]["message"]["tool_calls"]
+    assert call["function"] == {"name": "look_up", "arguments": "{{"}
+
+
+def test_a_cumulative_figure_never_falls() -> None:
+    """Some servers state the usage in each event, and some end with zeros."""
+    stated = [(7, 1, {"cached_tokens": 5}), (7, 2, None), (0, 0, {"cached_tokens": 0})]
+    names = ("prompt_tokens", "completion_tokens", "prompt_tokens_details")
+    body = joined([{"choices": [], "usage": dict(zip(names, one))} for one in stated])
+    assert body["usage"] == dict(zip(names, (7, 2, {"cached_tokens": 5})))
+
+
 def test_parts_and_then_text_are_parts() -> None:
     """As Mistral's reasoning models stream: parts of thought first, the answer as text."""
     think = {"type": "thinking", "thinking": [{"type": "text", "text": "6 * 7"}]}

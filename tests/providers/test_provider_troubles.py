@@ -184,11 +184,12 @@ def test_a_server_that_does_not_state_its_window_is_asked_once(monkeypatch: pyte
         assert (server.questions, model.window) == (1, None)  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("given", [{"context_size": 2000}, {"options": {"num_ctx": 2000}}])
 @pytest.mark.parametrize("old", [True, False])
-def test_a_window_that_was_given_is_kept(old: bool) -> None:
+def test_a_window_that_was_given_is_kept(old: bool, given: Any) -> None:
     with serving(Ollama(old=old)) as server:
         server.says = [Said("a"), Said("b")]
-        model = OllamaModel("m", server.address, retry=ONCE, context_size=2000)
+        model = OllamaModel("m", server.address, retry=ONCE, **given)
         model.complete(Prompt.ask("x"))
         assert server.requests[0]["options"]["num_ctx"] == 2000
         with pytest.raises(RequestRejected, match="raise context_size"):
