@@ -23,7 +23,7 @@ from rlm_loop.dialects.base import ActionMode
 from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.text import HARD_CAP, dedented
-from rlm_loop.tools.calls import KEY, IdempotencyCache, describe
+from rlm_loop.tools.calls import KEY, describe
 from rlm_loop.tools.function import Tool
 from rlm_loop.tools.gateway import ToolGateway
 from rlm_loop.workspace import Workspace
@@ -115,22 +115,22 @@ class Environment:
         if tools.mode == "calls":
             called += ([python_tool(self._python)] if repl is not None else []) + FINAL_ANSWER * tools.answer_tool
         allowed = None if rules.allow is None else {*rules.allow, *OF_THE_LOOP}  # no list of tools is about these
-        common: dict[str, Any] = {
-            "timeout": limits.tool_seconds,
-            "cap": limits.characters,
-            "kept": IdempotencyCache(),  # one for both gates: a key is the same in a cell and in a call
-            "hooks": record.hooks,
-            "node": record.node,
-            "about": record.about,
-            "seconds_left": limits.seconds_left,
-            "approve": rules.approval,
-        }
-        self._gateway = ToolGateway(called, allow=allowed, **common)
-        # cells call through a gate of their own: a model is never told of a quiet tool, in an error either
-        in_cell = ToolGateway([*own, *tools.quiet], allow=rules.allow, **common)
-        self._polls = {t.name for t in (*own, *tools.quiet) if t.polls}
+        self._gateway = ToolGateway(
+            called,
+            tools.quiet,
+            allow=allowed,
+            timeout=limits.tool_seconds,
+            cap=limits.characters,
+            hooks=record.hooks,
+            node=record.node,
+            about=record.about,
+            seconds_left=limits.seconds_left,
+            approve=rules.approval,
+        )
+        in_cells = (*own, *tools.quiet)
+        self._polls = {t.name for t in in_cells if t.polls}
         if repl is not None:
-            repl.offer({name: self._caller(in_cell, name) for name in in_cell.names})
+            repl.offer({tool.name: self._caller(tool) for tool in in_cells})
         self.tools: Mapping[str, Tool] = {} if tools.mode == "none" else {t.name: t for t in self._gateway.tools}
 
     def __enter__(self) -> Environment:
@@ -318,14 +318,14 @@ class Environment:
         self._answer = answer
         return replace(seen, answer=answer)
 
-    def _caller(self, gateway: ToolGateway, name: str) -> Callable[..., Any]:
+    def _caller(self, tool: Tool) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            if name in self._polls or kwargs.get(KEY) is not None:
+            if tool.polls or kwargs.get(KEY) is not None:
                 self._may_repeat = True
-            return gateway.call_function(name, args, kwargs)
+            return self._gateway.call_function(tool.name, args, kwargs)
 
-        function = gateway.tool(name).function  # so that `help(tool)` in a cell says what there is to know
-        call.__doc__, call.__signature__ = inspect.getdoc(function), inspect.signature(function)  # pyright: ignore[reportFunctionMemberAccess]
+        # so that `help(tool)` in a cell has its text
+        call.__doc__, call.__signature__ = inspect.getdoc(tool.function), inspect.signature(tool.function)  # pyright: ignore[reportFunctionMemberAccess]
         return call
 
     def _python(self, code: str) -> str:

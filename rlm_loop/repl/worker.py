@@ -71,6 +71,8 @@ class NotExact(Exception):
 class ToolError(RuntimeError):
     """A host tool raised; the text is `Type: message` of what it raised."""
 
+    __module__ = "builtins"  # so that a traceback has the plain name
+
 
 class SubCallError(ToolError):
     """A sub-call gave no answer; the text says why.  Cells know it by name."""

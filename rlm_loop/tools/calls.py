@@ -6,7 +6,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from rlm_loop.actions import Failure, FailureKind
@@ -15,6 +15,7 @@ from rlm_loop.tools.threads import Pending
 
 #: Arguments that a call of a tool that mutates may have beside the tool's own.  No schema and no help names them.
 KEY, DRY_RUN = "idempotency_key", "dry_run"
+_MOST_KEPT = 1 << 28  # characters
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,8 @@ class ToolResult:
 
     `data` is the value the tool returned, `text` what a model may see of it (of a failure: its message), clipped head
     and tail where `truncated`; `full` is then the text for the record, up to a cap of its own.  `printed` is what the
-    tool printed, which no model sees.  `seconds` is the whole call, checks included.  `effects` are the files that it
-    changed, where the gateway watches them.  `repeated`: the call had been made before under the same idempotency key.
+    tool printed, which no model sees.  `seconds` is the whole call, checks included.  `repeated`: the call had been
+    made before under the same idempotency key.
     """
 
     tool: str
@@ -34,7 +35,6 @@ class ToolResult:
     seconds: float = 0.0
     truncated: bool = False
     full: str = ""
-    effects: Mapping[str, Any] = field(default_factory=dict[str, Any])
     repeated: bool = False
     printed: str = ""
 
@@ -75,7 +75,7 @@ def describe(error: BaseException) -> str:
 
 
 class IdempotencyCache:
-    """The calls with a key, by tool and key: at most `room` of them, the oldest go first.
+    """The calls with a key, by tool and key: at most `room` of them, and 256 MiB of their texts; the oldest go first.
 
     A call that is retried with its key gets the result of the first, and waits for it where it is still at work.
     """
@@ -90,11 +90,14 @@ class IdempotencyCache:
         text = json.dumps(arguments, sort_keys=True, default=repr)
         with self._lock:
             asked, call = self._calls.setdefault((tool, key), (text, new))
-            if len(self._calls) > self._room:
+            while len(self._calls) > self._room or (len(self._calls) > 1 and self._size() > _MOST_KEPT):
                 self._calls.popitem(last=False)
         if asked != text:
             raise ToolError("invalid_arguments", f"{KEY} {key!r} was used for another call of {tool}: take a new one")
         return call
+
+    def _size(self) -> int:
+        return sum(len(call.value[1]) for _, call in self._calls.values() if call.value is not None)
 
     def forget(self, key: str, tool: str) -> None:
         """Let a retry make the call again, which came to no end of its own."""

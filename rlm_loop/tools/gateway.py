@@ -20,7 +20,7 @@ from rlm_loop.repl.in_process.streams import CellOutput, captured
 from rlm_loop.repl.text import RECORD_CAP, clip, clip_parts
 from rlm_loop.tools.calls import DRY_RUN, KEY, IdempotencyCache, ToolResult, as_text, describe
 from rlm_loop.tools.function import SimpleTool, Tool, ToolError, as_tool
-from rlm_loop.tools.hooks import Hooks
+from rlm_loop.tools.hooks import NO_HOOKS, Hooks
 from rlm_loop.tools.threads import GivenUp, Pending, awaited
 from rlm_loop.traces.logs import say
 
@@ -29,26 +29,27 @@ _log = logging.getLogger(__name__)
 #: What to do about JSON that cannot be read: nearly always it holds code with quotes of its own.
 JSON_HINT = 'inside a JSON string write \\" for a quote and \\n for a line break'
 _MAX_KEY = 200
-#: Returns the arguments of a call of this tool, and its options (idempotency key, dry run).
-Read = Callable[[Tool], tuple[dict[str, Any], dict[str, Any]]]
-#: The value that the work of a call gave, its text, and what was raised.
+_MAX_TEXT = 1 << 26  # characters of a result, which host and cells would have to hold
+#: The arguments of a call, its idempotency key, and whether it is a dry run.
+_Asked = tuple[dict[str, Any], str | None, bool]
+#: The value of a call, its text, and what was raised.
 _Done = tuple[Any, str, BaseException | None]
 
 
 class ToolGateway:
     """Calls tools by name.  A mistake of a tool or a model is returned as data and never raised.
 
+    - `quiet` tools are called by functions (`call_function`) alone: a model never reads of them.
     - `timeout` is in seconds (`None`: no limit).  A tool that goes on in its thread may still have effects.
     - `cap` is the most characters of a result's text.
     - `allow` names the tools that may run; a call of another one is `denied`.
     - `hooks` are told when a call starts and how it ended, with the id `node`.  `about` adds fields to log lines.
     - `approve` is asked before a call runs; the text that it returns is the reason of a `denied` call.
-    - `watch` is called after a tool has run and returns what changed since the last time.
     - `seconds_left` returns the seconds left to the run (`None`: no limit).  At 0 a call raises `BudgetSpent`.
 
     Whatever a tool raises is a failure of the call, `SystemExit` and `KeyboardInterrupt` included, and so is a result
-    that is not of the type that the tool declares.  Three things pass through: `BudgetSpent`, `Cancelled`, and Ctrl-C
-    while the gateway waits for a tool.
+    that is not of the type that the tool declares, or of more than 64 million characters.  Three things pass through:
+    `BudgetSpent`, `Cancelled`, and Ctrl-C while the gateway waits for a tool.
 
     A call of a tool that mutates may carry `idempotency_key` and `dry_run`, in its arguments or from the caller.
     A second call with the same key is not made: it gets the recorded result, a failure too.  A dry run does nothing
@@ -58,51 +59,34 @@ class ToolGateway:
     def __init__(
         self,
         tools: Iterable[Tool | SimpleTool | Callable[..., Any]],
+        quiet: Iterable[Tool] = (),
         *,
         timeout: float | None = 60.0,
         cap: int = 65536,
         allow: Collection[str] | None = None,
         clock: Callable[[], float] = time.monotonic,
-        watch: Callable[[], Mapping[str, Any]] | None = None,
         kept: IdempotencyCache | None = None,
-        hooks: Hooks | None = None,
+        hooks: Hooks = NO_HOOKS,
         node: str = "",
         about: Callable[[], Mapping[str, Any]] = dict,
         seconds_left: Callable[[], float | None] = lambda: None,
         approve: Callable[[CallTool], str | None] | None = None,
     ) -> None:
-        self._tools: dict[str, Tool] = {}
-        self._offered: dict[str, Tool] = {}
-        twice: set[str] = set()
-        for source in tools:
-            tool = source if isinstance(source, Tool) else as_tool(source)
-            if tool.name in self._tools:
-                twice.add(tool.name)
-            self._tools[tool.name] = tool
-            if allow is None or tool.name in allow:
-                self._offered[tool.name] = tool
-        if twice:
-            raise ValueError(f"tool names must differ; used more than once: {', '.join(sorted(twice))}")
+        listed = [source if isinstance(source, Tool) else as_tool(source) for source in tools]
+        every = [*listed, *quiet]
+        self._every = {tool.name: tool for tool in every}
+        if len(self._every) < len(every):
+            names = [tool.name for tool in every]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            raise ValueError(f"tool names must differ; used more than once: {', '.join(twice)}")
         if timeout is not None and not timeout >= 0:
             raise ValueError(f"timeout must be seconds, 0 or more, or None for no limit, got {timeout}")
+        self.tools: tuple[Tool, ...] = tuple([tool for tool in listed if allow is None or tool.name in allow])
+        self._allow, self._names = None if allow is None else frozenset(allow), {tool.name for tool in listed}
         self._timeout, self._cap, self._clock = timeout, cap, clock
-        self._watch, self._kept = watch, IdempotencyCache() if kept is None else kept
-        self._hooks = Hooks() if hooks is None else hooks
-        self._node, self._about, self._seconds_left, self._approve = node, about, seconds_left, approve
-
-    @property
-    def tools(self) -> tuple[Tool, ...]:
-        """The tools that may be called, in the order given."""
-        return tuple(self._offered.values())
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of all tools, those that are denied too."""
-        return tuple(self._tools)
-
-    def tool(self, name: str) -> Tool:
-        """Return the tool of that name, allowed or not."""
-        return self._tools[name]
+        self._kept = IdempotencyCache() if kept is None else kept
+        self._hooks, self._node, self._about = hooks, node, about
+        self._seconds_left, self._approve = seconds_left, approve
 
     def call(
         self,
@@ -118,29 +102,28 @@ class ToolGateway:
 
         `call_id` is the model's own name of this call, `intent` what a typed action states, for `approve`.
         """
-        options = {KEY: idempotency_key, DRY_RUN: dry_run}
         action = CallTool(name, call_id=call_id, intent=intent or {})
-        return self._call(action, lambda tool: _split(tool, _read(arguments), options))
+        return self._call(action, lambda tool: _options(tool, _parsed(arguments), idempotency_key, dry_run))
 
     def call_function(self, name: str, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Call a tool as Python code would and return its value; every failure is raised as a `ToolError`."""
 
-        def read(tool: Tool) -> tuple[dict[str, Any], dict[str, Any]]:
-            own, options = _split(tool, kwargs or {}, {KEY: None, DRY_RUN: False})
-            return tool.bind(args, own), options
+        def read(tool: Tool) -> _Asked:
+            own, key, dry = _options(tool, kwargs or {})
+            return tool.bind(args, own), key, dry
 
-        result = self._call(CallTool(name), read)
+        result = self._call(CallTool(name), read, by_function=True)
         if result.failure is not None:
             raise ToolError(result.failure.kind, result.failure.message)
         return result.data
 
-    def _call(self, action: CallTool, read: Read) -> ToolResult:
+    def _call(self, action: CallTool, read: Callable[[Tool], _Asked], *, by_function: bool = False) -> ToolResult:
         start = self._clock()
         values: dict[str, Any] = {}
         signal: BaseException | None = None  # it ends more than this call, which ends as well
         failure: Failure | None = None
         try:
-            text = self._perform(action, read, values)
+            text = self._perform(self._find(action.name, by_function), action, read, values)
         except ToolError as error:
             failure, text = Failure(error.kind, self._clipped(error.message)[0]), error.message
         except (BudgetSpent, Cancelled, KeyboardInterrupt) as error:
@@ -156,10 +139,9 @@ class ToolGateway:
             raise signal
         return result
 
-    def _perform(self, action: CallTool, read: Read, values: dict[str, Any]) -> str:
+    def _perform(self, tool: Tool, action: CallTool, read: Callable[[Tool], _Asked], values: dict[str, Any]) -> str:
         """Do the call and return its text; `values` gets the fields of a `ToolResult` that are known by then."""
-        tool = self._find(action.name)
-        arguments, options = read(tool)
+        arguments, key, dry = read(tool)
         checked = tool.check(arguments)
         if self._approve is not None:
             text = json.dumps(dict(arguments), default=repr, ensure_ascii=False)
@@ -168,7 +150,7 @@ class ToolGateway:
         self._hooks.notify("on_tool_start", tool=tool.name, arguments=checked, node=self._node)
         inline = tool.timeout is not None and math.isinf(tool.timeout)  # such as a sub-call: it keeps to the limits
         output = CellOutput(RECORD_CAP, passed_on=True)
-        function = tool.dry_run if options[DRY_RUN] and tool.dry_run is not None else tool.function
+        function = tool.dry_run if dry and tool.dry_run is not None else tool.function
 
         def work() -> _Done:
             try:
@@ -178,12 +160,15 @@ class ToolGateway:
                         value = awaited(value)
                     if function is tool.function:
                         tool.check_result(value)
-                    return value, as_text(value), None
+                    text = as_text(value)
+                    if len(text) > _MAX_TEXT:
+                        raise ToolError("runtime", f"{tool.name} gave {len(text):,} characters: ask for less")
+                    return value, text, None
             except BaseException as error:  # whatever it is, the tool raised it
                 return None, "", error
 
         pending = new = Pending(work, f"tool-{tool.name}")
-        key = None if options[DRY_RUN] else options[KEY]
+        key = None if dry else key
         try:
             if self._seconds_left() == 0:
                 raise BudgetSpent("seconds", f"the time of the run is up: {tool.name} was not run")
@@ -194,7 +179,6 @@ class ToolGateway:
         finally:
             piece = output.piece()
             values["printed"] = clip_parts(piece.head, piece.dropped, piece.tail, RECORD_CAP)[0]
-            values |= {} if self._watch is None else {"effects": self._watch()}
         if error is None:
             return text
         if key is not None and isinstance(error, (BudgetSpent, Cancelled)):  # it came to no end of its own
@@ -202,13 +186,15 @@ class ToolGateway:
         ours = (ToolError, BudgetSpent, Cancelled, *((KeyboardInterrupt,) if inline else ()))
         raise error if isinstance(error, ours) else ToolError("runtime", describe(error)) from error
 
-    def _find(self, name: str) -> Tool:
-        if name in self._offered:
-            return self._offered[name]
-        offered = ", ".join(self._offered) or "none"
-        if name in self._tools:
+    def _find(self, name: str, by_function: bool) -> Tool:
+        known = name in (self._every if by_function else self._names)
+        if known and (self._allow is None or name in self._allow):
+            return self._every[name]
+        names = [tool.name for tool in self.tools]
+        offered = ", ".join(names) or "none"
+        if known:
             raise ToolError("denied", f"tool {name!r} is not allowed here; tools: {offered}")
-        raise ToolError("unknown_tool", f"no tool {name!r}{nearest(name, self._offered) or ';'} tools: {offered}")
+        raise ToolError("unknown_tool", f"no tool {name!r}{nearest(name, names) or ';'} tools: {offered}")
 
     def _waited(self, pending: Pending[_Done], tool: Tool, inline: bool) -> _Done:
         """Wait for the work within the limits of the tool and of the run."""
@@ -245,32 +231,27 @@ def _sendable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _split(
-    tool: Tool, arguments: Mapping[str, Any], options: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the tool's own arguments, and the options of the call with those that stand among the arguments."""
-    own, options = dict(arguments), dict(options)
-    for name in (KEY, DRY_RUN):
-        if tool.mutates and name in own and name not in tool.names:
-            options[name] = own.pop(name)
-    key, dry = options[KEY], options[DRY_RUN]
+def _options(tool: Tool, arguments: Mapping[str, Any], key: Any = None, dry: Any = False) -> _Asked:
+    """Return the tool's own arguments, and the options of the call, which may stand among the arguments."""
+    own = dict(arguments)
+    if tool.mutates:
+        key = own.pop(KEY, key) if KEY not in tool.names else key
+        dry = own.pop(DRY_RUN, dry) if DRY_RUN not in tool.names else dry
     if key is not None and (not isinstance(key, str) or not 0 < len(key) <= _MAX_KEY):
         raise ToolError("invalid_arguments", f"{KEY!r} must be a text of 1 to {_MAX_KEY} characters")
     if not isinstance(dry, bool):
         raise ToolError("invalid_arguments", f"{DRY_RUN!r} must be true or false")
     if dry and tool.mutates and tool.dry_run is None:
         raise ToolError("invalid_arguments", f"{tool.name} has no dry run, and was not run")
-    return own, options
+    return own, key, dry
 
 
-def _read(arguments: str | Mapping[str, Any]) -> Mapping[str, Any]:
+def _parsed(arguments: str | Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the arguments as an object, or raise `ToolError("invalid_arguments", one line)`."""
     if not isinstance(arguments, str):
         return arguments
-    if not arguments.strip():
-        return {}
     try:
-        value = json.loads(arguments, strict=False)  # models put real line breaks into JSON strings
+        value = json.loads(arguments if arguments.strip() else "{}", strict=False)  # models write real line breaks
     except json.JSONDecodeError as error:
         near = arguments[max(0, error.pos - 15) : error.pos + 15]
         message = f"arguments are not JSON: {error.msg} near {near!r}; {JSON_HINT}"

@@ -1,4 +1,4 @@
-"""Tools whose function needs something that lives as long as a run, such as a server: made ready, and ended with it."""
+"""Tools whose function needs an instance for each run, such as a connection to a server: opened and ended with it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class PerRun(Protocol):
     def for_run(self, shared: dict[int, Any], until: ExitStack) -> Callable[..., Any]:
         """Return the function for one run, of which `until` is the end.
 
-        `shared` is what functions of that run have in common, by the id of what it was made of.
+        `shared` holds what functions of that run have in common, by the id of its source.
         """
         ...
 
 
 @contextmanager
 def serving(*lists: Sequence[ToolLike]) -> Generator[tuple[Sequence[ToolLike], ...]]:
-    """Yield the lists of tools as one run has them; a list without such tools is given back as it is."""
+    """Yield the lists of tools as one run has them; an empty list is the same object."""
     shared: dict[int, Any] = {}
     until = ExitStack()
 

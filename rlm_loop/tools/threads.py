@@ -1,7 +1,4 @@
-"""Threads in which tools and models run, so that the waiting caller can stop: at a limit, a stop button, Ctrl-C.
-
-To start a thread takes longer than most calls, so a free one is used again, as long as calls follow each other closely.
-"""
+"""Threads in which tools and models run, so that the waiting caller can stop: at a limit, a stop button, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -10,46 +7,14 @@ import contextvars
 import os
 import threading
 from collections.abc import Awaitable, Callable
-from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from rlm_loop.accounting.scope import Scope, call_scope
 
-#: A thread's name meanwhile, and its task, which returns a function that is called when the thread is free again.
-Job = tuple[str, Callable[[], Callable[[], None]]]
 T = TypeVar("T")
 #: Seconds.  What stops a thread strikes between two steps of Python, a Ctrl-C too that came just before the wait began;
 #: and clocks are arguments.
 _SLICE = 0.1
-_free: list[SimpleQueue[Job]] = []  # daemon threads without work, by their inboxes
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_free.clear)  # threads are not in the child
-
-
-def _start(job: Job) -> None:
-    try:
-        inbox = _free.pop()
-    except IndexError:
-        inbox = SimpleQueue[Job]()
-        threading.Thread(target=_serve, args=(inbox,), daemon=True, name=job[0]).start()
-    inbox.put(job)
-
-
-def _serve(inbox: SimpleQueue[Job]) -> None:
-    """Do one job after the other, until there was none for a second."""
-    thread = threading.current_thread()
-    while True:
-        try:
-            thread.name, work = inbox.get(timeout=1.0)
-        except Empty:
-            try:
-                return _free.remove(inbox)
-            except ValueError:  # somebody has just taken it, and is about to hand over work
-                thread.name, work = inbox.get()
-        done = work()
-        _free.append(inbox)
-        done()
-        del work, done  # a waiting thread keeps nothing alive
 
 
 class GivenUp(Exception):
@@ -70,7 +35,7 @@ class Pending(Generic[T]):
         self._scope = None if scope is None else Scope(scope)
         self._begun, self._done, self._lock = threading.Lock(), threading.Event(), threading.Lock()
         self._finished = self._given_up = False
-        self._value: T | None = None
+        self.value: T | None = None  # of work that is done
         self._error: BaseException | None = None
 
     def result(self, seconds_left: Callable[[], float | None], *, inline: bool = False) -> T:
@@ -83,9 +48,9 @@ class Pending(Generic[T]):
             if self._scope is not None:
                 context.run(call_scope.set, self._scope)
             if inline:
-                context.run(self._do)()
+                context.run(self._do)
             else:
-                _start((self._name, lambda: context.run(self._do)))
+                threading.Thread(target=context.run, args=(self._do,), daemon=True, name=self._name).start()
         left: float | None = None
         try:
             while not self._done.wait(_SLICE if (left := seconds_left()) is None else min(_SLICE, left)):
@@ -99,11 +64,11 @@ class Pending(Generic[T]):
             raise
         if self._error is not None:
             raise self._error
-        return self._value  # pyright: ignore[reportReturnType]
+        return self.value  # pyright: ignore[reportReturnType]
 
-    def _do(self) -> Callable[[], None]:
+    def _do(self) -> None:
         try:
-            self._value = self._work()
+            self.value = self._work()
         except BaseException as error:  # carried to the caller
             self._error = error
         with self._lock:  # from here on the result is used, or it is late: never neither
@@ -112,7 +77,7 @@ class Pending(Generic[T]):
             self._tell_late()
         if self._scope is not None:
             self._scope.release()
-        return self._done.set
+        self._done.set()
 
     def _give_up(self) -> bool:
         """Give up on the result, unless it is there already."""
@@ -125,7 +90,7 @@ class Pending(Generic[T]):
     def _tell_late(self) -> None:
         if self._late is not None and self._error is None:
             with contextlib.suppress(Exception):  # nobody is there who could be told
-                self._late(self._value)  # pyright: ignore[reportArgumentType]
+                self._late(self.value)  # pyright: ignore[reportArgumentType]
 
 
 _lock = threading.Lock()
@@ -133,7 +98,7 @@ _loops: dict[int, Any] = {}  # by process: a forked child has the memory, and no
 
 
 def awaited(work: Awaitable[Any]) -> Any:
-    """Return or raise what the work gives; the calling thread waits for it.
+    """Return or raise the result of the work; the calling thread waits for it.
 
     Async tools share one event loop: a client that a tool opens in one call belongs to its loop.  The caller's loop
     does not do: in a notebook it is busy running the cell that asked.

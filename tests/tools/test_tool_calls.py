@@ -168,17 +168,33 @@ def test_a_tools_own_parameters_come_first_and_no_schema_grows() -> None:
 
 
 def test_a_result_holds_all_of_it() -> None:
-    changed = {"changed": ["a.py"]}
-    looks = iter([changed, {}])
-    gate = ToolGateway([Counter().tool()], watch=lambda: next(looks), cap=40)
-    held = {"tool", "data", "text", "failure", "seconds", "truncated", "full", "effects", "repeated", "printed"}
+    gate = ToolGateway([Counter().tool()], cap=40)
+    held = {"tool", "data", "text", "failure", "seconds", "truncated", "full", "repeated", "printed"}
     assert {f.name for f in fields(ToolResult)} == held
     first, second, third = gate.call("add", {"n": 1}), gate.call("add", {"n": -1}), gate.call("ad", {})
-    assert (first.ok, first.data, first.effects) == (True, "1, 1 in all", changed)
-    assert (second.error, second.message, second.effects) == ("runtime", "ValueError: -1 is negative", {})
-    assert (third.error, third.effects) == ("unknown_tool", {})  # nothing ran, so nobody looked
+    assert (first.ok, first.data) == (True, "1, 1 in all")
+    assert (second.error, second.message) == ("runtime", "ValueError: -1 is negative")
+    assert third.error == "unknown_tool"
     assert third.truncated
     assert all(r.seconds >= 0 for r in (first, second, third))
+
+
+def test_results_are_bounded_in_the_hosts_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    @tool(mutates=True)
+    def text(n: int) -> str:
+        """Give a text."""
+        made.append(n)
+        return "x" * n
+
+    monkeypatch.setattr("rlm_loop.tools.gateway._MAX_TEXT", 1000)
+    monkeypatch.setattr("rlm_loop.tools.calls._MOST_KEPT", 1000)
+    gate = ToolGateway([text])
+    assert gate.call("text", {"n": 1001}).message == "text gave 1,001 characters: ask for less"
+    for n in (400, 401, 402, 402, 400):
+        gate.call("text", {"n": n}, idempotency_key=str(n))
+    assert made == [1001, 400, 401, 402, 400]  # the oldest text went
 
 
 def test_the_callers_arguments_and_lists_are_left_as_they_are() -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
+import io
 import json
 import pickle
+import sys
 import threading
 from typing import Annotated, Any, Literal
 
@@ -456,6 +459,34 @@ def test_what_a_tool_prints_is_kept_with_its_call_and_still_shown(capsys: pytest
     assert sorted(capsys.readouterr().out.splitlines()) == sorted(
         ["a began", "b began", "a ended", "b ended", "not of a tool", "hanging", "later"]
     )
+
+
+def test_what_a_tool_prints_is_kept_where_the_stream_was_replaced_while_another_runs() -> None:
+    go, began = threading.Event(), threading.Event()
+
+    @tool
+    def hang() -> None:
+        """Hang."""
+        began.set()
+        go.wait(30)
+
+    @tool
+    def shout() -> None:
+        """Shout."""
+        print("now")
+
+    gate = ToolGateway([hang, shout])
+    thread = threading.Thread(target=gate.call, args=("hang",))
+    thread.start()
+    began.wait(30)
+    before = sys.stdout
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        assert gate.call("shout").printed == "now\n"
+    go.set()
+    thread.join(30)
+    assert shown.getvalue() == "now\n"
+    assert gate.call("shout").printed == "now\n"
+    assert sys.stdout is not before
 
 
 def test_hooks_take_the_values_they_name_and_one_that_raises_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
