@@ -104,7 +104,6 @@ def judge(
             on_line=lines.append,
             cap=4096,
             mark="" if ends_alone else f"RLM_LOOP_JUDGE={mark}",
-            pause=0.0,
         )
     if lines[:1] != [word.encode()]:
         refuse_full_disk()

@@ -72,21 +72,32 @@ class ToolGateway:
         seconds_left: Callable[[], float | None] = lambda: None,
         approve: Callable[[CallTool], str | None] | None = None,
     ) -> None:
-        listed = [source if isinstance(source, Tool) else as_tool(source) for source in tools]
-        every = [*listed, *quiet]
-        self._every = {tool.name: tool for tool in every}
-        if len(self._every) < len(every):
-            names = [tool.name for tool in every]
-            twice = sorted({name for name in names if names.count(name) > 1})
-            raise ValueError(f"tool names must differ; used more than once: {', '.join(twice)}")
+        self._every: dict[str, Tool] = {}
+        self._listed: dict[str, Tool] = {}
+        twice: set[str] = set()
+        for quietly, sources in ((False, tools), (True, quiet)):
+            for source in sources:
+                tool = source if isinstance(source, Tool) else as_tool(source)
+                if tool.name in self._every:
+                    twice.add(tool.name)
+                self._every[tool.name] = tool
+                if not quietly:
+                    self._listed[tool.name] = tool
+        if twice:
+            raise ValueError(f"tool names must differ; used more than once: {', '.join(sorted(twice))}")
         if timeout is not None and not timeout >= 0:
             raise ValueError(f"timeout must be seconds, 0 or more, or None for no limit, got {timeout}")
-        self.tools: tuple[Tool, ...] = tuple([tool for tool in listed if allow is None or tool.name in allow])
-        self._allow, self._names = None if allow is None else frozenset(allow), {tool.name for tool in listed}
+        self._allow = None if allow is None else frozenset(allow)
         self._timeout, self._cap, self._clock = timeout, cap, clock
         self._kept = IdempotencyCache() if kept is None else kept
         self._hooks, self._node, self._about = hooks, node, about
         self._seconds_left, self._approve = seconds_left, approve
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools that a model may call, in the order given."""
+        listed = self._listed.values()
+        return tuple(listed if self._allow is None else [tool for tool in listed if tool.name in self._allow])
 
     def call(
         self,
@@ -187,7 +198,7 @@ class ToolGateway:
         raise error if isinstance(error, ours) else ToolError("runtime", describe(error)) from error
 
     def _find(self, name: str, by_function: bool) -> Tool:
-        known = name in (self._every if by_function else self._names)
+        known = name in (self._every if by_function else self._listed)
         if known and (self._allow is None or name in self._allow):
             return self._every[name]
         names = [tool.name for tool in self.tools]

@@ -1,4 +1,4 @@
-"""Telling others what happens in a run while it happens.
+"""Hooks: objects that are told of the events of a run while it goes on.
 
 A hook is any object with some of these methods; each is given, by keyword, those of the values that it takes:
 
@@ -47,31 +47,23 @@ class Hooks:
 
     def hears(self, event: str) -> bool:
         """Return whether any hook has a method for the event."""
-        return bool(self._of(event))
+        if event not in self._methods:
+            # A hook that answers to any name has not asked for each piece of a text.
+            asked = [o for o in self._objects if event != "on_text" or inspect.getattr_static(o, event, None)]
+            methods = [method for hook in asked if (method := getattr(hook, event, None))]
+            self._methods[event] = [(method, _names(method)) for method in methods]
+        return bool(self._methods[event])
 
     def notify(self, event: str, **values: Any) -> None:
         """Call every hook that has a method `event`; one that raises is logged and never ends the run."""
-        for method, names in self._of(event):
+        for method, names in self._methods[event] if self.hears(event) else ():
             try:
                 method(**(values if names is None else {k: v for k, v in values.items() if k in names}))
             except Exception as error:
                 exception(_log, f"a hook raised in {event}", error, node=values.get("node"))
 
-    def _of(self, event: str) -> list[tuple[Callable[..., Any], frozenset[str] | None]]:
-        methods = self._methods.get(event)
-        if methods is None:
-            methods = self._methods[event] = [(m, _names(m)) for o in self._objects if (m := _method(o, event))]
-        return methods
-
 
 NO_HOOKS = Hooks()
-
-
-def _method(hook: object, event: str) -> Callable[..., Any] | None:
-    """Return the method; a hook that answers to any name has not asked for each piece of a text."""
-    if event == "on_text" and inspect.getattr_static(hook, event, None) is None:
-        return None
-    return getattr(hook, event, None)
 
 
 def _names(method: Callable[..., Any]) -> frozenset[str] | None:

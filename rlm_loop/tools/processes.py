@@ -22,7 +22,6 @@ _ROOM = 1 << 20  # bytes
 _CHUNK = 1 << 16
 _LINE = 1 << 20  # bytes of one line of reports; a longer one is dropped
 _GLANCE = 0.1  # seconds between looks at a process whose pipes somebody else holds open
-_LITTLE, _PAUSE = 1 << 14, 0.025  # bytes; seconds, in which a pipe takes 64 KiB
 _DRAIN = 1.0  # seconds for what is still in the pipes after the end
 
 
@@ -50,7 +49,7 @@ def run_group(command: str | Sequence[str], *, cwd: str | Path, timeout: float, 
     Output beyond 64 KiB loses its middle.  Raises `OSError` where the command cannot be started.
     """
     argv = ["/bin/sh", "-c", command] if isinstance(command, str) else command
-    return watch(argv, cwd=cwd, env=child_environment(), stdin=stdin, timeout=timeout, cap=65536, pause=0.0)
+    return watch(argv, cwd=cwd, env=child_environment(), stdin=stdin, timeout=timeout, cap=65536)
 
 
 def refuse_full_disk() -> None:
@@ -77,14 +76,12 @@ def watch(
     cap: int,
     on_line: Callable[[bytes], None] | None = None,
     mark: str = "",
-    pause: float = _PAUSE,
 ) -> Finished:
     """Run a command for at most `timeout` seconds and keep `cap` bytes of its output, head and tail.
 
     With `on_line`, which is called with each line of standard output, the output is standard error alone; without, it
     is both in the order written.  At the command's end, or the time's, its group is killed, and on Linux every process
-    that has `mark` in its first environment: one that made a session of its own is no longer in the group.  `pause` is
-    the time in seconds for which small reports gather, so that listening takes no turns with what is watched.  Raises
+    that has `mark` in its first environment: one that made a session of its own is no longer in the group.  Raises
     `OSError` where the command cannot be started.
     """
     start = time.monotonic()
@@ -97,14 +94,18 @@ def watch(
             list(argv), stdin=source, stdout=pipe, stderr=errors, cwd=cwd, env=dict(env), start_new_session=True
         )
     ends = _Ends(cap)
-    lines = ends.add if on_line is None else _lines(on_line)
     with process, selectors.DefaultSelector() as streams:
-        for stream, sink in ((process.stdout, lines), (process.stderr, ends.add)):
+        for stream, sink in ((process.stdout, _lines(on_line) if on_line else ends.add), (process.stderr, ends.add)):
             if stream is not None:
-                os.set_blocking(stream.fileno(), False)
                 streams.register(stream, selectors.EVENT_READ, sink)
         try:
-            timed_out = _follow(process, streams, start + timeout, pause)
+            while (left := start + timeout - time.monotonic()) > 0 and process.poll() is None:
+                if streams.get_map():
+                    _read(streams, min(left, _GLANCE))  # whoever else holds its pipes
+                else:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(left)
+            timed_out = process.poll() is None
         finally:
             _kill(process, mark)
         until = time.monotonic() + _DRAIN  # one that escaped may hold the pipes open for ever
@@ -113,29 +114,15 @@ def watch(
     return Finished(process.returncode, ends.text(), timed_out, time.monotonic() - start)
 
 
-def _follow(process: subprocess.Popen[bytes], streams: selectors.BaseSelector, deadline: float, pause: float) -> bool:
-    """Read until the process ends, whoever else holds its pipes; return whether the time was up first."""
-    while (left := deadline - time.monotonic()) > 0 and process.poll() is None:
-        if not streams.get_map():
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(left)
-        elif 0 < _read(streams, min(left, _GLANCE)) < _LITTLE and process.poll() is None:
-            time.sleep(min(left, pause))  # many small reports are read together, or each would take turns with a test
-    return process.poll() is None
-
-
-def _read(streams: selectors.BaseSelector, seconds: float) -> int:
-    """Read at most a chunk of each stream; 0 where there was nothing, not even an end."""
+def _read(streams: selectors.BaseSelector, seconds: float) -> bool:
+    """Read at most a chunk of each stream that has something, or its end; return whether one had."""
     ready = streams.select(seconds)
-    size = len(ready)
     for key, _ in ready:
-        with contextlib.suppress(BlockingIOError):
-            data = os.read(key.fd, _CHUNK)
-            if not data:
-                streams.unregister(key.fileobj)
-            key.data(data)
-            size += len(data)
-    return size
+        data = os.read(key.fd, _CHUNK)
+        if not data:
+            streams.unregister(key.fileobj)
+        key.data(data)
+    return bool(ready)
 
 
 def _kill(process: subprocess.Popen[bytes], mark: str) -> None:
