@@ -43,7 +43,7 @@ class CellResult:
     the output: why the cell ended, and what became of the variables.  `lost` names variables that are gone.
     `answer` is what `final_answer` was set to by this cell, `pending` the same where the cell then raised.
     `seconds` is the cell's own time: time spent in host tools is not included.
-    `displays` are rich outputs (pictures, HTML), of sessions that have them.
+    `displays` are rich outputs (pictures, HTML) for the user; the model reads a line of text for each picture.
     `effects` are the files `added`, `changed` and `removed` in the working folder since the cell before, of sessions
     that have one; empty where nothing changed.
     """

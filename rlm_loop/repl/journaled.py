@@ -22,8 +22,6 @@ class JournaledSession(Session):
     A subclass says what the REPL is started by, in the `WorkerLifecycle` that it hands over.
     """
 
-    _rich = False  # whether its cells can display pictures and HTML
-
     def __init__(self, lifecycle: WorkerLifecycle) -> None:
         self._lifecycle, self._state, self._settings = lifecycle, lifecycle.state, lifecycle.settings
         self.timeout, self.grace = self._settings.timeout, self._settings.grace
@@ -51,9 +49,9 @@ class JournaledSession(Session):
             before = listing(folder) if self._files is None else self._files
             ended, spent, calls = driver.serve(frame, state.tools, limit, grace)
             restart = lifecycle.account(driver, ended)
-            self.last = own = cell_result(ended, limit, self.output_cap, restart, rich=self._rich)
+            self.last = own = cell_result(ended, limit, self.output_cap, restart)
             if earlier.note:
-                self.last = cell_result(ended, limit, self.output_cap, restart, earlier, rich=self._rich)
+                self.last = cell_result(ended, limit, self.output_cap, restart, earlier)
             after = before if isinstance(before, str) else listing(folder)
             if isinstance(after, str) or after != before:
                 self.last = replace(self.last, effects=changes(before, after))

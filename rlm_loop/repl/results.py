@@ -9,9 +9,9 @@ from typing import Any, cast
 
 from rlm_loop.actions import FinalAnswer
 from rlm_loop.repl.base import CellError, CellResult
+from rlm_loop.repl.displays import displays_in
 from rlm_loop.repl.host.driver import Ended
 from rlm_loop.repl.host.incoming import decode
-from rlm_loop.repl.in_process.displays import displays_in
 from rlm_loop.repl.journal import Rebuilt
 from rlm_loop.repl.text import RECORD_CAP, Piece, clip_parts, shown
 
@@ -40,13 +40,10 @@ def cell_result(
     cap: int,
     restart: RestartReport = NO_RESTART,
     earlier: RestartReport = NO_RESTART,
-    *,
-    rich: bool = False,
 ) -> CellResult:
     """The result of a cell that ended with `restart`, or with none; `earlier` is of a restart before it.
 
-    `limit` is in seconds, `cap` in characters.  Only a `rich` session displays things: what another one sent as such
-    was forged.
+    `limit` is in seconds, `cap` in characters.
     """
     report = ended.report
     text = ended.out
@@ -80,7 +77,7 @@ def cell_result(
         truncated=truncated,
         characters=text.characters if truncated else len(output),
         seconds=ended.seconds,
-        displays=displays_in(report) if rich else (),
+        displays=displays_in(report),
         full=clip_parts(text.head, text.dropped, text.tail, max(cap, RECORD_CAP))[0] if truncated else "",
     )
 

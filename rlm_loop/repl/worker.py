@@ -778,6 +778,123 @@ def _text(raw: Any) -> io.TextIOWrapper:
     return io.TextIOWrapper(raw, "utf-8", "backslashreplace", "\n", line_buffering=True, write_through=True)
 
 
+# ---------------------------------------------------------------------------------------------- displays
+
+
+RICH = ("image/png", "image/jpeg", "image/svg+xml", "text/html", "text/markdown", "text/latex")  # best first
+MOST_DISPLAYED = 4_000_000  # characters of a cell's displays
+MOST_DISPLAYS = 50  # of a cell
+_METHODS = tuple(zip(RICH, ("png", "jpeg", "svg", "html", "markdown", "latex")))
+
+
+class Displays:
+    """Pictures and other rich forms that a cell shows its user; the model reads a line of text for each picture.
+
+    As in a notebook, `plt.show()` and the end of a cell show the open figures and close them.
+    """
+
+    def __init__(self) -> None:
+        self.items: list[list[str]] = []
+        # What shows things where no notebook runs: attributes set on modules when they are imported.
+        self.hooks: dict[str, tuple[str, Any]] = {
+            "matplotlib.backends.backend_agg": ("show", self.flush),
+            "IPython.core.display_functions": ("display", self.show),
+        }
+
+    def take(self) -> list[list[str]]:
+        """Return the MIME type and data of what was displayed, and forget it."""
+        items, self.items = self.items, []
+        return items
+
+    def show(self, *values: Any, raw: bool = False, **_: Any) -> None:
+        """Display values, as IPython's `display` does."""
+        for value in values:
+            bundle = value if raw else {"text/plain": str(value), **self.bundle(value)}
+            self.publish(bundle)
+
+    def publish(self, bundle: Any, *_: Any, **__: Any) -> None:
+        """Keep a MIME bundle and print its text, unless that is a picture's."""
+        if not self.add(bundle) and bundle.get("text/plain"):
+            print(bundle["text/plain"])
+
+    def add(self, bundle: Any) -> bool:
+        """Keep the best form in a MIME bundle where there is room; return True after a line for a picture."""
+        kind = next((k for k in RICH if bundle.get(k)), "")
+        if not kind:
+            return False
+        data: Any = bundle[kind]
+        if isinstance(data, (bytes, bytearray)):
+            data = base64.b64encode(data).decode()
+        data = "".join(data)
+        picture = kind.startswith("image/")
+        if picture:
+            print("[picture: " + kind + _size_of(data) + "]")
+        room = MOST_DISPLAYED - sum(len(item[1]) for item in self.items)
+        if len(data) <= room and len(self.items) < MOST_DISPLAYS:
+            self.items.append([kind, data])
+        return picture
+
+    def bundle(self, value: Any) -> dict[str, Any]:
+        """Return the rich forms of a value by MIME type, by the methods that Jupyter asks."""
+        kind: Any = type(value)
+        if kind.__module__ == "builtins":
+            return {}
+        try:
+            if kind.__module__ == "matplotlib.figure":
+                raw = io.BytesIO()
+                value.savefig(raw, format="png")
+                sys.modules["matplotlib._pylab_helpers"].Gcf.destroy_fig(value)  # shown once
+                return {"image/png": raw.getvalue()}
+            made = value._repr_mimebundle_() if hasattr(kind, "_repr_mimebundle_") else {}
+            forms = dict(made[0] if isinstance(made, tuple) else made or {})
+            for mime, method in _METHODS:
+                if mime not in forms and hasattr(kind, "_repr_" + method + "_"):
+                    data = getattr(value, "_repr_" + method + "_")()
+                    forms[mime] = data[0] if isinstance(data, tuple) else data
+                if forms.get(mime):
+                    break
+            return forms
+        except Exception:
+            return {}
+
+    def flush(self, *_: Any, **__: Any) -> None:
+        """Show the open figures of Matplotlib and close them."""
+        figures: Any = getattr(sys.modules.get("matplotlib._pylab_helpers"), "Gcf", None)
+        for manager in figures.get_all_fig_managers() if figures is not None else ():
+            figure = manager.canvas.figure
+            if figure.axes or figure.lines:
+                self.add(self.bundle(figure))
+            figures.destroy(manager.num)
+
+    # -- the finder and loader of the modules in `hooks`
+
+    def find_spec(self, name: str, path: Any = None, _target: Any = None) -> Any:
+        if name not in self.hooks:
+            return None
+        from importlib.machinery import PathFinder
+
+        spec: Any = PathFinder.find_spec(name, path)
+        if spec is not None:
+            self.loader, spec.loader = spec.loader, self
+        return spec
+
+    def create_module(self, _spec: Any) -> None:
+        """Leave the making of a module to the import system."""
+
+    def exec_module(self, module: Any) -> None:
+        self.loader.exec_module(module)
+        setattr(module, *self.hooks[module.__name__])
+
+
+def _size_of(data: str) -> str:
+    """Return the size of a PNG in base64, to end its line."""
+    head = base64.b64decode(data[:32]) if data.startswith("iVBORw0KGgo") else b""
+    if len(head) < 24:
+        return ""
+    width, height = (int.from_bytes(head[at : at + 4], "big") for at in (16, 20))
+    return f", {width}x{height}"
+
+
 # ------------------------------------------------------------------------------------------------ errors
 
 
@@ -941,6 +1058,9 @@ class Repl:
         self.output = Output()
         self.answer = AnswerSlot(self.names, vars(builtins))
         builtins.SubCallError, builtins.DepthExceeded = SubCallError, DepthExceeded  # type: ignore[attr-defined]
+        self.displays = Displays()
+        sys.meta_path.insert(0, self.displays)  # type: ignore[arg-type]
+        builtins.display = self.displays.show  # type: ignore[attr-defined]
         self.tools: dict[str, Any] = {}
         self.covered: dict[str, Any] = {}  # values of cells under tools of the same names
         self.reserved: dict[str, Any] = {}
@@ -1001,6 +1121,8 @@ class Repl:
             if restored:
                 report["restored"] = restored
             self.link.abandon_calls()
+        if displays := self.displays.take():
+            report["displays"] = displays
         report["interrupts"] = self.interrupts.count
         self._note_names(report)
         return report
@@ -1012,12 +1134,16 @@ class Repl:
         linecache.cache[file] = (len(code), None, code.splitlines(True), file)
         tree = _compile(code, file, "exec", self.flags | _ast.PyCF_ONLY_AST, dont_inherit=True)
         last = take_last(tree, code)
-        if tree.body or last is None:
-            self._execute(_compile(tree, file, "exec", self.flags, dont_inherit=True))
-        if last is not None:
-            value = self._execute(_compile(_ast.Expression(last), file, "eval", self.flags, dont_inherit=True))
-            if value is not None:
-                report["echo"] = cut(repr(value), self.cap)
+        try:
+            if tree.body or last is None:
+                self._execute(_compile(tree, file, "exec", self.flags, dont_inherit=True))
+            if last is not None:
+                value = self._execute(_compile(_ast.Expression(last), file, "eval", self.flags, dont_inherit=True))
+                if value is not None:
+                    self.displays.add(self.displays.bundle(value))
+                    report["echo"] = cut(repr(value), self.cap)
+        finally:
+            self.displays.flush()
 
     def _job_eval(self, job: dict[str, Any], report: dict[str, Any]) -> None:
         code = _compile(job["code"], "<expression>", "eval", dont_inherit=True)

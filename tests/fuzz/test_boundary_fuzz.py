@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from rlm_loop.models import ModelError
 from rlm_loop.models.http import Response
 from rlm_loop.models.wire import to_reply
+from rlm_loop.repl.displays import displays_in
 from rlm_loop.repl.host.frames import FrameReader
 from rlm_loop.repl.host.incoming import decode
-from rlm_loop.repl.in_process.displays import displays_in
 from rlm_loop.study import StudyError
 from rlm_loop.study.store.reading import latest, rows_of
 from rlm_loop.traces import TraceError, read_all

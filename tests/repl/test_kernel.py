@@ -52,7 +52,7 @@ SHOWN = {
     ),
     "the best form": (
         "display({'text/html': '<p>', 'image/svg+xml': '<svg/>', 'text/plain': 'p'}, raw=True)",
-        "p\n",
+        "[picture: image/svg+xml]\n",
         (Display("image/svg+xml", "<svg/>"),),
     ),
     "one that is too large": ("display({'text/html': 'x' * 9_000_000, 'text/plain': 'big'}, raw=True)", "big\n", ()),
@@ -74,29 +74,6 @@ def test_rich_outputs_are_kept(kernel: KernelREPL, name: str) -> None:
         assert (result.output, result.error) == (output, None)
 
 
-SLOW = """
-import queue, threading, time
-from IPython.display import display
-publisher = get_ipython().kernel.iopub_thread
-usual, later = publisher.schedule, queue.Queue()
-
-def work():
-    time.sleep(0.5)
-    while True:
-        usual(later.get())
-
-threading.Thread(target=work, daemon=True).start()
-publisher.schedule = later.put
-display({'text/latex': '$x$', 'text/plain': 'x'}, raw=True)
-"""
-
-
-def test_rich_outputs_that_come_late_are_waited_for() -> None:
-    """A busy machine is slow to publish; the end of the cell goes another way, and comes first."""
-    with KernelREPL(timeout=60) as repl:
-        assert repl.run(SLOW).displays == (Display("text/latex", "$x$"),)
-
-
 def test_figures_and_tables(kernel: KernelREPL) -> None:
     pytest.importorskip("matplotlib")
     pytest.importorskip("pandas")
@@ -104,7 +81,7 @@ def test_figures_and_tables(kernel: KernelREPL) -> None:
     (figure,) = result.displays
     assert figure.mime == "image/png"
     assert base64.b64decode(figure.data).startswith(b"\x89PNG")
-    assert "Figure" in result.output
+    assert result.output == "[picture: image/png, 640x480]\n"
     table = kernel.run("import pandas as pd\npd.DataFrame({'a': [1]})", timeout=120)
     assert table.output.split() == ["a", "0", "1"]
     assert "<table" in table.displays[0].data

@@ -17,11 +17,10 @@ from typing import Any
 
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.changes import Changes, Snapshot
-from rlm_loop.repl.in_process.displays import DisplayData, kept, richest
 from rlm_loop.repl.in_process.session import InProcessSession
 from rlm_loop.repl.in_process.stopper import Stopper
 from rlm_loop.repl.settings import Settings
-from rlm_loop.repl.worker import STAND_INS, take_last
+from rlm_loop.repl.worker import RICH, STAND_INS, Displays, take_last
 
 _MISSING = object()
 _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -76,7 +75,7 @@ class NotebookREPL(InProcessSession):
         settings = Settings(None, {}, setup, timeout, grace, output_cap, clock=clock)
         self._shell, self._report = shell, report
         self._before: dict[str, Any] = {}
-        self._displays: list[DisplayData] = []
+        self._displays = Displays()
         self._changes: Changes | None = None
         self._names: dict[str, Any] = shell.user_ns
         self._take_over("final_answer")
@@ -147,42 +146,26 @@ class NotebookREPL(InProcessSession):
         return _awaited(value) if code.co_flags & inspect.CO_COROUTINE else value
 
     def _execute(self, code: str, file: str, stopper: Stopper, report: dict[str, Any]) -> None:
-        from IPython.core.displaypub import CapturingDisplayPublisher
-
-        shell, publisher = self._shell, CapturingDisplayPublisher()
-        publish = publisher.publish
-
-        def also_as_text(data: dict[str, Any], *args: Any, **how: Any) -> None:
-            publish(data, *args, **how)
-            if text := data.get("text/plain"):
-                print(text)
-
-        publisher.publish = also_as_text
-        usual, shell.display_pub = shell.display_pub, publisher
-        self._displays = []
-        hidden, names = shell.user_ns_hidden, self._names
+        displays, publisher = self._displays, self._shell.display_pub
+        publisher.publish = displays.publish
+        hidden, names = self._shell.user_ns_hidden, self._names
         own = {n: names.get(n, _MISSING) for n in STAND_INS if n not in names or names[n] is hidden.get(n)}
         names.update({n: STAND_INS[n] for n in own})
         try:
             super()._execute(code, file, stopper, report)
-            figures = sys.modules.get("matplotlib_inline.backend_inline")
-            if figures is not None:
-                figures.flush_figures()
+            displays.flush()
         finally:
-            shell.display_pub = usual
+            del publisher.publish
             for name, value in own.items():
                 if names.get(name) is STAND_INS[name]:
                     if value is _MISSING:
                         del names[name]
                     else:
                         names[name] = value
-            shown = [richest(output["data"]) for output in publisher.outputs]
-            report["displays"] = kept([*filter(None, shown), *self._displays])
+            report["displays"] = displays.take()
 
     def _echoed(self, value: Any) -> None:
-        bundle, _ = self._shell.display_formatter.format(value, exclude=("text/plain",))
-        if (display := richest(bundle)) is not None:
-            self._displays.append(display)
+        self._displays.add(self._displays.bundle(value) or self._shell.display_formatter.format(value, include=RICH)[0])
 
     def _tidy(self) -> list[str]:
         restored = super()._tidy()

@@ -101,7 +101,7 @@ class InProcessSession(Session):
         with self._turn():
             self._cells += 1
             ended, raised = self._perform(code, f"<cell {self._cells}>", limit)
-            self.last = cell_result(ended, limit, self.output_cap, rich=True)
+            self.last = cell_result(ended, limit, self.output_cap)
             if raised is not None:
                 raise raised
             return self.last

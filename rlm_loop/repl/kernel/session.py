@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -37,7 +36,6 @@ class KernelREPL(JournaledSession):
     """
 
     isolation = "kernel"
-    _rich = True
 
     def __init__(
         self,
@@ -82,8 +80,5 @@ def _lifecycle(kernel: str, settings: Settings) -> WorkerLifecycle:
 
 
 def kernel_environment(profile: Path) -> dict[str, str]:
-    """The environment of a worker, with the backend that makes Matplotlib's figures rich outputs."""
-    env = worker_environment()
-    if "MPLBACKEND" not in os.environ:
-        env["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
-    return {**env, "IPYTHONDIR": str(profile)}
+    """The environment of a worker, with an empty IPython profile."""
+    return {**worker_environment(), "IPYTHONDIR": str(profile)}

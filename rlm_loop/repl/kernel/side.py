@@ -15,6 +15,7 @@ import sys
 
 from ..worker import (
     CANNOT_GO_ON,
+    RICH,
     Interrupts,
     Link,
     Repl,
@@ -29,8 +30,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_RICH = ("image/png", "image/jpeg", "image/svg+xml", "text/html", "text/markdown", "text/latex")
-
 
 class KernelRepl(Repl):
     """The REPL of a kernel: `serve_one` is what an execute request asks for, and one request is one job.
@@ -42,11 +41,12 @@ class KernelRepl(Repl):
     def __init__(self, shell: Any, link: Link, cap: int) -> None:
         super().__init__(link, cap)
         self.shell = shell
-        self.in_cell = False
         shell.user_module, shell.user_ns = self.module, self.names  # what magics and `get_ipython()` work on
         shell.system = shell.system_raw  # `!command` writes to the cell's pipe; a terminal of its own would colour it
-        if hasattr(shell.display_pub, "register_hook"):
-            shell.display_pub.register_hook(self._also_as_text)
+        shell.display_pub.publish = self.displays.publish
+        by_methods = self.displays.bundle
+        formats = shell.display_formatter.format
+        self.displays.bundle = lambda value: by_methods(value) or formats(value, include=RICH)[0]
 
     def serve_one(self, number: int) -> None:
         """Perform the job of that number.  Those before it were given up by the host."""
@@ -84,14 +84,7 @@ class KernelRepl(Repl):
         return super().perform(job)
 
     def _job_exec(self, job: dict[str, Any], report: dict[str, Any]) -> None:
-        self.in_cell = True
-        try:
-            super()._job_exec({**job, "code": self._python(job["code"])}, report)
-        finally:
-            self.in_cell = False
-            figures = sys.modules.get("matplotlib_inline.backend_inline")
-            if figures is not None:
-                figures.flush_figures()
+        super()._job_exec({**job, "code": self._python(job["code"])}, report)
 
     def _python(self, code: str) -> str:
         """The cell as Python, where it is written in IPython's syntax."""
@@ -103,22 +96,6 @@ class KernelRepl(Repl):
         except Exception:
             pass  # what is wrong with it is told when it is run
         return code
-
-    def _execute(self, code: Any) -> Any:
-        value = super()._execute(code)
-        if self.in_cell and value is not None:  # the value of a last expression: statements have none
-            bundle, about = self.shell.display_formatter.format(value, include=_RICH)
-            if bundle:
-                self.shell.display_pub.publish(bundle, about)
-        return value
-
-    def _also_as_text(self, message: Any) -> Any:
-        """What a cell displays is printed too, as in a terminal: models read text."""
-        if message["header"]["msg_type"] == "display_data" and self.interrupts.cell is not None:
-            text = message["content"]["data"].get("text/plain")
-            if text:
-                print(text)
-        return message
 
 
 def begin(path: str, key: str, generation: int, options: dict[str, Any]) -> KernelRepl:

@@ -6,13 +6,11 @@ import json
 import os
 import secrets
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from rlm_loop.repl.in_process.displays import DisplayData, kept, richest
 from rlm_loop.repl.kernel.process import Kernel
 from rlm_loop.repl.kernel.side_channel import Side
 from rlm_loop.repl.worker import CAPTURED, Captures, whole_lines
@@ -27,7 +25,6 @@ package.repl = begin({path!r}, {key!r}, {generation}, {options!r})
 SERVE = "__import__('sys').modules['_rlm_loop'].repl.serve_one({number})"
 _TICK = 500  # milliseconds between looks at whether the kernel lives
 _SETTLE = 50  # milliseconds of silence after which another try is made
-_LATE = 2.0  # seconds after the end of a cell for its request's end, and rich outputs before it, to arrive
 
 
 @dataclass
@@ -50,11 +47,6 @@ class Talk:
     first: str
     requests: dict[str, int] = field(default_factory=dict[str, int])
     """Ids of requests under way, and the jobs that they are for."""
-    held: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
-    """`done` frames of cells, kept back until their request is over: rich outputs may still be on their way."""
-    until: float = 0.0
-    """When that was waited for long enough: what a cell did to its kernel may be the reason."""
-    displays: dict[int, list[DisplayData]] = field(default_factory=dict[int, list[DisplayData]])
     waiting: list[bytes] = field(default_factory=list[bytes])
     """Jobs that came before the kernel was ready."""
     hello: dict[str, Any] | None = None
@@ -85,7 +77,7 @@ class Traffic:
 
     def serve(self) -> None:
         while not self._quitting and (talk := self._talk) is not None:
-            soon = talk.hello is not None and (not talk.heard or talk.held)
+            soon = talk.hello is not None and not talk.heard
             ready = [what for what, _ in self._poller.poll(_SETTLE if soon else _TICK)]
             for fd in [fd for fd in ready if fd in self._captures.watched]:
                 self._captures.read(fd)
@@ -158,9 +150,6 @@ class Traffic:
         """Nothing came for a moment."""
         if talk.hello is not None and not talk.heard:
             talk.kernel.ask_for_info()  # it began to publish before it knew that we listen
-        if time.monotonic() > talk.until:
-            for number in list(talk.held):
-                self._release(talk, number)
 
     # -- from the host
 
@@ -189,8 +178,6 @@ class Traffic:
         if frame["t"] != "reply":
             number = int(frame["id"])
             talk.requests[talk.kernel.execute(SERVE.format(number=number))] = number
-            if frame["t"] == "exec":
-                talk.displays[number] = []
             if frame["t"] in CAPTURED:
                 pipe = self._captures.begin(number)
         talk.side.send(line, pipe)
@@ -217,13 +204,8 @@ class Traffic:
                 talk.hello = frame
                 self._begin(talk)
             case "done":
-                number = frame.get("id")
-                self._end_output(number)
-                if number in talk.displays:
-                    talk.held[number], talk.until = frame, time.monotonic() + _LATE
-                    self._check(talk, number)
-                else:
-                    self._host.tell(frame)
+                self._end_output(frame.get("id"))
+                self._host.tell(frame)
             case _:
                 self._host.tell(frame)
 
@@ -245,17 +227,10 @@ class Traffic:
         talk.heard = True
         self._begin(talk)
         request = str(message["parent_header"].get("msg_id"))
-        number = talk.requests.get(request)
-        if number is None:
+        if request not in talk.requests:
             return
-        kind, content = message["header"]["msg_type"], message["content"]
-        if kind == "display_data" and number in talk.displays:
-            display = richest(content["data"])
-            if display is not None:
-                talk.displays[number].append(display)
-        elif kind == "status" and content["execution_state"] == "idle":
+        if message["header"]["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
             del talk.requests[request]
-            self._check(talk, number)
 
     def _answered(self, talk: Talk) -> None:
         """A request that failed did not get to its job, or past it: the host must not wait for the job's end."""
@@ -271,21 +246,10 @@ class Traffic:
         number = talk.requests.get(str(request))
         while not talk.side.closed and talk.side.readable():  # the job's end came before the reply, if it did come
             self._from_kernel(talk)
-        if number is None or number in talk.held or number not in talk.requests.values() or talk.side.closed:
+        if number is None or number not in talk.requests.values() or talk.side.closed:
             return
         error = {"message": what, "text": [what + "\n", 0, ""]}
         self._take(talk, {"t": "done", "g": self._generation, "id": number, "error": error, "interrupts": 1})
-
-    def _check(self, talk: Talk, number: int) -> None:
-        """Release a cell's end once its request is over too."""
-        if number in talk.held and number not in talk.requests.values():
-            self._release(talk, number)
-
-    def _release(self, talk: Talk, number: int) -> None:
-        frame = talk.held.pop(number)
-        if displays := kept(talk.displays.pop(number, [])):
-            frame["displays"] = displays
-        self._host.tell(frame)
 
     def _end_output(self, job: Any) -> None:
         if frame := self._captures.end(job):
