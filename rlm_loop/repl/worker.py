@@ -812,10 +812,10 @@ class Displays:
             bundle = value if raw else {"text/plain": str(value), **self.bundle(value)}
             self.publish(bundle)
 
-    def publish(self, bundle: Any, *_: Any, **__: Any) -> None:
+    def publish(self, data: Any, *_: Any, **__: Any) -> None:
         """Keep a MIME bundle and print its text, unless that is a picture's."""
-        if not self.add(bundle) and bundle.get("text/plain"):
-            print(bundle["text/plain"])
+        if not self.add(data) and data.get("text/plain"):
+            print(data["text/plain"])
 
     def add(self, bundle: Any) -> bool:
         """Keep the best form in a MIME bundle where there is room; return True after a line for a picture."""
