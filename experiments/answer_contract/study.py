@@ -26,7 +26,7 @@ WINDOW = 6000
 
 def strict(**common: Any) -> Agent:
     """The lean loop that only a call of `final_answer` ends: a reply without a call is told that it called nothing."""
-    given: dict[str, Any] = {"system": LEAN, "presentation": "text", "max_iterations": None, "max_history": None}
+    given: dict[str, Any] = {"system": LEAN, "presentation": "text"}
     return ReActAgent(form="calls", scaffold=(), **given, **common)
 
 

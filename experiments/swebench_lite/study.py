@@ -43,7 +43,7 @@ def arms(model: Any, steps: int, max_tokens: int, files: int, tokens: int) -> di
     return {
         "lean": LeanAgent(**same),
         "code": ToolLoopAgent(**same),
-        "react": ReActAgent(**same, max_history=None, form="calls"),
+        "react": ReActAgent(**same, form="calls"),
     }
 
 

@@ -137,7 +137,7 @@ def agents(counts: Counts) -> dict[str, Agent]:
         "lean": LeanAgent(model=Counted(native(), counts), presentation="native", **same),
         "mellea-react": LeanAgent(model=Counted(native(), counts), presentation="native", injectors=MELLEA, **same),
         "lean-text": LeanAgent(model=Counted(as_text(), counts), presentation="text", **same),
-        "react-text": ReActAgent(model=Counted(thought_action(), counts), max_history=None, form="text", **same),
+        "react-text": ReActAgent(model=Counted(thought_action(), counts), form="text", **same),
     }
 
 

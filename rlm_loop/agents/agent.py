@@ -165,10 +165,6 @@ class Agent:
     def _answers_by_tool(self) -> bool:
         return True
 
-    def limits(self) -> Budget:
-        """The budget that holds for a run."""
-        return self.budget
-
     def compaction(self) -> Compaction | None:
         """Return when a long history is shortened; `None`: never."""
         return None if self.history is None else plan_of(self.history)
@@ -266,7 +262,7 @@ class Agent:
         kept = trace is not None and (exchange is None or record.path is not None)  # else nobody reads the hash
         context = task.context if kept else None
         hashed = None if context is None else Fingerprint(context, lambda about: record.record("context", **about))
-        account, recursion = Account(self.limits(), price=model.price), self.recursion()
+        account, recursion = Account(self.budget, price=model.price), self.recursion()
         meter = Meter(model, account, Ledger(), record, **self._asks_with(recursion, model))
         more: dict[str, Any] = {"made": agent_config(self), "price": model.price, "window": window_of(model)}
         more |= {} if exchange is None else {"session": exchange.about}
@@ -303,7 +299,7 @@ class Agent:
         account's, so earlier attempts are in them.  Raises as `run` does.
         """
         own, recursion = self.own_model(), self.recursion()
-        account = meter.account.scope(self.limits() if limits is None else limits, price=own.price)
+        account = meter.account.scope(self.budget if limits is None else limits, price=own.price)
         if account.priced and own.price is None:
             raise UnknownPrice("a cost limit needs a model whose price is known; limit tokens or calls instead")
         asks = self._asks_with(recursion, own)
@@ -440,7 +436,7 @@ class Agent:
         source = repl if not isinstance(repl, str) else lambda: open_repl(repl, files=task.files, setup=task.setup)
         wanted = mode != "none" and (task.needs_repl or mode == "code" or isinstance(repl, Session))
         own = tuple(map(as_tool, (*task.tools, *tools)))
-        limits = self.limits()
+        limits = self.budget
         return make(
             Cells(source, task.context) if wanted else None,
             Offer((*own, *queries) if listed else own, () if listed else queries, mode, self._answers_by_tool()),

@@ -333,7 +333,7 @@ def _attempt(agent: Agent, task: Task, meter: Meter, judge: Judge, given: Exchan
 
     try:
         inner = replace(meter, node=node, turn=0)
-        outcome = agent.attempt_on(task, inner, exchange=given, limits=_left(agent.limits(), meter, tried))
+        outcome = agent.attempt_on(task, inner, exchange=given, limits=_left(agent.budget, meter, tried))
         keep(outcome)
         tried[-1] = one = replace(tried[-1], check=judge(task, outcome))
     except BaseException as error:

@@ -51,28 +51,21 @@ class Compaction:
             raise ValueError("a Compaction without threshold_tokens and max_messages never happens; set one of them")
 
 
-def plan_of(history: str | int | Compaction | None, max_history: int | None = None) -> Compaction | None:
-    """The compaction that an agent's settings ask for; `None`: nothing is ever left out.
+def plan_of(history: str | int | Compaction | None) -> Compaction | None:
+    """The compaction of an agent's `history`: a policy's name, the most messages, or a `Compaction`; `None`: never.
 
-    `history` is a policy's name, the most messages, or a `Compaction`; `max_history` bounds its messages as well.
     Raises `ValueError` for anything else.
     """
-    if isinstance(history, int):
-        history, max_history = None, history
-    if isinstance(history, str):
-        if history not in get_args(Policy):
-            known = ", ".join(f'"{policy}"' for policy in get_args(Policy))
-            raise ValueError(f"history must be None, {known}, a number of messages or Compaction(...), got {history!r}")
-        history = Compaction(cast("Policy", history))
-    if history is not None and not isinstance(history, Compaction):
-        raise ValueError(f"history must be None, a policy, a number of messages or Compaction(...), got {history!r}")
-    if max_history is None:
+    if history is None or isinstance(history, Compaction):
         return history
-    if isinstance(max_history, bool) or not isinstance(max_history, int) or max_history < 1:
-        raise ValueError(f"a history must have 1 message or more (None: no limit), got {max_history!r}")
-    if history is None:
-        return Compaction("window", threshold_tokens=None, max_messages=max_history)
-    return replace(history, max_messages=max_history)
+    if isinstance(history, str) and history in get_args(Policy):
+        return Compaction(cast("Policy", history))
+    if isinstance(history, bool) or not isinstance(history, int) or history < 1:
+        known = ", ".join(f'"{policy}"' for policy in get_args(Policy))
+        raise ValueError(
+            f"history must be None, {known}, a number of messages (1 or more) or Compaction(...), got {history!r}"
+        )
+    return Compaction("window", threshold_tokens=None, max_messages=history)
 
 
 def turns_in(prompt: Prompt) -> list[int]:

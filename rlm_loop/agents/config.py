@@ -55,7 +55,7 @@ def settings_of(agent: Any) -> dict[str, Any]:
         "agent": type(agent).__name__,
         "dialect": agent.dialect(),
         **own,
-        "budget": agent.limits(),
+        "budget": agent.budget,
         **allowed,
     }
 

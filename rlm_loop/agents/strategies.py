@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from rlm_loop.accounting.budget import Budget
 from rlm_loop.agents.agent import Agent
 from rlm_loop.agents.checking import one_of
-from rlm_loop.agents.compaction import Compaction, plan_of
 from rlm_loop.agents.rules import SubCalls
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.dialects.code_blocks import CodeBlocks
@@ -20,11 +18,6 @@ from rlm_loop.dialects.wording import CALLS_RULE_WITHOUT_FINAL
 from rlm_loop.models import catalog
 from rlm_loop.models.base import Model
 from rlm_loop.repl.contexts.context import inline_context
-
-#: Settings that the recorded budget and dialect hold as well.
-_SAID_TWICE = ("max_iterations", "tool_timeout", "scaffold", "finish_with_result")
-#: The steps of a ReAct framework, where no other limit is given.
-MOST_STEPS = 50
 
 
 @dataclass(frozen=True)
@@ -86,59 +79,28 @@ class ReActAgent(Agent):
     """ReAct, in one of its two forms.
 
     `text`: one template with Thought / Action / Observation lines.  `calls`: an initiator once and a thought prompt
-    every turn over tool calls (then `presentation` as in `LeanAgent`); `scaffold` are injectors in place of these
-    two.  Only finishing ends either: the frameworks that
-    work so (mellea, inspect) go on after a reply that is text alone, since thinking aloud is what they ask for.
+    every turn over tool calls (then `presentation` as in `LeanAgent`); `scaffold` are injectors in place of these two.
+    Only finishing ends either, as in mellea and inspect: a reply that is text alone is thinking aloud.
 
-    Three settings are its own, with the limits that such frameworks have: `max_iterations` steps at most (the budget's
-    own limit of steps counts too, and is none by default), `max_history` messages, and `tool_timeout` seconds a call.
-    `max_steps` is in place of the 50.  Sub-calls are offered only where they were asked for (`max_depth=1`).
-    With `finish_with_result` a finish without an answer gives the last result, in the text form; without it the model
-    is asked for the answer.
+    Sub-calls are offered only where they were asked for (`max_depth=1`).  With `finish_with_result` a finish without
+    an answer gives the last result, in the text form; without it the model is asked for the answer.
     """
 
-    budget: Budget = field(default_factory=lambda: Budget(steps=None))
     subcalls: SubCalls = field(default_factory=lambda: SubCalls(depth=0))
     form: Literal["text", "calls"] = "text"
     presentation: Presentation | None = None
-    max_iterations: int | None = MOST_STEPS
-    max_history: int | None = 40
-    tool_timeout: float | None = 60.0
     scaffold: tuple[Injector, ...] | None = None
     finish_with_result: bool = False
 
     def __post_init__(self, max_steps: int | None, seconds: float | None, max_depth: int | None) -> None:
         super().__post_init__(max_steps, seconds, max_depth)
-        if max_steps is not None and self.max_iterations == MOST_STEPS:  # a given limit replaces the default one
-            object.__setattr__(self, "max_iterations", None)
         one_of("form", self.form, ("text", "calls"))
         one_of("presentation", self.presentation, (None, *get_args(Presentation)))
-        Budget(steps=self.max_iterations, tool_seconds=self.tool_timeout)  # refused here, not in the middle of a study
-        plan_of(self.history, self.max_history)
         if self.scaffold is not None and self.form != "calls":
             raise ValueError('scaffold is for form="calls"; the text form has its template instead (system=...)')
         if self.finish_with_result and self.form != "text":
             raise ValueError('finish_with_result is for form="text": a call without its argument is told so')
         object.__setattr__(self, "scaffold", None if self.scaffold is None else tuple(self.scaffold))
-
-    def limits(self) -> Budget:
-        """The budget with the smaller of the two limits of steps, and of seconds of a tool call."""
-        steps = [n for n in (self.max_iterations, self.budget.steps) if n is not None]
-        seconds = [n for n in (self.tool_timeout, self.budget.tool_seconds) if n is not None]
-        return replace(self.budget, steps=min(steps, default=None), tool_seconds=min(seconds, default=None))
-
-    def described(self) -> dict[str, Any]:
-        """The settings as values; its own limits are the budget's, without an unreachable `max_history`."""
-        steps, settings = self.limits().steps, super().described()
-        native = self.form == "calls" and (self.presentation or default_presentation(self.model)) == "native"
-        most = self.max_history
-        if most is None or (steps is not None and not native and 2 * steps < most):  # system, task, two a turn
-            del settings["max_history"]
-        return {name: value for name, value in settings.items() if name not in _SAID_TWICE}
-
-    def compaction(self) -> Compaction | None:
-        """Return when a long history is shortened: by `history`, and beyond `max_history` messages."""
-        return plan_of(self.history, self.max_history)
 
     def _speaks(self) -> Dialect:
         if self.form == "text":

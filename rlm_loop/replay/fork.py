@@ -82,7 +82,7 @@ def fork(
     recursion = driven.recursion()
     meter = Meter(
         live,
-        Account(driven.limits(), price=live.price, clock=_going_on(past.seconds)),
+        Account(driven.budget, price=live.price, clock=_going_on(past.seconds)),
         past.ledger,
         out,
         max_tokens=driven.max_tokens,
@@ -101,7 +101,7 @@ def fork(
     }
     more = {"made": agent_config(driven), "price": live.price, "forked": forked}
     about, told = driven.settings(), context_fingerprint(put.context)
-    record_start(out, put, driven.name, about, live.name, driven.limits(), told, **more)
+    record_start(out, put, driven.name, about, live.name, driven.budget, told, **more)
     try:
         past.copy(out)
         past.spend(meter)

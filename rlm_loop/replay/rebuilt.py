@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from rlm_loop.agents import Agent
 from rlm_loop.agents.config import NotMade, Unknown, agent_from_config, class_named
@@ -164,9 +164,17 @@ _GONE = ("seed", "sub_models", "context_tokens", "approve")
 
 def _in_todays_settings(made: Mapping[str, Any], settings: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return how an agent was made, with settings of before 26 November 2026 as today's rules, sub-calls and limits."""
-    if "subcalls" in settings:
-        return made
     own = dict(made["with"])
+    if made["is"] == "ReActAgent":  # its limits were its own
+        ran: Any = settings.get("budget")
+        own = {k: v for k, v in own.items() if k not in ("max_iterations", "tool_timeout")}
+        if isinstance(ran, Mapping) and "steps" in ran:
+            given = own.get("budget", {"is": "Budget", "with": {}})
+            own["budget"] = {**given, "with": {**given["with"], "steps": cast("Mapping[str, Any]", ran)["steps"]}}
+    if "max_history" in own or "max_history" in settings:
+        own = _with_history(own, own.pop("max_history", settings.get("max_history")))
+    if "subcalls" in settings:
+        return {**made, "with": own}
 
     def take(name: str) -> Any:
         return own.pop(name, settings.get(name))
@@ -176,19 +184,22 @@ def _in_todays_settings(made: Mapping[str, Any], settings: Mapping[str, Any]) ->
     if isinstance(budget := subcalls.get("budget"), dict) and "with" not in budget:
         subcalls["budget"] = {"is": "Budget", "with": {k: v for k, v in budget.items() if k != "is"}}
     limits = {"cell_seconds": take("cell_timeout"), "tool_seconds": settings.get("tool_timeout")}
-    if made["is"] != "ReActAgent":
-        own.pop("tool_timeout", None)
-        if (most := own.pop("max_history", None)) is not None:
-            window: dict[str, Any] = {"policy": "window", "threshold_tokens": None}
-            asked: Any = own.get("history") or {"with": window}
-            kept = {"policy": asked} if isinstance(asked, str) else dict(asked["with"])
-            own["history"] = {"is": "Compaction", "with": {**kept, "max_messages": most}}
+    own.pop("tool_timeout", None)
     if (localise := own.pop("localise", None)) is not None:
         own["injectors"] = [*own.get("injectors", ()), localise]
     budget = own.get("budget", {"is": "Budget", "with": {}})
     own["budget"] = {**budget, "with": {**budget["with"], **{k: v for k, v in limits.items() if v is not None}}}
     own |= {"rules": {"is": "Rules", "with": rules}, "subcalls": {"is": "SubCalls", "with": subcalls}}
     return {**made, "with": {name: value for name, value in own.items() if name not in _GONE}}
+
+
+def _with_history(own: Mapping[str, Any], most: int | None) -> dict[str, Any]:
+    """Return the settings with the most messages, which were a setting of their own, as part of the history."""
+    if most is None:
+        return dict(own)
+    asked: Any = own.get("history") or {"with": {"policy": "window", "threshold_tokens": None}}
+    kept = {"policy": asked} if isinstance(asked, str) else dict(asked["with"])
+    return {**own, "history": {"is": "Compaction", "with": {**kept, "max_messages": most}}}
 
 
 def _unnamed_injectors(start: Mapping[str, Any]) -> Iterator[str]:

@@ -212,7 +212,7 @@ def _run(agent: Agent, task: Task, playback: Playback) -> Run:
     recorded, root = playback.recorded, playback.recorded.root
     own = Trace()
     own.start()
-    meter = Meter(playback, Account(agent.limits()), Ledger(), own, max_tokens=agent.max_tokens)
+    meter = Meter(playback, Account(agent.budget), Ledger(), own, max_tokens=agent.max_tokens)
     asks = SubcallRunner(meter, agent.recursion(), _no_sub_agent)
     make = partial(RecordedEnvironment, playback, meter)
     place = agent.environment(task, agent.tools, asks, meter, RunLog(meter), None, None, make)

@@ -25,9 +25,7 @@ def test_a_whole_trace_is_linear_in_turns(agent: type, step: str, tmp_path: Path
         file = tmp_path / f"{turns}.jsonl"
         budget = Budget(steps=turns, tool_failures=None)
         model = ScriptedModel([step.replace("1", str(i)) for i in range(100, 100 + turns)], name="local:s")
-        live = agent(model=model, budget=budget, **({"max_history": None} if agent is ReActAgent else {})).run(
-            "Count.", trace=file
-        )  # nothing is left out
+        live = agent(model=model, budget=budget).run("Count.", trace=file)  # nothing is left out
         assert live.steps == turns
         assert ledger_of(read(file)).calls == live.ledger.calls
         sizes.append(file.stat().st_size)

@@ -83,8 +83,8 @@ def test_it_is_sent_shorter_recorded_and_driven_again(name: str, policy: Any, tm
     [
         ({"history": "windw"}, '"drop_outputs", "window", "summary"'),
         ({"history": 4.0}, "number of messages"),
-        ({"history": 0}, "1 message"),
-        ({"history": True}, "1 message"),
+        ({"history": 0}, "1 or more"),
+        ({"history": True}, "1 or more"),
     ],
 )
 def test_bad_settings_are_refused_in_one_line(settings: dict[str, Any], says: str) -> None:
@@ -208,23 +208,3 @@ def test_sub_agents_have_it_too() -> None:
     outcome = ToolLoopAgent(model=model, max_depth=2, history=plan).run("Ask.", context="abc")
     assert outcome.answer == 1
     assert {c.depth for c in outcome.ledger.calls if any(r.cause == "summary" for r in c.rows)} == {1}
-
-
-def test_react_sends_no_more_messages_than_its_preset() -> None:
-    step = 'Thought: on.\nAction: page\nAction Input: {{"number": {n}}}'
-    model = ScriptedModel([step.format(n=n) for n in range(60)], name="local:s")
-    outcome = ReActAgent(model=model, tools=(page,)).run("How many pages?")
-    assert (outcome.stop, outcome.steps) == ("steps", 50)
-    assert [len(p.messages) for p in model.prompts] == [min(2 * n, 40) for n in range(1, 51)]
-
-
-def test_a_preset_that_cannot_be_reached_identifies_no_arm() -> None:
-    def about(**settings: Any) -> Any:
-        return ReActAgent(model=ScriptedModel([], name="local:s"), **settings).settings()
-
-    short = about(budget=Budget(steps=5))
-    assert "max_history" not in short
-    assert short["budget"] == LeanAgent(budget=Budget(steps=5)).settings()["budget"]
-    assert about(max_iterations=5, budget=Budget()) == short
-    assert about(budget=Budget(steps=20))["max_history"] == 40
-    assert about(budget=Budget(steps=5), form="calls", presentation="native")["max_history"] == 40

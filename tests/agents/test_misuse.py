@@ -57,7 +57,6 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: LeanAgent(max_steps=True), "max_steps is a whole number, .* not True"),
     (lambda: LeanAgent(max_steps=-1), "max_steps is a whole number, 0 or more, .* not -1"),
     (lambda: LeanAgent(seconds="1m"), "seconds is a number, .* not '1m'"),
-    (lambda: ReActAgent(max_iterations=-1), "Budget.steps must be 0 or more"),
     (lambda: LeanAgent(max_tokens=1.5), "max_tokens is the tokens of one reply, .* not 1.5"),
     (lambda: Budget(tool_seconds="60"), "Budget.tool_seconds must be a number"),
     (lambda: ToolLoopAgent(max_depth=1.5), "max_depth"),
@@ -131,18 +130,14 @@ class Own(LeanAgent):
         (LeanAgent(budget=Budget(seconds=3), seconds=None, max_steps=None), 20, 3),
         (replace(LeanAgent(max_steps=5), seconds=2), 5, 2),
         (replace(LeanAgent(max_steps=5), budget=Budget(steps=8)), 8, None),
-        (ReActAgent(), 50, None),
-        (ReActAgent(seconds=60), 50, 60),
+        (ReActAgent(), 20, None),
         (ReActAgent(max_steps=100), 100, None),
-        (ReActAgent(max_steps=None), 50, None),
-        (ReActAgent(max_steps=9, max_iterations=7), 7, None),
         (ReActAgent(budget=Budget(steps=9)), 9, None),
-        (ReActAgent(max_iterations=None), None, None),
     ],
     ids=str,
 )
 def test_short_forms_are_limits_of_the_budget(agent: Agent, steps: int | None, seconds: float | None) -> None:
-    assert (agent.limits().steps, agent.limits().seconds) == (steps, seconds)
+    assert (agent.budget.steps, agent.budget.seconds) == (steps, seconds)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +199,7 @@ def test_steps_as_a_factor_and_agents_as_arms(tmp_path: Path) -> None:
         f"{arm}[max_steps={n}]" for arm in ("calls", "react") for n in (10, 5)
     ]  # fmt: skip
     agents = Study("s", arms, TASK, factors={"max_steps": [5, 60]}).agents()
-    limits = {name: agent.limits().steps for made in agents.values() for name, agent in made.items()}
+    limits = {name: agent.budget.steps for made in agents.values() for name, agent in made.items()}
     assert sorted(limits.values()) == [5, 5, 60, 60]
 
 

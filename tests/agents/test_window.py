@@ -47,9 +47,7 @@ def sizes(model: ScriptedModel) -> list[int]:
 def test_a_long_result_is_clipped_to_what_is_left(agent: Agent, cell: str, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     model = ScriptedModel([code(cell, agent), final("ok", agent)], window=WINDOW)
-    outcome = replace(agent, model=model, **({"max_history": None} if isinstance(agent, ReActAgent) else {})).run(
-        "q", context="text", trace=path
-    )
+    outcome = replace(agent, model=model).run("q", context="text", trace=path)
     assert (outcome.stop, outcome.answer) == ("answered", "ok")
     seen = outcome.turns[0].observations[0]
     assert SAID in seen.text

@@ -183,7 +183,7 @@ GOLDEN: Mapping[str, Golden] = {
     "budget_tokens": Golden(
         lambda: ToolLoopAgent(model=scripted(*LONG), budget=Budget(steps=None, tokens=600), max_tokens=80)
     ),
-    "budget_steps": Golden(lambda: ReActAgent(model=scripted(*REACT), tools=(stock,), max_iterations=2)),
+    "budget_steps": Golden(lambda: ReActAgent(model=scripted(*REACT), tools=(stock,), max_steps=2)),
     "budget_cost": Golden(lambda: ToolLoopAgent(model=scripted(*LONG), budget=Budget(cost=0.0005))),
     "repeated": Golden(lambda: ToolLoopAgent(model=scripted(*[code("x = 1")] * 9))),
     "malformed": Golden(lambda: LeanAgent(model=scripted(*[Reply(text, finish_reason="length") for text in "abc"]))),

@@ -27,7 +27,7 @@ def said(arms: dict[str, Any], folder: Path, **more: Any) -> tuple[list[str], Sc
 
 
 UNEQUAL: list[tuple[dict[str, Any], str]] = [
-    ({**ALIKE, "react": ReActAgent()}, "budget, steps: 20 for code, lean; 50 for react"),
+    ({**ALIKE, "react": ReActAgent(max_steps=50)}, "budget, steps: 20 for code, lean; 50 for react"),
     ({"code": ToolLoopAgent(), "short": ToolLoopAgent(max_steps=5)}, "budget, steps: 20 for code; 5 for short"),
     (
         {
@@ -53,7 +53,7 @@ def test_what_differs_by_default_is_said(arms: dict[str, Any], line: str, tmp_pa
 
 
 def test_it_is_said_before_a_token_is_spent_and_once(tmp_path: Path) -> None:
-    arms = {**ALIKE, "react": ReActAgent()}
+    arms = {**ALIKE, "react": ReActAgent(max_steps=50)}
     model = ScriptedModel(["1"] * 99)
     with warnings.catch_warnings():
         warnings.simplefilter("error", StudyWarning)
@@ -68,7 +68,6 @@ def test_it_is_said_before_a_token_is_spent_and_once(tmp_path: Path) -> None:
     ("arms", "more"),
     [
         (ALIKE, {}),
-        ({**ALIKE, "react": ReActAgent(budget=SAME, max_iterations=20, max_history=None)}, {}),
         ({**ALIKE, "direct": DirectAgent(max_steps=1)}, {}),
         ({"code": ToolLoopAgent()}, {"factors": {"max_steps": [5, 10]}}),
         ({"code": ToolLoopAgent()}, {"factors": {"history": [None, 40]}}),

@@ -45,7 +45,7 @@ _OF = {
     "system": ("system",),
     "injectors": ("injectors",),
     "data": ("window",),
-    "history": ("history", "max_history"),
+    "history": ("history",),
     "recursion": ("subcalls",),
 }
 _SYSTEM, _PRESENTED = ("rule", "native_rule"), ("heading", "presentation")
@@ -77,8 +77,6 @@ def factors_of(agent: StudyAgent, request: FirstRequest | None) -> dict[str, Any
     dialect = settings.pop("dialect", None)
     for factor, keys in _OF.items():
         found[factor] |= {key: settings.pop(key) for key in keys if key in settings}
-    if found["history"].get("max_history", 0) is None:  # only ReAct has it: none is what the others have
-        del found["history"]["max_history"]
     if isinstance(dialect, dict):
         own, injectors = _inner(cast("dict[str, Any]", dialect))
         settings.pop("presentation", None)  # the dialect has what came of it

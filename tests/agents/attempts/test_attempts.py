@@ -302,7 +302,7 @@ def test_each_agent_keeps_its_own_limits() -> None:
         model=ScriptedModel([wrong(), wrong("1"), wrong("2"), wrong("3")]),
         form="calls",
         presentation="native",
-        max_iterations=2,
+        max_steps=2,
     )
     result = generate_patch(checked(), retry(agent, begin="fresh"))
     assert [one["steps"] for one in result.attempts] == [2, 2]
