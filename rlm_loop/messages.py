@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from math import nan
-from operator import add, attrgetter, sub
+from operator import attrgetter
 from typing import Any, Literal, cast
 
 #: Tokens, dollars, seconds that no run reaches.
@@ -222,17 +222,15 @@ class Usage:
         return replace(self, **odd) if odd else self
 
     def __add__(self, other: Usage) -> Usage:
-        return self._with(other, add)
+        figures = list[Any]()  # a comprehension is a call more, twice for each reply
+        for ours, theirs in zip(_FIGURES(self), _FIGURES(other), strict=True):
+            figures.append(None if ours is None or theirs is None else ours + theirs)
+        return Usage(*figures)
 
     def __sub__(self, other: Usage) -> Usage:
         """What is left of a sum; not known where one of the two is not."""
-        return self._with(other, sub)
-
-    def _with(self, other: Usage, how: Callable[[Any, Any], Any]) -> Usage:
-        figures = list[Any]()  # a comprehension is a call more, twice for each reply
-        for ours, theirs in zip(_FIGURES(self), _FIGURES(other), strict=True):
-            figures.append(None if ours is None or theirs is None else how(ours, theirs))
-        return Usage(*figures)
+        figures: list[Any] = [None if figure is None else -figure for figure in _FIGURES(other)]
+        return self + Usage(*figures)
 
     @property
     def cached_tokens(self) -> int | None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 from rlm_loop.accounting.later import Later
@@ -44,6 +45,9 @@ class Part:
     origin_turn: int
     message: int
     tokens: int
+
+
+_TOKENS = attrgetter("tokens")
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,7 @@ class Attribution:
 
 def attribute(prompt: Prompt, measured: Sequence[Part] | None, usage: Usage | None) -> Attribution:
     """Make one account of the counted parts and the reported usage; see the module."""
-    counted = sum([p.tokens for p in measured]) if measured else None
+    counted = sum(map(_TOKENS, measured)) if measured else None
     known, usage_warning = credible(usage)
     reported = known.input_tokens
     parts: Sequence[Part] = ()
@@ -134,7 +138,7 @@ def reconcile(parts: Sequence[Part], reported: int | None) -> list[Part]:
 
     The unattributed part comes last and is charged to turn 0: the place of its text in the prompt is not known.
     """
-    counted = sum([p.tokens for p in parts])
+    counted = sum(map(_TOKENS, parts))
     if reported is None or counted == reported:
         return list(parts)
     if counted > reported:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from rlm_loop.accounting.limits import Budget, BudgetSpent, UnknownPrice
@@ -20,6 +20,16 @@ from rlm_loop.messages import Usage
 __all__ = ["Account", "Budget", "BudgetSpent", "PricePerToken", "Reservation", "UnknownPrice"]
 
 PricePerToken = tuple[float, float]  # US dollars per input token and per output token
+
+#: Field of `Budget`, kind of its stop, and unit.
+_LIMITS = (
+    ("seconds", "seconds", "seconds"),
+    ("working_seconds", "seconds", "working seconds"),
+    ("tokens", "tokens", "tokens"),
+    ("output_tokens", "tokens", "output tokens"),
+    ("cost", "cost", "dollars"),
+    ("calls", "calls", "calls"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +45,8 @@ class Reservation:
     at: float
 
     @property
-    def output_tokens(self) -> int:
-        return self.max_tokens or 0
-
-    @property
     def cost(self) -> float:
-        return self.input_tokens * self.price[0] + self.output_tokens * self.price[1]
+        return self.input_tokens * self.price[0] + (self.max_tokens or 0) * self.price[1]
 
 
 class Account:
@@ -61,7 +67,13 @@ class Account:
         if budget.cost is not None and price is None:
             raise UnknownPrice("a cost limit needs a model whose price is known; limit tokens or calls instead")
         self.budget = budget
+        self._limits: list[tuple[str, str, float]] = []
+        for name, kind, unit in _LIMITS:
+            if (limit := getattr(budget, name)) is not None:
+                self._limits.append((kind, unit, limit))
         self._chain: tuple[Account, ...] = (self,) if parent is None else (self, *parent._chain)
+        above = () if parent is None else parent._limited
+        self._limited: tuple[Account, ...] = (self, *above) if self._limits else above
         self._price, self._clock, self._start = price, clock, clock()
         self._news: threading.Condition = threading.Condition() if parent is None else parent._news
         self.spent = Usage.nothing()
@@ -74,7 +86,7 @@ class Account:
         self._callers = 1
 
     def scope(self, budget: Budget, *, price: PricePerToken | None = None) -> Account:
-        """A part of this account with limits of its own, besides what is left here.
+        """Return a part of this account with limits of its own, besides what is left here.
 
         What is spent there is spent here too.  Its clock starts now.  Raises `UnknownPrice` as the class does.
         """
@@ -92,23 +104,20 @@ class Account:
 
     @property
     def priced(self) -> bool:
-        """True where some limit is in dollars, so that every model needs a known price."""
-        return any(a.budget.cost is not None for a in self._chain)
+        """True if some limit is in dollars, so that every model needs a known price."""
+        return any(kind == "cost" for a in self._limited for kind, *_ in a._limits)
 
     def seconds_left(self) -> float | None:
-        """Seconds until the nearest time limit; `None` if there is none."""
-        nearest = math.inf
-        for a in self._chain:
-            for kind, _, limit, used in a._used():
-                if kind == "seconds":
-                    nearest = min(nearest, max(0.0, limit - used))
-        return None if nearest == math.inf else nearest
+        """Return the seconds until the nearest time limit; `None` if there is none."""
+        if not self._limited:
+            return None
+        left = [limit - used for _, kind, _, limit, used in self._uses(held=False) if kind == "seconds"]
+        return max(0.0, min(left)) if left else None
 
     def calls_left(self) -> int | None:
-        """Model calls that may still begin, those under way not counted; `None` if there is no limit."""
+        """Return the model calls that may still begin, those under way not counted; `None` if there is no limit."""
         with self._news:
-            used = [limit for a in self._chain for limit in a._used(a._held)]
-        left = [limit - use for kind, _, limit, use in used if kind == "calls"]
+            left = [limit - used for _, kind, _, limit, used in self._uses(held=True) if kind == "calls"]
         return max(0, int(min(left))) if left else None
 
     def callers(self, change: int) -> None:
@@ -135,7 +144,7 @@ class Account:
         """
         price = price or self._price or (0.0, 0.0)
         with self._news:
-            while True:
+            while self._limited:
                 room, spent = self._room(input_tokens, max_tokens, price, held=True)
                 if spent is None and (max_tokens is None or room == max_tokens):
                     break
@@ -149,6 +158,8 @@ class Account:
                     scope.check()
                     self._news.wait(self.seconds_left())
                 scope.check()
+            else:
+                room = max_tokens
             reservation = Reservation(input_tokens, room, price, self._clock())
             for a in self._chain:
                 a._held.add(reservation)
@@ -158,7 +169,7 @@ class Account:
         """Replace a reservation by what the call used; `None` releases it (the call failed)."""
         if usage is not None:
             used_in = reservation.input_tokens if usage.input_tokens is None else usage.input_tokens
-            used_out = reservation.output_tokens if usage.output_tokens is None else usage.output_tokens
+            used_out = (reservation.max_tokens or 0) if usage.output_tokens is None else usage.output_tokens
             price = reservation.price
             cost = used_in * price[0] + used_out * price[1] if usage.cost is None else usage.cost
             usage = replace(usage, input_tokens=used_in, output_tokens=used_out, cost=cost)
@@ -168,74 +179,78 @@ class Account:
                 if waited > 0:  # it came before the attempt that gave the reply; calls may wait at the same time
                     a._waits = _merged([*a._waits, (reservation.at, reservation.at + waited)])
                     a._waited = sum(end - begin for begin, end in a._waits)
-                a.calls += 1 if usage is None else usage.calls
-                if usage is not None:
-                    a.spent = a.spent + usage
+                a._count(usage)
             self._news.notify_all()
 
+    def charge(self, usage: Usage | None) -> None:
+        """Count a call that was made before, whatever the limits; `None` is one that failed."""
+        with self._news:
+            for a in self._chain:
+                a._count(usage)
+
+    def _count(self, usage: Usage | None) -> None:
+        self.calls += 1 if usage is None else usage.calls
+        if usage is not None:
+            self.spent = self.spent + usage
+
     def exceeded(self) -> tuple[str, str] | None:
-        """The first limit that is reached, as its kind and one line; `None` while there is something left."""
-        for a in self._chain:
-            for kind, unit, limit, used in a._used():
-                if used >= limit:
-                    return kind, f"the limit of {limit:g} {unit} is reached"
+        """Return the first limit that is reached, as its kind and one line; `None` while there is something left."""
+        for _, kind, unit, limit, used in self._uses(held=False) if self._limited else ():
+            if used >= limit:
+                return kind, f"the limit of {limit:g} {unit} is reached"
         return None
 
     def spent_out(self) -> BudgetSpent | None:
-        """The error that the smallest further call would raise once the calls under way gave back what they hold."""
+        """Return the error that the smallest further call would raise once the calls under way gave back theirs."""
         with self._news:
             return self._room(0, None, self._price or (0.0, 0.0), held=False)[1]
 
     def over(self) -> bool:
-        """True where more was spent than a limit allows (reaching it exactly is not over)."""
-        return any(used > limit for a in self._chain for _, _, limit, used in a._used())
+        """Return True where more was spent than a limit allows (reaching it exactly is not over)."""
+        return bool(self._limited) and any(used > limit for *_, limit, used in self._uses(held=False))
 
-    def _used(self, held: Collection[Reservation] = ()) -> list[tuple[str, str, float, float]]:
-        """The use of each limit that is set, as kind, unit, limit and use; what is `held` counts as spent."""
-        budget, seconds, cost = self.budget, self._clock() - self._start, self.spent.cost or 0.0
-        taken, output = self.spent.input_tokens or 0, self.spent.output_tokens or 0
-        for r in held:
-            taken, output, cost = taken + r.input_tokens, output + r.output_tokens, cost + r.cost
-        uses = (
-            ("seconds", "seconds", budget.seconds, seconds),
-            ("seconds", "working seconds", budget.working_seconds, seconds - self._waited),
-            ("tokens", "tokens", budget.tokens, taken + output),
-            ("tokens", "output tokens", budget.output_tokens, output),
-            ("cost", "dollars", budget.cost, cost),
-            ("calls", "calls", budget.calls, self.calls + len(held)),
-        )
-        found: list[tuple[str, str, float, float]] = []
-        for kind, unit, limit, used in uses:
-            if limit is not None:
-                found.append((kind, unit, limit, used))
-        return found
+    def _uses(self, *, held: bool) -> Iterator[tuple[Account, str, str, float, float]]:
+        """Yield each limit that is set, as account, kind, unit, limit and use; what is `held` counts as spent."""
+        for a in self._limited:
+            seconds, under_way = a._clock() - a._start, a._held if held else ()
+            taken = (a.spent.input_tokens or 0) + sum(r.input_tokens for r in under_way)
+            output = (a.spent.output_tokens or 0) + sum(r.max_tokens or 0 for r in under_way)
+            uses = {
+                "seconds": seconds,
+                "working seconds": seconds - a._waited,
+                "tokens": taken + output,
+                "output tokens": output,
+                "dollars": (a.spent.cost or 0.0) + sum(r.cost for r in under_way),
+                "calls": a.calls + len(under_way),
+            }
+            for kind, unit, limit in a._limits:
+                yield a, kind, unit, limit, uses[unit]
 
     def _room(
         self, input_tokens: int, wish: int | None, price: PricePerToken, *, held: bool
     ) -> tuple[int | None, BudgetSpent | None]:
-        """The output tokens that a call may have (`None`: no limit), and the error where no call fits.
+        """Return the output tokens that a call may have (`None`: no limit), and the error where no call fits.
 
         What other calls hold counts as spent where `held`.
         """
         if (exceeded := self.exceeded()) is not None:
             return 0, BudgetSpent(*exceeded)
         room = wish
-        for a in self._chain:
-            sharers = max(1, a._callers - len(a._held)) if wish is None else 1
-            for kind, unit, limit, used in a._used(a._held if held else ()):
-                left = limit - used
-                if unit == "tokens":
-                    left -= input_tokens
-                elif unit == "dollars" and (left := left - input_tokens * price[0]) >= 0:
-                    left = left / price[1] if price[1] else None
-                if kind == "seconds" or left is None:
-                    continue
-                if left < 1:
-                    reason = f"what is left of {limit:g} {unit} does not cover another model call"
-                    return 0, BudgetSpent(kind, reason)
-                if kind != "calls":
-                    share = max(1, int(left) // sharers)
-                    room = share if room is None else min(room, share)
+        for a, kind, unit, limit, used in self._uses(held=held):
+            left: float = limit - used
+            if unit == "dollars":
+                left -= input_tokens * price[0]
+                left = left if left < 0 else left / price[1] if price[1] else math.inf
+            elif unit == "tokens":
+                left -= input_tokens
+            if kind == "seconds" or left == math.inf:
+                continue
+            if left < 1:
+                return 0, BudgetSpent(kind, f"what is left of {limit:g} {unit} does not cover another model call")
+            if kind != "calls":
+                sharers = max(1, a._callers - len(a._held)) if wish is None else 1
+                share = max(1, int(left) // sharers)
+                room = share if room is None else min(room, share)
         return room, None
 
     def _wake(self) -> None:
@@ -244,7 +259,7 @@ class Account:
 
 
 def _merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The same stretches of time without overlaps."""
+    """Return the same stretches of time without overlaps."""
     merged: list[tuple[float, float]] = []
     for begin, end in sorted(spans):
         if merged and begin <= merged[-1][1]:

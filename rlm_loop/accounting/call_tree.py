@@ -104,10 +104,10 @@ class Caller:
         Model calls under way are waited for, `patience` seconds (`PATIENCE`) at most, to be charged what they cost.
         The others are written off: their cost is not known, and is counted so.  They are not waited for again.
         """
+        if not self._running:
+            return
         with self._lock:
             children = [child for child in self._running if not child._abandoned]
-        if not children:
-            return
         for child in children:
             child.scope.end("the agent that asked for it has ended")
         if not self._ended(children, PATIENCE if patience is None else patience):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlm_loop.accounting.attribution import UNATTRIBUTED, Part, Resent, Row, reconcile, rows_of
@@ -111,7 +112,7 @@ class Ledger:
         """
         reported, cache, again = usage.input_tokens, (usage.cache_read_tokens, usage.cache_write_tokens), tuple(again)
         parts = parts if isinstance(parts, Later) else tuple(parts)
-        exact = exact and reported is not None and sum([p.tokens for p in parts]) == reported
+        exact = exact and reported is not None and sum(map(attrgetter("tokens"), parts)) == reported
         with self._lock:
             who = (len(self.calls) + 1, turn, depth, purpose)
             rows = Later(lambda: rows_of(reconcile(parts, reported), *who, sent_messages, *cache, again, tools))
@@ -127,7 +128,7 @@ class Ledger:
     @property
     def usage(self) -> Usage:
         """The sum over all calls."""
-        return sum([c.usage for c in list(self.calls)], Usage.nothing())
+        return sum(map(attrgetter("usage"), list(self.calls)), Usage.nothing())
 
     @property
     def rows(self) -> list[Row]:

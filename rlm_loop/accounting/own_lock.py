@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    _RLock: Any = object
+else:
+    _RLock = type(threading.RLock())
 
 
-class OwnLock:
-    """A `threading.Lock` for `with`, whose owner can be copied and pickled: the copy gets a lock of its own."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> bool:
-        return self._lock.__enter__()
-
-    def __exit__(self, *error: object) -> None:
-        self._lock.release()
+class OwnLock(_RLock):
+    """A lock for `with`, whose owner can be copied and pickled: the copy gets a lock of its own."""
 
     def __reduce__(self) -> tuple[type[OwnLock], tuple[()]]:
         return OwnLock, ()

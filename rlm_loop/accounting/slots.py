@@ -32,7 +32,10 @@ class Slots:
     @contextlib.contextmanager
     def held(self, scope: Scope, lender: Hashable = None) -> Generator[None]:
         """Wait for a slot and hold it for the block; raises `Cancelled` where the scope ends first."""
-        owner = self._take(scope, lender)
+        with self._news:
+            owner = _POOL if self._free and lender is None and not self._queue and scope.reason is None else None
+            self._free -= owner is _POOL
+        owner = owner or self._take(scope, lender)
         try:
             yield
         finally:

@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 ROOT = "0"
 _TITLE = 80  # characters
 _FIGURES = ("calls", "input_tokens", "output_tokens", "cost")
-_COLUMNS = (
-    *("node", "parent", "depth", "kind", "model", "turn", "batch", "index", "steps"),
-    *_FIGURES,
-    "subtree_nodes",
-    *(f"subtree_{name}" for name in _FIGURES),
-    *("seconds", "model_seconds", "ok", "stop", "error", "title"),
-)
 
 
 @dataclass(frozen=True)
@@ -73,7 +66,7 @@ class DepthTotal(NamedTuple):
     model_seconds: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TraceTree:
     """All nodes of a run, each parent before its children, siblings in the order in which they were started."""
 
@@ -81,18 +74,24 @@ class TraceTree:
 
     @classmethod
     def of(cls, nodes: Iterable[Node]) -> TraceTree:
-        """The tree of nodes in any order."""
+        """Return the tree of nodes in any order."""
         return cls(tuple(sorted(nodes, key=lambda n: sort_key(n.node))) or (Node(ROOT, kind="agent"),))
 
     def __getitem__(self, node: str) -> Node:
-        return self._by_path[node]
+        return next(n for n in self._subtrees[node] if n.node == node)
 
     def __len__(self) -> int:
         return len(self.nodes)
 
     @cached_property
-    def _by_path(self) -> Mapping[str, Node]:
-        return {n.node: n for n in self.nodes}
+    def _subtrees(self) -> Mapping[str, list[Node]]:
+        """Return each path with its node and all below it."""
+        subtrees: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            parts = node.node.split(".")
+            for length in range(1, len(parts) + 1):
+                subtrees.setdefault(".".join(parts[:length]), []).append(node)
+        return subtrees
 
     @cached_property
     def _children(self) -> Mapping[str | None, list[Node]]:
@@ -101,44 +100,34 @@ class TraceTree:
             children.setdefault(node.parent, []).append(node)
         return children
 
-    @cached_property
-    def _totals(self) -> Mapping[str, tuple[Usage, int]]:
-        """Usage and number of nodes of every subtree, from the leaves up."""
-        totals: dict[str, tuple[Usage, int]] = {}
-        for node in reversed(self.nodes):
-            usage, count = node.own, 1
-            for child in self.children(node.node):
-                usage, count = usage + totals[child.node][0], count + totals[child.node][1]
-            totals[node.node] = usage, count
-        return totals
-
     @property
     def root(self) -> Node:
         return self.nodes[0]
 
     def children(self, node: str) -> tuple[Node, ...]:
-        """The sub-calls that a node started, in order."""
+        """Return the sub-calls that a node started, in order."""
         return tuple(self._children.get(node, ()))
 
     def total(self, node: str = ROOT) -> Usage:
-        """The usage of a node and everything below it; of the whole run by default."""
-        return self._totals[node][0]
+        """Return the usage of a node and everything below it; of the whole run by default."""
+        return summed(self._subtrees[node])
 
     def size(self, node: str = ROOT) -> int:
-        """The number of nodes of a subtree, its own root included."""
-        return self._totals[node][1]
+        """Return the number of nodes of a subtree, its own root included."""
+        return len(self._subtrees[node])
 
     def by_depth(self) -> list[DepthTotal]:
-        """The cost of each depth: the sum over depths is the whole run."""
-        totals: list[DepthTotal] = []
-        for depth in sorted({n.depth for n in self.nodes}):
-            level = [n for n in self.nodes if n.depth == depth]
-            failed, seconds = sum(n.ok is False for n in level), sum(n.model_seconds for n in level)
-            totals.append(DepthTotal(depth, len(level), failed, summed(level), seconds))
-        return totals
+        """Return the cost of each depth: the sum over depths is the whole run."""
+        levels: dict[int, list[Node]] = {}
+        for node in sorted(self.nodes, key=lambda n: n.depth):
+            levels.setdefault(node.depth, []).append(node)
+        return [
+            DepthTotal(d, len(ns), sum(n.ok is False for n in ns), summed(ns), sum(n.model_seconds for n in ns))
+            for d, ns in levels.items()
+        ]
 
     def frame(self) -> pd.DataFrame:
-        """A tidy frame, one row per node: `input_tokens` and the like are the node's own, `subtree_...` with all below.
+        """Return one row per node: `input_tokens` and the like are the node's own, `subtree_...` with all below.
 
         The sum of `input_tokens` is the run's.  `seconds` is wall time, which for concurrent siblings does not add up.
         """
@@ -146,48 +135,48 @@ class TraceTree:
 
         rows: list[dict[str, Any]] = []
         for node in self.nodes:
-            own = {name: getattr(node.own, name) for name in _FIGURES}
-            below = {f"subtree_{name}": getattr(self.total(node.node), name) for name in _FIGURES}
-            rows.append({**vars(node), "depth": node.depth, **own, "subtree_nodes": self.size(node.node), **below})
-        return pd.DataFrame(rows, columns=list(_COLUMNS))
+            row = {name: value for name, value in vars(node).items() if name != "own"}
+            row |= {"depth": node.depth, "subtree_nodes": self.size(node.node)}
+            for prefix, usage in (("", node.own), ("subtree_", self.total(node.node))):
+                row |= {f"{prefix}{name}": getattr(usage, name) for name in _FIGURES}
+            rows.append(row)
+        return pd.DataFrame(rows)
 
     def text(self, *, fold: int | None = None) -> str:
-        """The tree as lines; runs of more than `fold` siblings alike are one line (8 by default, 0 never folds)."""
+        """Return the tree as lines; runs of more than `fold` siblings alike are one line (8 by default, 0: never)."""
         return drawing("rlm_loop.report.call_tree.tree_text")(self, fold)
 
-    def __str__(self) -> str:
-        return self.text()
+    __str__ = text
 
     def __repr__(self) -> str:
-        depth = max(n.depth for n in self.nodes)
-        return f"<TraceTree of {len(self.nodes)} nodes, depth {depth}, {self.total().calls} calls>"
+        return f"<TraceTree of {len(self)} nodes, depth {self.by_depth()[-1].depth}, {self.total().calls} calls>"
 
     def _repr_html_(self) -> str:
         return drawing("rlm_loop.report.notebook.html.tree_html")(self)
 
 
 def summed(nodes: Iterable[Node]) -> Usage:
-    """The own usage of some nodes in sum."""
+    """Return the own usage of some nodes in sum."""
     return sum((n.own for n in nodes), Usage.nothing())
 
 
 def sort_key(node: str) -> tuple[int, ...]:
-    """The sort key of a path that puts parents before children and siblings in order."""
+    """Return the sort key of a path that puts parents before children and siblings in order."""
     return tuple(int(part) for part in node.split("."))
 
 
 def node_of(event: Mapping[str, Any]) -> str:
-    """The path of the node that an event belongs to; events about the whole run are the root's."""
+    """Return the path of the node that an event belongs to; events about the whole run are the root's."""
     return str(event.get("node", ROOT))
 
 
 def read_tree(path: str | Path, *, run: Run = None) -> TraceTree:
-    """The call tree of one run of a trace file (the last by default).  Raises `TraceError` as `read` does."""
+    """Return the call tree of one run of a trace file (the last by default).  Raises `TraceError` as `read` does."""
     return tree_of(read(path, run=run))
 
 
 def tree_of(record: RunRecord, *, skip: tuple[type[Exception], ...] = ()) -> TraceTree:
-    """The call tree of a recorded run.  Raises `TraceError` for a damaged event, unless such are to be skipped."""
+    """Return the call tree of a recorded run.  Raises `TraceError` for a damaged event, unless `skip` has it."""
     nodes: dict[str, Node] = {}
     titles: dict[str, str] = {}
     for event in record.events:
@@ -247,13 +236,13 @@ def _title(text: Any) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """A text in one line of at most so many characters."""
+    """Return a text in one line of at most so many characters."""
     line = " ".join(text[: 4 * most].split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def tree_of_calls(calls: Iterable[Call]) -> TraceTree:
-    """The tree as the ledger of an outcome knows it: who called a model, and for how much.
+    """Return the tree as the ledger of an outcome knows it: who called a model, and for how much.
 
     Sub-calls that reached no model (cached, refused) and how each ended are only in the trace.
     """

@@ -6,9 +6,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, TypeVar
 
-from rlm_loop.accounting.attribution import Part, Resent, attribute, credible
+from rlm_loop.accounting.attribution import Attribution, Part, Resent, attribute
 from rlm_loop.accounting.budget import Account, BudgetSpent, PricePerToken, Reservation
 from rlm_loop.accounting.call_tree import Caller
 from rlm_loop.accounting.charges import NO_REPLY, difference
@@ -152,7 +153,7 @@ class Meter:
         scope, who = self.node.scope, self._where(turn)
         scope.check()
         parts = self._in_time(lambda: self.model.measure(prompt))  # it may have to load the model
-        estimate = self.model.estimate(prompt) if parts is None else sum([p.tokens for p in parts])
+        estimate = self.model.estimate(prompt) if parts is None else sum(map(attrgetter("tokens"), parts))
         with nullcontext() if self.slots is None else self.slots.held(scope):
             held = self.account.reserve(estimate, self.max_tokens, price=self.price, scope=scope)
             number = self.trace.next_call()
@@ -179,10 +180,10 @@ class Meter:
                 self._write_off(held, prompt, turn, number, streamed, why)
                 raise
             self.node.arrive(call)
-            usage, _ = credible(reply.usage)
-            self.account.settle(held, usage, reply.waited)
-            self.node.spend(usage)
-        self._charge(prompt, parts, reply, number, who)
+            found = attribute(prompt, parts, reply.usage)
+            self.account.settle(held, found.usage, reply.waited)
+            self.node.spend(found.usage)
+        self._charge(prompt, parts, found, reply, number, who)
         scope.check()  # charged, but too late to be of use
         return reply
 
@@ -223,9 +224,14 @@ class Meter:
             raise BudgetSpent(*(account.exceeded() or ("seconds", "the time is up"))) from None
 
     def _charge(
-        self, prompt: Prompt, parts: Sequence[Part] | None, reply: Reply, number: int, who: dict[str, Any]
+        self,
+        prompt: Prompt,
+        parts: Sequence[Part] | None,
+        found: Attribution,
+        reply: Reply,
+        number: int,
+        who: dict[str, Any],
     ) -> None:
-        found = attribute(prompt, parts, reply.usage)
         sent = common(self._sent, prompt.messages)
         again = list(self._sent_before(prompt.messages, sent)) if self._seen else []
         call = self.ledger.charge(

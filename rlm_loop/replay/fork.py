@@ -13,7 +13,6 @@ from typing import Any
 
 from rlm_loop.accounting.budget import Account
 from rlm_loop.accounting.ledger import Ledger
-from rlm_loop.accounting.limits import NO_LIMITS
 from rlm_loop.agents import Agent
 from rlm_loop.agents.config import agent_config
 from rlm_loop.agents.meter import Meter
@@ -144,13 +143,11 @@ class _Past:
 
     def spend(self, meter: Meter) -> None:
         """Charge the calls until then to the run's account; no limit stops what was recorded."""
-        account, failed = meter.account, [e for e in self._of("model_error") if "call" not in e]
-        limits, account.budget = account.budget, NO_LIMITS
+        failed = [e for e in self._of("model_error") if "call" not in e]
         for usage in (*(call.usage for call in self.ledger.calls), *(None for _ in failed)):
-            account.settle(account.reserve(0, None), usage)
+            meter.account.charge(usage)
             if usage is not None:
                 meter.node.spend(usage)
-        account.budget = limits
 
     def copy(self, trace: Trace) -> None:
         """Begin a trace with the events until then; the run that goes on writes its own start and problem."""
