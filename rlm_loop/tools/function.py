@@ -87,25 +87,24 @@ class Tool:
         return self.function(*args, **kwargs)
 
     @functools.cached_property
+    def _signature(self) -> inspect.Signature:
+        try:
+            return inspect.signature(self.function)
+        except ValueError:
+            raise TypeError(f"tool {self.name!r} has no signature to read: wrap it in a typed function") from None
+
+    @functools.cached_property
     def _fields(self) -> Fields:
         fields: list[tuple[str, Any, bool]] = []
-        for p in self._listed():
+        for p in self._signature.parameters.values():
+            if p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
+                text = f"tool {self.name!r}: name the parameters that {str(p)!r} stands for"
+                raise TypeError(f"{text}, {p.kind.description} ones cannot be described to a model")
             try:
                 fields.append((p.name, _resolved(self.function, p.name, p.annotation), p.default is p.empty))
             except Exception as error:
                 raise TypeError(f"tool {self.name!r}: the type of {p.name!r} cannot be resolved: {error}") from error
         return tuple(fields)
-
-    def _listed(self) -> list[inspect.Parameter]:
-        try:
-            parameters = list(inspect.signature(self.function).parameters.values())
-        except ValueError:
-            raise TypeError(f"tool {self.name!r} has no signature to read: wrap it in a typed function") from None
-        for p in parameters:
-            if p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
-                text = f"tool {self.name!r}: name the parameters that {str(p)!r} stands for"
-                raise TypeError(f"{text}, {p.kind.description} ones cannot be described to a model")
-        return parameters
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -120,7 +119,7 @@ class Tool:
         except Exception as error:
             line = str(error).splitlines()[0]
             raise TypeError(f"tool {self.name!r} has a parameter that JSON cannot describe: {line}") from error
-        for parameter in self._listed():
+        for parameter in self._signature.parameters.values():
             if parameter.default is not parameter.empty:
                 with suppress(TypeError, ValueError, RecursionError):  # a default that is no JSON is not told
                     text = json.dumps(parameter.default, allow_nan=False)
@@ -138,11 +137,11 @@ class Tool:
     def signature(self) -> str:
         """One line of help: `name(parameter: type = default) -> type: description`."""
         parts: list[str] = []
-        for parameter, (_, hint, required) in zip(self._listed(), self._fields, strict=True):
+        for parameter, (_, hint, required) in zip(self._signature.parameters.values(), self._fields, strict=True):
             kind = "" if parameter.annotation is parameter.empty else f": {_type_text(hint)}"
             default = "" if required else f" = {parameter.default!r}" if kind else f"={parameter.default!r}"
             parts.append(f"{parameter.name}{kind}{default}")
-        returns = inspect.signature(self.function).return_annotation
+        returns = self._signature.return_annotation
         arrow = "" if returns is inspect.Signature.empty else f" -> {_type_text(returns)}"
         return f"{self.name}({', '.join(parts)}){arrow}: {self.description}"
 
@@ -178,7 +177,7 @@ class Tool:
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return a Python call's arguments by name, or raise `ToolError("invalid_arguments", ...)`."""
         try:
-            return dict(inspect.signature(self.function).bind(*args, **kwargs).arguments)
+            return dict(self._signature.bind(*args, **kwargs).arguments)
         except TypeError as error:
             raise ToolError("invalid_arguments", f"{error}; usage: {self.signature}") from None
 
@@ -186,7 +185,7 @@ class Tool:
     def _returns(self) -> Any:
         """The declared type of a result; Any where there is none, or none that pydantic knows."""
         with suppress(Exception):
-            declared = _resolved(self.function, "result", inspect.signature(self.function).return_annotation)
+            declared = _resolved(self.function, "result", self._signature.return_annotation)
             if typing.get_origin(declared) in (Awaitable, Coroutine):
                 declared = typing.get_args(declared)[-1]
             _adapter((("result", declared, True),))

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from rlm_loop.tools import ToolError
-from rlm_loop.tools.code import MAX_BYTES, MAX_HITS, CodeTools, files
-from rlm_loop.tools.code.search import search
+from rlm_loop.tools.code import MAX_BYTES, MAX_HITS, CodeTools, files, search
 
 Tree = dict[str, bytes]
 

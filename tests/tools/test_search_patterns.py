@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rlm_loop.tools.code import CodeTools
-from rlm_loop.tools.code.search import search
+from rlm_loop.tools.code import CodeTools, search
 
 TREE = {
     "a.py": "def load_a(): ...\ndef save_a(): ...\nx = 'a|b'\n",

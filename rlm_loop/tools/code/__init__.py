@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rlm_loop.tools.code.listing import MAX_NAMES
 from rlm_loop.tools.code.paths import MAX_BYTES, files, write_bytes
-from rlm_loop.tools.code.search import MAX_HITS
+from rlm_loop.tools.code.searching import MAX_HITS, search
 from rlm_loop.tools.code.toolbox import MAX_LINES, CodeTools
 
-__all__ = ["MAX_BYTES", "MAX_HITS", "MAX_LINES", "MAX_NAMES", "CodeTools", "files", "write_bytes"]
+__all__ = ["MAX_BYTES", "MAX_HITS", "MAX_LINES", "MAX_NAMES", "CodeTools", "files", "search", "write_bytes"]

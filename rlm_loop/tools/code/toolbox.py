@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from rlm_loop.tools.code.listing import list_matching
 from rlm_loop.tools.code.paths import MAX_BYTES, files, read_bytes, write_bytes
-from rlm_loop.tools.code.search import search
+from rlm_loop.tools.code.searching import search
 from rlm_loop.tools.code.text import bare, decode, joined, lines_of, numbered, syntax_error
 from rlm_loop.tools.function import Tool, ToolError, as_tool
 

@@ -13,8 +13,6 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,9 +28,7 @@ _MAX_PATTERN = 1000  # characters
 _MOST_NAMED = 3
 _SIGNS = frozenset("\\^$|?*+[{")  # dots and parentheses alone are code as it is: `os.path`, `close()`
 _PLACE = re.compile(r"(::.*|:\d+(:\d+)?:?)\Z", re.DOTALL)  # what follows a file's name
-_START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from rlm_loop.tools.code.search import child; child()"
-#: Returns where a line holds what is wanted, as start and end.
-_Holds = Callable[[str], tuple[int, int] | None]
+_START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from rlm_loop.tools.code.searching import child; child()"
 
 
 class Hit(NamedTuple):
@@ -56,11 +52,10 @@ class Hit(NamedTuple):
         return f"{self.path}:{self.number}: {'...' if first else ''}{text[first : first + _MAX_TEXT]}{dots}"
 
 
-@dataclass
-class Hits:
+class Hits(NamedTuple):
     """The first hits, and the number of lines in all (at least, where not all files were searched)."""
 
-    lines: list[Hit] = field(default_factory=list[Hit])
+    lines: list[Hit]
     total: int = 0
     complete: bool = True
 
@@ -71,9 +66,9 @@ def search(root: Path, query: str, *, seconds: float = SECONDS) -> tuple[str, li
         raise ToolError("invalid_arguments", "query is empty")
     end = time.monotonic() + seconds
     nothing = f"no line holds {query if len(query) <= _MAX_TEXT else query[:_MAX_TEXT] + '...'!r}"
-    hits, tried = Hits(), "plain text, one line"
+    hits, tried = Hits([]), "plain text, one line"
     if "\n" not in query and "\0" not in query:  # no line holds these
-        hits = _scan(root, _plain(query), end, whole=True)
+        hits = _scan(root, re.escape(query), end, plain=True)
     head: list[str] = []
     if not hits.lines and hits.complete:
         if named := _named(root, query):
@@ -90,45 +85,25 @@ def search(root: Path, query: str, *, seconds: float = SECONDS) -> tuple[str, li
     return "\n".join([*head, *(hit.shown for hit in hits.lines), *tail]), hits.lines
 
 
-def _scan(root: Path, tests: Sequence[_Holds], end: float, *, whole: bool) -> Hits:
-    """Read every file once; hits of a test count until one before it has any.
-
-    `whole` says that a text in which no test finds anything has no line that one would find.
-    """
-    hits = [Hits() for _ in tests]
+def _scan(root: Path, pattern: str, end: float, *, plain: bool) -> Hits:
+    """Read every file once; hits without case count until one with case is found."""
+    patterns = [p for flags in (0, re.IGNORECASE) if (p := _compiled(pattern, flags)) is not None]
+    lines: list[list[Hit]] = [[] for _ in patterns]
+    totals, complete = [0] * len(patterns), True
     for name, data in texts(root, files(root)):
-        if time.monotonic() >= end:
-            return _first(hits, complete=False)
+        if not (complete := time.monotonic() < end):
+            break
         text = decode(data)[0]
-        for n, holds in enumerate(tests):
-            if any(earlier.total for earlier in hits[:n]) or (whole and holds(text) is None):
+        for n, wanted in enumerate(patterns):
+            if any(totals[:n]) or (plain and wanted.search(text) is None):
                 continue
             for number, line in enumerate(text.split("\n"), 1):
-                if (place := holds(line := line.rstrip("\r"))) is not None:
-                    hits[n].total += 1
-                    if len(hits[n].lines) < MAX_HITS:
-                        hits[n].lines.append(Hit(name, number, line, *place))
-    return _first(hits, complete=True)
-
-
-def _first(hits: Sequence[Hits], *, complete: bool) -> Hits:
-    first = next((each for each in hits if each.total), Hits())
-    first.complete = complete
-    return first
-
-
-def _plain(query: str) -> list[_Holds]:
-    folded = query.casefold()
-
-    def with_case(line: str) -> tuple[int, int] | None:
-        at = line.find(query)
-        return None if at < 0 else (at, at + len(query))
-
-    def without(line: str) -> tuple[int, int] | None:
-        at = line.casefold().find(folded)
-        return None if at < 0 else (at, at + len(query))
-
-    return [with_case, without]
+                if (match := wanted.search(line := line.rstrip("\r"))) is not None:
+                    totals[n] += 1
+                    if totals[n] <= MAX_HITS:
+                        lines[n].append(Hit(name, number, line, *match.span()))
+    first = 0 if totals[0] else -1
+    return Hits(lines[first], totals[first], complete)
 
 
 def _named(root: Path, query: str) -> list[str]:
@@ -165,14 +140,11 @@ def _matches(root: Path, query: str, end: float) -> Hits:
         done = subprocess.run(argv, input=asked, env=child_environment(), capture_output=True, timeout=seconds + 1)
         lines, total, complete = json.loads(done.stdout)
     except (subprocess.TimeoutExpired, ValueError):
-        return Hits(complete=False)
+        return Hits([], complete=False)
     return Hits([Hit(*line) for line in lines], total, complete)
 
 
 def child() -> None:
     """Search for the pattern that standard input asks for, in a process of its own."""
     root, query, seconds = json.load(sys.stdin)
-    patterns = [p for flags in (0, re.IGNORECASE) if (p := _compiled(query, flags)) is not None]
-    tests: list[_Holds] = [lambda line, p=p: m.span() if (m := p.search(line)) else None for p in patterns]
-    hits = _scan(Path(root), tests, time.monotonic() + seconds, whole=False)
-    print(json.dumps([hits.lines, hits.total, hits.complete]))
+    print(json.dumps(_scan(Path(root), query, time.monotonic() + seconds, plain=False)))
