@@ -53,6 +53,10 @@ def variance_of_mean(values: Any, codes: NDArray[np.intp]) -> Floats:
     return (residual**2).sum(axis=-1) / total**2 * groups / (groups - 1)
 
 
+#: Smallest alpha of which floating point tells 1 - alpha / 2 well from 1; intervals take a smaller one for it.
+LEAST_ALPHA = 1e-15
+
+
 def effective_size(
     variance: Any, simple: Any, n: int, clusters: int, alpha: float = 0.05, most: float | None = None
 ) -> Floats:
@@ -71,6 +75,7 @@ def effective_size(
         size = np.where(variance > 0, n * simple / variance, np.inf)
     size = np.minimum(size, n if most is None else most)
     if clusters < n:
+        alpha = max(alpha, LEAST_ALPHA)
         size = size * (stdtrit(n - 1, 1 - alpha / 2) / stdtrit(clusters - 1, 1 - alpha / 2)) ** 2
     alike = float(clusters) if most is None else min(float(clusters), most)
     return np.where((variance <= 0) & (simple <= 0), alike, size)

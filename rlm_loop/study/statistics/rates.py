@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from rlm_loop.study.statistics.clusters import Floats, codes_of, effective_size, sizes, sums, variance_of_mean
+from rlm_loop.study.statistics.clusters import (
+    LEAST_ALPHA,
+    Floats,
+    codes_of,
+    effective_size,
+    sizes,
+    sums,
+    variance_of_mean,
+)
 
 
 def wilson_interval(rate: Any, n: Any, alpha: float = 0.05) -> tuple[Floats, Floats]:
@@ -20,7 +28,7 @@ def wilson_interval(rate: Any, n: Any, alpha: float = 0.05) -> tuple[Floats, Flo
     E. B. Wilson, JASA 22 (1927).
     """
     p, n = np.asarray(rate, dtype=float), np.asarray(n, dtype=float)
-    z = ndtri(1 - alpha / 2)
+    z = ndtri(1 - max(alpha, LEAST_ALPHA) / 2)
     scale = 1 + z**2 / n
     middle = (p + z**2 / (2 * n)) / scale
     half = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / scale

@@ -67,6 +67,14 @@ def test_newcombe_as_published() -> None:
     assert [float(low), float(high)] == pytest.approx([-0.1186, -0.0046], abs=5e-5)
 
 
+def test_an_interval_at_an_alpha_beyond_floating_point_is_finite_and_silent() -> None:
+    codes = np.repeat(np.arange(4), 3)
+    values = np.array([1, 1, 0, 1, 0, 0, 1, 1, 1, 0, 0, 1.0])
+    _, low, high = rate_interval(values, codes, 1e-308)
+    assert 0 < low < high < 1
+    assert wilson_interval(0.5, 20, 1e-308) == wilson_interval(0.5, 20, 1e-15)
+
+
 @pytest.mark.parametrize(
     ("here", "there", "n", "limits", "z", "digits"),
     [
