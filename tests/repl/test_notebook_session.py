@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from session_kinds import ipython_shell
 
 from rlm_loop.actions import Display, FinalAnswer
 from rlm_loop.repl import ReplError, attach_current, open_repl
-from rlm_loop.repl.changes import Changes, Snapshot
+from rlm_loop.repl.in_process.attached import Changes
 
 pytest.importorskip("IPython", reason='needs IPython: pip install -e ".[kernel]"')
 
@@ -48,18 +49,18 @@ def test_the_cells_work_on_the_users_own_objects(names: dict[str, Any]) -> None:
 
 
 def test_what_was_changed_is_listed(names: dict[str, Any]) -> None:
-    names.update(same=[1], grown=[1], bound=1, gone="x", gen=(i for i in ()), deep={"a": [1]}, text="abc")
+    names.update(same=[1], grown=[1], bound=1, gone="x", gen=(i for i in ()), text="abc")
     told: list[str] = []
     with attach_current(report=told.append) as session:
         session.set("context", "big")
         session.add_tools({"tool": lambda: 1})
-        session.run("grown.append(2)\nbound = 2\ndel gone\nfresh = tool()\ndeep['a'].append(0)\n_hidden = 1")
+        session.run("grown.append(2)\nbound = 2\ndel gone\nfresh = tool()\n_hidden = 1")
         session.run("final_answer = 3")
-        assert session.changes == Changes(("fresh",), ("grown", "bound", "deep"), ("gone",), ("gen",))
+        assert session.changes == Changes(("fresh",), ("grown", "bound"), ("gone",))
     assert session.changes.new == ("fresh",)
     assert told == [f"the agent changed variables of this notebook: {session.changes}"]
     names["fresh"] = 5
-    assert session.changes.changed == ("grown", "bound", "deep")  # as it was at the end
+    assert session.changes.changed == ("grown", "bound")  # as it was at the end
 
 
 def test_nothing_changed_nothing_said(names: dict[str, Any]) -> None:
@@ -186,33 +187,19 @@ def test_in_a_real_notebook() -> None:
         assert "changed: data" in closed
 
 
-# -- comparing
+def test_a_table_with_another_shape_is_changed_and_no_value_is_kept_alive(names: dict[str, Any]) -> None:
+    pd = pytest.importorskip("pandas")
 
-
-def test_a_snapshot_keeps_no_value_alive_and_stops_at_its_limit() -> None:
     class Value:
         pass
 
-    import weakref
-
-    names: dict[str, Any] = {"v": Value(), "large": [0] * 10_000, "small": [0]}
-    gone = weakref.ref(names["v"])
-    snapshot = Snapshot(names, lambda n: True, 1000)
-    names["large"].append(1)
-    names["small"].append(1)
-    del names["v"]
-    assert gone() is None
-    assert snapshot.changes(names) == Changes((), ("small",), ("v",), ("large",))
-
-
-def test_data_frames_and_arrays_are_compared() -> None:
-    pd = pytest.importorskip("pandas")
-    names: dict[str, Any] = {"df": pd.DataFrame({"a": [1, 2]}), "same": pd.DataFrame({"a": [1]})}
-    snapshot = Snapshot(names, lambda n: True, 10_000_000)
-    names["df"]["b"] = 3
-    _ = names["same"].describe()
-    assert snapshot.changes(names) == Changes((), ("df",))
+    names.update(df=pd.DataFrame({"a": [1, 2]}), same=pd.DataFrame({"a": [1]}), v=Value())
+    value = weakref.ref(names["v"])
+    with attach_current(report=None) as session:
+        session.run("df['b'] = 3\nsame.describe()\ndel v")
+        assert session.changes == Changes((), ("df",), ("v",))
+        assert value() is None
 
 
 def test_the_words() -> None:
-    assert str(Changes(("a", "b"), ("c",), ("d",), ("e",))) == "new: a, b; changed: c; deleted: d; not compared: e"
+    assert str(Changes(("a", "b"), ("c",), ("d",))) == "new: a, b; changed: c; deleted: d"

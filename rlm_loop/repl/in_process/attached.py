@@ -11,23 +11,41 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.changes import Changes, Snapshot
-from rlm_loop.repl.in_process.session import InProcessSession
+from rlm_loop.repl.in_process.session import MISSING, InProcessSession
 from rlm_loop.repl.in_process.stopper import Stopper
 from rlm_loop.repl.settings import Settings
-from rlm_loop.repl.worker import RICH, STAND_INS, Displays, take_last
+from rlm_loop.repl.worker import RICH, STAND_INS, Displays, summary
 
-_MISSING = object()
-_FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+
+@dataclass(frozen=True)
+class Changes:
+    """Names of the user's variables that are new, changed or gone.
+
+    A changed one is bound to another object, or its size or short summary differs: a change deep inside an object is
+    not noticed.
+    """
+
+    new: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.new or self.changed or self.deleted)
+
+    def __str__(self) -> str:
+        parts = {"new": self.new, "changed": self.changed, "deleted": self.deleted}
+        texts = [f"{what}: {', '.join(names)}" for what, names in parts.items() if names]
+        return "; ".join(texts) or "no variable changed"
 
 
 def attach_current(**options: Any) -> NotebookREPL:
-    """A session in the namespace of the notebook (or IPython) that calls this; `options` are those of `NotebookREPL`.
+    """Return a session in the namespace of the notebook that calls this; `options` are those of `NotebookREPL`.
 
     Raises `ReplError` outside of IPython.
     """
@@ -47,9 +65,8 @@ class NotebookREPL(InProcessSession):
     results and not in the notebook; what child processes print goes where the notebook's do.
 
     `changes` lists what is new, changed or gone since the session began; `report` is given that as a line at the end,
-    if there is anything to say.  `compare` is how many bytes of a variable's contents are looked at for that, when
-    the session begins and again at the end.  Names that the session itself binds (`context`, tools) are given back
-    at the end: the user's variables of the same names return.
+    if there is anything to say.  Names that the session itself binds (`context`, tools) are given back at the end: the
+    user's variables of the same names return.
 
     `grace` is taken because the other kinds take it.  Cells may use IPython's syntax, and `await`, which runs in an
     event loop of its own in another thread.
@@ -67,7 +84,6 @@ class NotebookREPL(InProcessSession):
         grace: float = 2.0,
         output_cap: int = 65_536,
         clock: Callable[[], float] = time.monotonic,
-        compare: int = 50_000_000,
         report: Callable[[str], object] | None = print,
     ) -> None:
         if files:
@@ -81,12 +97,19 @@ class NotebookREPL(InProcessSession):
         self._take_over("final_answer")
         super().__init__(self._names, builtins.__dict__, settings)
         self._slot.hide()
-        self._snapshot = Snapshot(self._users(), self._public, compare)
+        self._seen = self._marks()
 
     @property
     def changes(self) -> Changes:
         """What the cells changed among the user's variables: so far, or until the session was closed."""
-        return self._changes if self._changes is not None else self._snapshot.changes(self._users())
+        if self._changes is not None:
+            return self._changes
+        seen, now = self._seen, self._marks()
+        return Changes(
+            tuple(n for n in now if n not in seen),
+            tuple(n for n in seen if n in now and now[n] != seen[n]),
+            tuple(n for n in seen if n not in now),
+        )
 
     @property
     def cwd(self) -> Path:
@@ -98,23 +121,24 @@ class NotebookREPL(InProcessSession):
         if self._closed:
             return
         super().close()
-        self._changes = self._snapshot.changes(self._users())
+        self._changes = self.changes
         for name, value in self._before.items():
-            if value is _MISSING:
+            if value is MISSING:
                 self._names.pop(name, None)
             else:
                 self._names[name] = value
         if self._report is not None and self._changes:
             self._report(f"the agent changed variables of this notebook: {self._changes}")
 
-    def _users(self) -> dict[str, Any]:
-        """The namespace without what the session itself bound in it."""
-        before = {n: v for n, v in self._before.items() if v is not _MISSING}
-        return {**{n: v for n, v in list(self._names.items()) if n not in self._before}, **before}
+    def _marks(self) -> dict[str, tuple[int, str]]:
+        """Return a mark of each of the user's variables, which keeps no value alive."""
+        names = {n: v for n, v in list(self._names.items()) if n not in self._before}
+        names.update((n, v) for n, v in self._before.items() if v is not MISSING)
+        return {n: (id(v), summary(v)) for n, v in names.items() if self._public(n)}
 
     def _take_over(self, name: str) -> None:
         if name not in self._before:
-            self._before[name] = self._names.pop(name, _MISSING)
+            self._before[name] = self._names.pop(name, MISSING)
 
     def _give_back(self, name: str) -> None:
         self._before.pop(name, None)
@@ -126,39 +150,37 @@ class NotebookREPL(InProcessSession):
     def _is_user(self, file: str) -> bool:
         return super()._is_user(file) or "ipykernel_" in file or file.startswith("<ipython")
 
-    def _parts(self, code: str, file: str) -> tuple[CodeType | None, CodeType | None]:
+    def _parse(self, code: str, file: str) -> ast.Module:
         try:
-            tree = ast.parse(code, file)
+            return ast.parse(code, file)
         except SyntaxError:
             transformed = self._shell.transform_cell(code)
             if transformed.strip() == code.strip():
                 raise
-            tree = ast.parse(transformed, file)
-        last = take_last(tree, code)
-        body = compile(tree, file, "exec", _FLAGS, dont_inherit=True)
-        return body, last and compile(ast.Expression(last), file, "eval", _FLAGS, dont_inherit=True)
+            return ast.parse(transformed, file)
 
-    def _expression(self, code: str) -> CodeType:
-        return compile(code, "<expression>", "eval", dont_inherit=True)
+    def _compile(self, tree: ast.Module | ast.Expression, file: str) -> CodeType:
+        mode = "exec" if isinstance(tree, ast.Module) else "eval"
+        return compile(tree, file, mode, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
 
     def _evaluate(self, code: CodeType) -> Any:
-        value = eval(code, self._names)
+        value = super()._evaluate(code)
         return _awaited(value) if code.co_flags & inspect.CO_COROUTINE else value
 
     def _execute(self, code: str, file: str, stopper: Stopper, report: dict[str, Any]) -> None:
         displays, publisher = self._displays, self._shell.display_pub
         publisher.publish = displays.publish
         hidden, names = self._shell.user_ns_hidden, self._names
-        own = {n: names.get(n, _MISSING) for n in STAND_INS if n not in names or names[n] is hidden.get(n)}
+        own = {n: names.get(n, MISSING) for n in STAND_INS if n not in names or names[n] is hidden.get(n)}
         names.update({n: STAND_INS[n] for n in own})
         try:
             super()._execute(code, file, stopper, report)
-            displays.flush()
         finally:
+            displays.flush()
             del publisher.publish
             for name, value in own.items():
                 if names.get(name) is STAND_INS[name]:
-                    if value is _MISSING:
+                    if value is MISSING:
                         del names[name]
                     else:
                         names[name] = value
@@ -177,8 +199,6 @@ def _awaited(coroutine: Any) -> Any:
     """Run a coroutine although the notebook's own event loop is running in this thread."""
     loop = asyncio.new_event_loop()
     task = loop.create_task(coroutine)
-    context = contextvars.copy_context()
-
     over = threading.Event()  # `Thread.join` takes a thread for ended when a signal interrupts it
 
     def work() -> None:
@@ -189,7 +209,7 @@ def _awaited(coroutine: Any) -> Any:
             loop.close()
             over.set()
 
-    threading.Thread(target=context.run, args=(work,), daemon=True).start()
+    threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True).start()
     try:
         over.wait()
     except BaseException:

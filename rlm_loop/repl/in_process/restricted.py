@@ -22,7 +22,7 @@ from rlm_loop.repl.host.session_resources import SessionResources
 from rlm_loop.repl.in_process.modules import ANALYSIS
 from rlm_loop.repl.in_process.session import InProcessSession
 from rlm_loop.repl.settings import Settings
-from rlm_loop.repl.worker import form_of, take_last
+from rlm_loop.repl.worker import form_of
 
 _LONGEST_REPR = 1_000_000
 
@@ -101,9 +101,6 @@ class RestrictedREPL(InProcessSession):
         super().close()
         self._finalizer()
 
-    def _prepare(self) -> None:
-        _ = self.cwd
-
     def _run_setup(self) -> None:
         cells = self._names
         seen = {n: v for n, v in cells.items() if self._public(n)}
@@ -124,20 +121,12 @@ class RestrictedREPL(InProcessSession):
 
     _trusted = False
 
-    def _parts(self, code: str, file: str) -> tuple[CodeType | None, CodeType | None]:
-        tree = ast.parse(code, file)
-        last = take_last(tree, code)
-        return self._compile(tree, file, "exec"), last and self._compile(ast.Expression(last), file, "eval")
-
-    def _expression(self, code: str) -> CodeType:
-        return self._compile(ast.parse(code, "<expression>", "eval"), "<expression>", "eval")
-
-    def _compile(self, tree: ast.Module | ast.Expression, file: str, mode: str) -> CodeType:
+    def _compile(self, tree: ast.Module | ast.Expression, file: str) -> CodeType:
         if not self._trusted:
             from rlm_loop.repl.in_process.policy import Policy
 
             tree = ast.fix_missing_locations(Policy(file).visit(tree))
-        return compile(tree, file, mode, dont_inherit=True)
+        return super()._compile(tree, file)
 
     def _crossing(self, value: Any) -> Any:
         return decode(form_of(value, _LONGEST_REPR))  # a text is its own form

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import linecache
 import threading
@@ -16,7 +17,7 @@ from rlm_loop.repl.host.calls import inside
 from rlm_loop.repl.host.driver import Ended, Stopped
 from rlm_loop.repl.host.transfer import on_disk_frame
 from rlm_loop.repl.in_process.stopper import CellStopped, Stopper
-from rlm_loop.repl.in_process.streams import CellOutput, captured, uncaptured
+from rlm_loop.repl.in_process.streams import CellOutput, captured
 from rlm_loop.repl.names import about_tool, check_names
 from rlm_loop.repl.results import cell_result, given
 from rlm_loop.repl.settings import Settings
@@ -30,11 +31,12 @@ from rlm_loop.repl.worker import (
     one_line,
     portable,
     restore,
+    take_last,
     tool_error,
 )
 
-_MISSING = object()
-_LONGEST_REPR = 1_000_000
+MISSING = object()
+_EXPRESSION = "<expression>"
 _CONCLUDING = 0.3  # seconds that making the text of an error, or of an answer, may take beyond the time limit
 
 
@@ -59,35 +61,42 @@ class InProcessSession(Session):
         self._stopper: Stopper | None = None
         self._scope = Scope()
         self._spent: BaseException | None = None
+        self._waited = 0.0
 
     # -- what a subclass decides
 
-    def _parts(self, code: str, file: str) -> tuple[CodeType | None, CodeType | None]:
-        """The statements of a cell, and its last expression where it has one."""
-        raise NotImplementedError
+    def _parse(self, code: str, file: str) -> ast.Module:
+        return ast.parse(code, file)
 
-    def _expression(self, code: str) -> CodeType:
-        raise NotImplementedError
+    def _compile(self, tree: ast.Module | ast.Expression, file: str) -> CodeType:
+        return compile(tree, file, "exec" if isinstance(tree, ast.Module) else "eval", dont_inherit=True)
+
+    def _evaluate(self, code: CodeType) -> Any:
+        return eval(code, self._names)
 
     def _public(self, name: str) -> bool:
         """Whether a name of the namespace counts as a variable of the session's cells."""
         return not name.startswith("_")
 
-    def _prepare(self) -> None:
-        """Before the first use, once."""
-
     def _crossing(self, value: Any) -> Any:
-        """A value on its way into the namespace, or to or from a host tool."""
+        """Return a value as it goes to a host tool or comes from one."""
         return value
 
     def _is_user(self, file: str) -> bool:
-        return file.startswith(("<cell ", "<setup>", "<expression>"))
-
-    def _evaluate(self, code: CodeType) -> Any:
-        return eval(code, self._names)
+        return file.startswith(("<cell ", "<setup>", _EXPRESSION))
 
     def _echoed(self, value: Any) -> None:
         """The value of a last expression is about to be shown."""
+
+    def _take_over(self, name: str) -> None:
+        """The session is about to bind a name."""
+
+    def _give_back(self, name: str) -> None:
+        """The name is the user's again."""
+
+    def _tidy(self) -> list[str]:
+        """Undo what the cell did to the session's own parts; return the reserved names that it had rebound."""
+        return restore(self._names, self._reserved)
 
     # -- the session protocol
 
@@ -126,15 +135,9 @@ class InProcessSession(Session):
 
         `timeout` overrides the session's, in seconds.  Raises `EvaluationFailed` where evaluating it fails.
         """
-        limit = self.timeout if timeout is None else timeout
         with self._turn():
-            ended, raised = self._perform(expression, "<expression>", limit)
-            if raised is not None:
-                raise raised
-            if ended.stopped or "error" in ended.report:
-                failed = cell_result(ended, limit, self.output_cap)
-                raise EvaluationFailed(f"{expression!r}: {failed.message}")
-            return given(ended.report).value
+            report = self._must(expression, _EXPRESSION, timeout, EvaluationFailed, repr(expression))
+            return given(report).value
 
     def add_tools(self, tools: Mapping[str, Callable[..., Any]]) -> None:
         """Make host functions callable from cells, over variables and tools of the same names.
@@ -145,8 +148,7 @@ class InProcessSession(Session):
         check_names(tools, taken=dict.fromkeys(self._own))
         with self._turn(begin=False):
             for name, tool in tools.items():
-                below = self._tools.get(name), self._names.get(name, _MISSING)
-                self._covered.setdefault(name, []).append(below)
+                self._covered.setdefault(name, []).append((self._tools.get(name), self._names.get(name, MISSING)))
                 self._take_over(name)
                 self._tools[name] = tool
                 self._names[name] = self._reserved[name] = self._stand_in(name, tool)
@@ -160,7 +162,7 @@ class InProcessSession(Session):
                     self._tools[name], self._names[name], self._reserved[name] = tool, value, value
                     continue
                 del self._tools[name], self._reserved[name], self._names[name]
-                if value is not _MISSING:
+                if value is not MISSING:
                     self._names[name] = value
                 self._give_back(name)
 
@@ -174,9 +176,7 @@ class InProcessSession(Session):
         self._closed = True
         self._scope.end("the session was closed")
         if (stopper := self._stopper) is not None and not stopper.mine:
-            stopper.stop()
-
-    # -- beyond the protocol
+            stopper.limit(0.0)
 
     def start(self) -> None:
         """Run the setup code now instead of at first use; raises `SetupFailed`."""
@@ -199,38 +199,36 @@ class InProcessSession(Session):
             if self._closed:
                 raise ReplError("this REPL is closed; open a new one")
             if begin and not self._begun:
-                self._prepare()
                 if self._setup:
                     self._run_setup()
                 self._begun = True
             yield
 
     def _run_setup(self) -> None:
-        ended, raised = self._perform(self._setup, "<setup>", self.timeout)
+        self._must(self._setup, "<setup>", None, SetupFailed, "the setup code failed")
+        self._slot.forget()
+
+    def _must(self, code: str, file: str, timeout: float | None, failure: type[ReplError], what: str) -> Any:
+        """Run code and return its report; raise `failure` where it fails."""
+        limit = self.timeout if timeout is None else timeout
+        ended, raised = self._perform(code, file, limit)
         if raised is not None:
             raise raised
         if ended.stopped or "error" in ended.report:
-            reason = cell_result(ended, self.timeout, self.output_cap)
-            raise SetupFailed(f"the setup code failed: {reason.message}\n{reason.output}".rstrip())
-        self._slot.forget()
-
-    def _take_over(self, name: str) -> None:
-        """The session is about to bind a name."""
-
-    def _give_back(self, name: str) -> None:
-        """The name is the user's again."""
+            failed = cell_result(ended, limit, self.output_cap)
+            more = "" if file == _EXPRESSION else failed.output
+            raise failure(f"{what}: {failed.message}\n{more}".rstrip())
+        return ended.report
 
     def _perform(self, code: str, file: str, limit: float) -> tuple[Ended, BaseException | None]:
         """Run code; how that ended, and what is to be raised to the caller of `run`."""
         report: dict[str, Any] = {}
         output = CellOutput(self.output_cap)
         self._sources[file] = code
-        self._spent = None
-        if file != "<expression>":
+        self._spent, self._waited, self._scope = None, 0.0, Scope()
+        if file != _EXPRESSION:
             self._slot.begin(code)
         began = self._clock()
-        self._waited = 0.0
-        self._scope = Scope()
         stopper = self._stopper = Stopper(limit)
         try:
             with stopper, captured(output):
@@ -240,13 +238,13 @@ class InProcessSession(Session):
                     pass
                 except CellStopped as error:
                     stopper.leave()
-                    if stopper.fired:
-                        report["error"] = self._describe(error, "KeyboardInterrupt")
+                    report["error"] = self._describe(error, "KeyboardInterrupt")
                 except BaseException as error:
                     stopper.leave()
                     self._conclude(stopper, report, lambda e=error: {"error": self._describe(e)})
-                if file.startswith("<cell "):
-                    self._conclude(stopper, report, self._answer)
+                if file.startswith("<cell ") and self._slot.given():
+                    answer = self._names["final_answer"]
+                    self._conclude(stopper, report, lambda: {"answer": portable(answer, self.output_cap)})
         finally:
             self._stopper = None
             self._scope.end("the cell that asked has ended")
@@ -263,9 +261,6 @@ class InProcessSession(Session):
         seconds = max(0.0, self._clock() - began - self._waited)
         return Ended("done", stopped, report, output.piece(), seconds), raised
 
-    def _answer(self) -> dict[str, Any]:
-        return {"answer": portable(self._names["final_answer"], self.output_cap)} if self._slot.given() else {}
-
     def _conclude(self, stopper: Stopper, report: dict[str, Any], make: Callable[[], dict[str, Any]]) -> None:
         """Add to the report what is made by the texts of the cell's objects: their code may raise, and never end."""
         stopper.at_least(_CONCLUDING)
@@ -275,25 +270,28 @@ class InProcessSession(Session):
                 made = make()
             finally:
                 stopper.leave()
-        except BaseException as error:
-            told = "KeyboardInterrupt" if isinstance(error, CellStopped) else one_line_of(error)
-            report.setdefault("error", {"message": told, "text": [told + "\n", 0, ""]})
-        else:
             report.update(made)
+        except BaseException as error:
+            told = "KeyboardInterrupt" if isinstance(error, CellStopped) else type(error).__name__
+            report.setdefault("error", {"message": told, "text": [told + "\n", 0, ""]})
 
     def _execute(self, code: str, file: str, stopper: Stopper, report: dict[str, Any]) -> None:
-        """Only what the cell itself says runs between `enter` and `leave`."""
-        if file == "<expression>":
-            body, last = None, self._expression(code)
+        """Run code; only what the cell itself says runs between `enter` and `leave`."""
+        body: CodeType | None = None
+        if file == _EXPRESSION:
+            last: Any = ast.parse(code, file, "eval").body
         else:
-            body, last = self._parts(code, file)
+            tree = self._parse(code, file)
+            last = take_last(tree, code)
+            body = self._compile(tree, file)
+        value = last and self._compile(ast.Expression(last), file)
         stopper.enter()
         try:
             if body is not None:
                 self._evaluate(body)
-            if last is not None:
-                value = self._evaluate(last)
-                if file == "<expression>":
+            if value is not None:
+                value = self._evaluate(value)
+                if file == _EXPRESSION:
                     report.update(portable(value, self.output_cap))
                 elif value is not None:
                     self._echoed(value)
@@ -309,10 +307,6 @@ class InProcessSession(Session):
             lines[-1] = known_as + "\n"
         return {"message": known_as or one_line(error), "text": cut("".join(lines), self.output_cap)}
 
-    def _tidy(self) -> list[str]:
-        """Undo what the cell did to the session's own parts; return the reserved names that it had rebound."""
-        return restore(self._names, self._reserved)
-
     def _stand_in(self, name: str, tool: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             stopper = self._stopper
@@ -326,14 +320,14 @@ class InProcessSession(Session):
             began = self._clock()
             token, within = inside.set(inside.get() | {id(self)}), cell_scope.set(self._scope)
             try:
-                with uncaptured():
+                with captured(None):
                     crossed = [self._crossing(a) for a in args]
                     return self._crossing(tool(*crossed, **{k: self._crossing(v) for k, v in kwargs.items()}))
             except BaseException as e:
                 if isinstance(e, Exception) and type(e).__name__ != "BudgetSpent":
                     raise tool_error(f"{type(e).__name__}: {e}") from None
                 self._spent = e
-                stopper.end_soon()
+                stopper.limit(0.05)
                 raise HostEnded(f"{type(e).__name__}: {e}") from None
             finally:
                 inside.reset(token)
@@ -346,11 +340,3 @@ class InProcessSession(Session):
         call.__doc__ = about_tool(name, tool)
         call.__module__ = "__main__"
         return call
-
-
-def one_line_of(error: BaseException) -> str:
-    """Like `one_line`, whatever the text of the error does."""
-    try:
-        return one_line(error)
-    except BaseException:
-        return type(error).__name__
