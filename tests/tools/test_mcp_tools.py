@@ -150,7 +150,7 @@ def test_no_process_of_a_server_outlives_the_host(tmp_path: Path, end: str) -> N
 @pytest.mark.parametrize(
     ("server", "reason"),
     [
-        ("no-such-command --x", "cannot be started: there is no command 'no-such-command'"),
+        ("no-such-command --x", r"\(no-such-command: No such file or directory, exit status 127\)"),
         ([sys.executable, "-c", "import sys; sys.exit('no such option')"], r"\(no such option, exit status 1\)"),
         ([sys.executable, "-c", "import time; time.sleep(60)"], "did not answer within 0.3 s"),
         ("http://127.0.0.1:9/mcp", "cannot be used: ConnectError"),

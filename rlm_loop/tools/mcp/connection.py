@@ -6,15 +6,15 @@ import asyncio
 import logging
 import os
 import shlex
-import shutil
 import sys
+import tempfile
 import threading
 from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from rlm_loop.tools.calls import as_text
 from rlm_loop.tools.function import ToolError
@@ -111,8 +111,8 @@ class ServerClient:
 
         self.ended = False
         self.ready: Future[tuple[Client, list[Listed]]] = Future()
-        self._server, self._stderr = server, bytearray()
-        self._stop, self._thread = asyncio.Event(), ExitStack()
+        self._server, self._stop, self._thread = server, asyncio.Event(), ExitStack()
+        self._stderr = self._thread.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
         self._portal = self._thread.enter_context(start_blocking_portal(name=f"mcp {server.name[:40]}"))
         self._serving = self._portal.start_task_soon(self._serve)
 
@@ -131,9 +131,8 @@ class ServerClient:
             if not self.ended:
                 raise
         self.ended = True
-        raise McpError(
-            f"the MCP server {self._server.name!r} has ended{self._last_words()}; the next call starts it again"
-        )
+        ended = f"has ended{self._last_words()}; the next call starts it again"
+        raise McpError(f"the MCP server {self._server.name!r} {ended}")
 
     async def _call(self, client: Client, name: str, arguments: dict[str, Any]) -> CallToolResult:
         async with asyncio.timeout(self._server.timeout):
@@ -176,30 +175,10 @@ class ServerClient:
         server = self._server
         path = get_default_environment().get("PATH", os.defpath)
         env = {"PATH": os.pathsep.join([str(Path(sys.executable).parent), path]), **server.env}
-        if shutil.which(server.command[0], path=env["PATH"]) is None:
-            raise FileNotFoundError
         argv = ["-I", "-S", _GUARD, *server.command]
         process = StdioServerParameters(command=sys.executable, args=argv, env=env, cwd=server.cwd)
-        ours, theirs = os.pipe()
-        os.set_blocking(ours, False)
-        with open(ours, "rb", 0) as said, open(theirs, "w") as stderr:
-            async with stdio_client(process, stderr) as streams:
-                stderr.close()
-                loop = asyncio.get_running_loop()
-                loop.add_reader(said, self._listen, said, loop)
-                try:
-                    yield streams
-                finally:
-                    loop.remove_reader(said)
-                    self._listen(said, loop)
-                    said.close()  # the guard now waits for the server's end, and not for long
-
-    def _listen(self, said: Any, loop: asyncio.AbstractEventLoop) -> None:
-        """Keep the end of what the process writes to standard error."""
-        if (chunk := said.read(65536)) == b"":
-            loop.remove_reader(said)
-        self._stderr += chunk or b""
-        del self._stderr[:-_LAST_WORDS]
+        async with stdio_client(process, cast("TextIO", self._stderr)) as streams:
+            yield streams
 
     @asynccontextmanager
     async def _over_http(self) -> AsyncGenerator[TransportStreams]:
@@ -218,18 +197,18 @@ class ServerClient:
         self.ended = True
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
-        if isinstance(error, TimeoutError):
-            reason = f"did not answer within {self._server.start_timeout:g} s"
-        elif isinstance(error, FileNotFoundError) and self._server.command:
-            reason = f"cannot be started: there is no command {self._server.command[0]!r}"
-        else:
-            lines = redact(str(error)).strip().splitlines()
-            reason = f"cannot be used: {type(error).__name__}{f': {lines[0][:200]}' if lines else ''}"
+        reason = f"did not answer within {self._server.start_timeout:g} s"
+        if not isinstance(error, TimeoutError):
+            reason = f"cannot be used: {type(error).__name__}: {redact(str(error))[:200]}".splitlines()[0]
         self.ready.set_exception(McpError(f"the MCP server {self._server.name!r} {reason}{self._last_words()}"))
 
     def _last_words(self) -> str:
         """Return the last line that a process wrote to standard error, and how it ended."""
-        lines = [line.strip() for line in self._stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+        if self._stderr.closed:  # by `end`, meanwhile
+            return ""
+        size = os.fstat(self._stderr.fileno()).st_size
+        said = os.pread(self._stderr.fileno(), _LAST_WORDS, max(0, size - _LAST_WORDS)).decode("utf-8", "replace")
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
         return f" ({redact(', '.join(lines[-2:]))[:200]})" if lines else ""
 
 

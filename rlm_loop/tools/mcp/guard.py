@@ -1,7 +1,4 @@
-"""Script that runs a server's command and ends it, with all that it started, when its host closes or dies.
-
-Its standard error is the host's pipe: nobody reads it any more once the host is gone, killed or not.
-"""
+"""Script that runs a server's command and ends it, with all that it started, when its host closes its input or dies."""
 
 import os
 import select
@@ -14,9 +11,9 @@ GRACE = 0.5  # seconds for a server whose input was closed
 
 
 def _end_with_the_host() -> None:
-    pipe = select.poll()
-    pipe.register(2, 0)
-    pipe.poll()
+    host = select.poll()
+    host.register(0, 0)  # the end of the writer is told in any case, and nothing is read
+    host.poll()
     time.sleep(GRACE)
     os.killpg(0, signal.SIGKILL)
 
@@ -29,10 +26,9 @@ if __name__ == "__main__":
         except OSError as error:
             print(f"{sys.argv[1]}: {error.strerror}", file=sys.stderr, flush=True)
             os._exit(127)
-    os.close(0)
     threading.Thread(target=_end_with_the_host, daemon=True).start()
     status = os.waitstatus_to_exitcode(os.waitpid(server, 0)[1])
     try:
         os.write(2, f"\nexit status {status}\n".encode())
     finally:
-        os.killpg(0, signal.SIGKILL)
+        os.killpg(0, signal.SIGKILL)  # itself too: its output ends when all is said
