@@ -61,23 +61,22 @@ class CellOutput:
 _output: contextvars.ContextVar[CellOutput | None] = contextvars.ContextVar("cell_output", default=None)
 _lock = threading.Lock()
 _running = 0
-_replaced: dict[str, tuple[Any, Any]] = {}
 
 
 class _Router:
     """A stream of the process, but for code that runs in a cell the cell's."""
 
     def __init__(self, stream: Any) -> None:
-        self._stream = stream
+        self.stream = stream
 
     def write(self, text: str) -> int:
         output = _output.get()
         if output is not None:
             output.write(text)
-        return self._stream.write(text) if output is None or output.passed_on else len(text)
+        return self.stream.write(text) if output is None or output.passed_on else len(text)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+        return getattr(self.stream, name)
 
 
 @contextlib.contextmanager
@@ -86,12 +85,9 @@ def captured(output: CellOutput | None) -> Generator[None]:
     global _running
     with _lock:
         _running += 1
-        if _running == 1:
-            for name in ("stdout", "stderr"):
-                stream = getattr(sys, name)
-                router = _Router(stream)
-                _replaced[name] = (stream, router)
-                setattr(sys, name, router)
+        for name in ("stdout", "stderr"):  # each time: somebody may have replaced them since the first cell began
+            if not isinstance(stream := getattr(sys, name), _Router):
+                setattr(sys, name, _Router(stream))
     token = _output.set(output)
     try:
         yield
@@ -99,7 +95,6 @@ def captured(output: CellOutput | None) -> Generator[None]:
         _output.reset(token)
         with _lock:
             _running -= 1
-            if _running == 0:
-                for name, (stream, router) in _replaced.items():
-                    if getattr(sys, name) is router:  # else somebody else replaced it meanwhile
-                        setattr(sys, name, stream)
+            for name in ("stdout", "stderr") if _running == 0 else ():
+                if isinstance(router := getattr(sys, name), _Router):
+                    setattr(sys, name, router.stream)
