@@ -6,67 +6,42 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rlm_loop.messages import Reply, ToolCall, Usage
-    from rlm_loop.models.base import (
-        AuthenticationFailed,
-        DiskFull,
-        Diverged,
-        Model,
-        ModelError,
-        ModelNotFound,
-        ModelUnreachable,
-        RateLimited,
-        RequestRejected,
-        RetryPolicy,
-    )
-    from rlm_loop.models.litellm import LiteLLMModel
-    from rlm_loop.models.local import LocalModel
-    from rlm_loop.models.names import get_model
-    from rlm_loop.models.ollama import OllamaModel
-    from rlm_loop.models.openai_compatible import OpenAICompatibleModel
-    from rlm_loop.models.recorded import RecordedModel
-    from rlm_loop.models.scripted import ScriptedModel, text_tokens
+    from rlm_loop.messages import Reply as Reply
+    from rlm_loop.messages import ToolCall as ToolCall
+    from rlm_loop.messages import Usage as Usage
+    from rlm_loop.models.base import AuthenticationFailed as AuthenticationFailed
+    from rlm_loop.models.base import DiskFull as DiskFull
+    from rlm_loop.models.base import Diverged as Diverged
+    from rlm_loop.models.base import Model as Model
+    from rlm_loop.models.base import ModelError as ModelError
+    from rlm_loop.models.base import ModelNotFound as ModelNotFound
+    from rlm_loop.models.base import ModelUnreachable as ModelUnreachable
+    from rlm_loop.models.base import RateLimited as RateLimited
+    from rlm_loop.models.base import RequestRejected as RequestRejected
+    from rlm_loop.models.base import RetryPolicy as RetryPolicy
+    from rlm_loop.models.litellm import LiteLLMModel as LiteLLMModel
+    from rlm_loop.models.local import LocalModel as LocalModel
+    from rlm_loop.models.names import get_model as get_model
+    from rlm_loop.models.ollama import OllamaModel as OllamaModel
+    from rlm_loop.models.openai_compatible import OpenAICompatibleModel as OpenAICompatibleModel
+    from rlm_loop.models.recorded import RecordedModel as RecordedModel
+    from rlm_loop.models.scripted import ScriptedModel as ScriptedModel
+    from rlm_loop.models.scripted import text_tokens as text_tokens
 
-_WHERE = {
-    "Reply": "rlm_loop.messages",
-    "ToolCall": "rlm_loop.messages",
-    "Usage": "rlm_loop.messages",
-    **dict.fromkeys(("Model", "ModelError"), "rlm_loop.models.base"),
-    **dict.fromkeys(("AuthenticationFailed", "DiskFull", "Diverged", "ModelNotFound"), "rlm_loop.models.base"),
-    **dict.fromkeys(("ModelUnreachable", "RateLimited", "RequestRejected", "RetryPolicy"), "rlm_loop.models.base"),
-    "LiteLLMModel": "rlm_loop.models.litellm",
-    "LocalModel": "rlm_loop.models.local",
-    "get_model": "rlm_loop.models.names",
-    "OllamaModel": "rlm_loop.models.ollama",
-    "OpenAICompatibleModel": "rlm_loop.models.openai_compatible",
-    "RecordedModel": "rlm_loop.models.recorded",
-    "ScriptedModel": "rlm_loop.models.scripted",
-    "text_tokens": "rlm_loop.models.scripted",
+_NAMES = {
+    "messages": "Reply ToolCall Usage",
+    "models.base": "AuthenticationFailed DiskFull Diverged Model ModelError ModelNotFound ModelUnreachable RateLimited "
+    "RequestRejected RetryPolicy",
+    "models.litellm": "LiteLLMModel",
+    "models.local": "LocalModel",
+    "models.names": "get_model",
+    "models.ollama": "OllamaModel",
+    "models.openai_compatible": "OpenAICompatibleModel",
+    "models.recorded": "RecordedModel",
+    "models.scripted": "ScriptedModel text_tokens",
 }
-
-__all__ = [
-    "AuthenticationFailed",
-    "DiskFull",
-    "Diverged",
-    "LiteLLMModel",
-    "LocalModel",
-    "Model",
-    "ModelError",
-    "ModelNotFound",
-    "ModelUnreachable",
-    "OllamaModel",
-    "OpenAICompatibleModel",
-    "RateLimited",
-    "RecordedModel",
-    "Reply",
-    "RequestRejected",
-    "RetryPolicy",
-    "ScriptedModel",
-    "ToolCall",
-    "Usage",
-    "get_model",
-    "text_tokens",
-]
+_WHERE = {name: f"rlm_loop.{module}" for module, names in _NAMES.items() for name in names.split()}
+__all__ = sorted(_WHERE)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:

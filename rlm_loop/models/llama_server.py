@@ -22,7 +22,7 @@ from typing import Any, cast
 
 from rlm_loop.errors import install_line
 from rlm_loop.models.base import ModelError, ModelNotFound, RequestRejected, no_text
-from rlm_loop.models.http import Lost, TooLate
+from rlm_loop.models.http import Http, Lost, TooLate
 from rlm_loop.models.listening import listener, tell
 from rlm_loop.models.streams import CHAT, STREAMED, body_of, hearing
 
@@ -33,20 +33,18 @@ FETCH_AGAIN = "fetch it again (`rlm-loop models pull NAME` for a known model)"
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """What a loaded copy depends on; models that agree in it share the copy.  `window` is in tokens, per slot."""
+    """Settings of a loaded copy; models that agree in them share it.  `window` is in tokens, per slot."""
 
     path: Path
     window: int
     threads: int
     slots: int
-    verbose: bool = False
 
 
 @contextlib.contextmanager
 def _without_interrupts() -> Generator[None]:
-    """Ctrl-C in the middle of llama.cpp's start can leave it waiting for ever; it is taken right afterwards."""
-    blocked = {signal.SIGINT}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+    """Hold back Ctrl-C: in the middle of llama.cpp's start it can leave it waiting for ever."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
@@ -60,7 +58,7 @@ def _library() -> Any:
 
 
 def llama_build() -> str | None:
-    """The compiler of llama.cpp here and the instructions it uses, since texts depend on both; `None` without it."""
+    """Return the compiler of llama.cpp here and the instructions it uses: texts depend on both; `None` without it."""
     try:
         library = _library()
     except ImportError:
@@ -93,7 +91,7 @@ class LlamaServer:
             cpu.n_threads = settings.threads
             cpu.poll = 0
         params.cache_ram_mib = PROMPT_CACHE_MIB
-        params.verbosity = 3 if settings.verbose else -1
+        params.verbosity = -1
         params.warmup = False
         params.ui = False
         params.api_keys = [key]
@@ -109,25 +107,22 @@ class LlamaServer:
         self.path = path
         self.model = path.name
         # no proxies: one from the environment must not come between a process and itself
-        address = self._server.listening_address.rstrip("/")
-        from rlm_loop.models.http import Http
-
-        self._http = Http(address, headers={"Authorization": f"Bearer {key}"}, timeout=None, proxies=False)
+        address, headers = self._server.listening_address.rstrip("/"), {"Authorization": f"Bearer {key}"}
+        self._http = Http(address, headers=headers, timeout=None, proxies=False)
         props = cast("dict[str, Any]", self._http.get("/props").json())
-        self.window = int(props["default_generation_settings"]["n_ctx"])
         self.takes_tools = bool(props.get("chat_template_caps", {}).get("supports_tools", True))
         self._trailer: str | None = None
 
     def chat(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """One completion, as the body of a chat-completions response; in events where somebody listens."""
+        """Return one completion, as the body of a chat-completions response; in events where somebody listens."""
         return self._post("/v1/chat/completions", {**body, **(STREAMED if listener.get() is not None else {})})
 
     def render(self, body: Mapping[str, Any]) -> str:
-        """The text that the chat template makes of a request."""
+        """Return the text that the chat template makes of a request."""
         return str(self._post("/apply-template", body).get("prompt", ""))
 
     def tokenize(self, text: str) -> list[bytes]:
-        """The tokens of a rendered text, as the bytes that each stands for."""
+        """Return the tokens of a rendered text, as the bytes that each stands for."""
         request = {"content": text, "add_special": True, "parse_special": True, "with_pieces": True}
         answer = self._post("/tokenize", request)
         try:
@@ -138,7 +133,7 @@ class LlamaServer:
 
     @property
     def trailer(self) -> str:
-        """What the template writes after a user's text."""
+        """The text that the template writes after a user's."""
         if self._trailer is None:
             probe = {"messages": [{"role": "user", "content": "ZprobeZ"}], "add_generation_prompt": False}
             self._trailer = self.render(probe).partition("ZprobeZ")[2]
@@ -149,9 +144,9 @@ class LlamaServer:
         self._http.close()
         self._server = None
 
-    def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def _post(self, path: str, sent: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            response = self._http.post(path, body, hearing(CHAT) if body.get("stream") else None)
+            response = self._http.post(path, sent, hearing(CHAT) if sent.get("stream") else None)
             answer = body_of(response, CHAT)
         except UnicodeEncodeError as error:
             raise no_text(self.model) from error
@@ -159,10 +154,10 @@ class LlamaServer:
             raise ModelError(f"llama.cpp stopped answering ({type(error).__name__})", self.model) from error
         if not isinstance(answer, dict):
             raise ModelError(f"llama.cpp sent no object but {response.text[:120]!r}", self.model)
-        said = cast("dict[str, Any]", answer)
-        if response.status >= 400 or "error" in said:
-            raise self._refusal(said.get("error"))
-        return said
+        body = cast("dict[str, Any]", answer)
+        if response.status >= 400 or "error" in body:
+            raise self._refusal(body.get("error"))
+        return body
 
     def _refusal(self, error: Any) -> ModelError:
         details = cast("dict[str, Any]", error if isinstance(error, dict) else {"message": str(error)})
@@ -187,7 +182,7 @@ _lock = threading.Lock()
 
 
 def shared(settings: ServerSettings) -> LlamaServer:
-    """The loaded copy for these settings, loaded now if there is none in this process."""
+    """Return the loaded copy for these settings, loaded now if there is none in this process."""
     key = (os.getpid(), settings)  # a forked child has the memory but not the threads: it loads its own
     with _lock:
         if key not in _loaded:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.accounting.ledger import Part
+from rlm_loop.accounting.attribution import Part
 from rlm_loop.accounting.own_lock import OwnLock
 from rlm_loop.messages import Prompt, Reply, Span
 from rlm_loop.models import catalog, weights, wire
@@ -20,9 +20,7 @@ _KEEP = 8
 
 
 def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class LocalModel(Model):
@@ -37,6 +35,9 @@ class LocalModel(Model):
     nothing, so the price is known and zero.
     """
 
+    interruptible = True
+    price = (0.0, 0.0)
+
     def __init__(
         self,
         path_or_name: str | os.PathLike[str] = "local",
@@ -48,15 +49,14 @@ class LocalModel(Model):
         slots: int = 1,
         prompt_cache: bool = True,
         max_tokens: int = 512,
-        verbose: bool = False,
     ) -> None:
         counts = {"context_size": context_size, "threads": threads or 1, "slots": slots, "max_tokens": max_tokens}
         for setting, value in counts.items():
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"LocalModel: {setting} is a whole number of at least 1, not {value!r}")
         self._where = os.fspath(path_or_name)
-        known = catalog.find(self._where)
-        self.name = f"local:{known.name if known else Path(self._where).name}"
+        self._known = catalog.find(self._where)
+        self.name = f"local:{self._known.name if self._known else Path(self._where).name}"
         self.window: int = context_size  # pyright: ignore[reportIncompatibleVariableOverride]
         self.threads = threads or _cores()
         self.seed = seed
@@ -64,31 +64,22 @@ class LocalModel(Model):
         self.slots = slots
         self.prompt_cache = prompt_cache
         self.max_tokens = max_tokens
-        self._verbose = verbose
         self._settings: ServerSettings | None = None
         self._measured: list[tuple[Prompt, list[Part]]] = []
         self._lock = OwnLock()
 
-    interruptible = True
-    price = (0.0, 0.0)
-
     @property
     def sampling(self) -> dict[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """What is sent with every prompt, so that two models can be compared."""
-        return {
-            "temperature": self.temperature,
-            "seed": self.seed,
-            "max_tokens": self.max_tokens,
-            "context_size": self.window,
-            **({} if self.prompt_cache else {"prompt_cache": False}),  # as it was before it could be off
-        }
+        """The settings sent with every prompt, so that two models can be compared."""
+        own = {"temperature": self.temperature, "seed": self.seed, "max_tokens": self.max_tokens}
+        cache = {} if self.prompt_cache else {"prompt_cache": False}  # as it was before it could be off
+        return {**own, "context_size": self.window, **cache}
 
     @property
     def weights_hash(self) -> str | None:
         """The SHA-256 of the weights: of a known model as the catalog has it; `None` where the file is not here."""
-        known = catalog.find(self._where)
-        if known is not None:
-            return known.sha256  # the file is checked against it before it is loaded
+        if self._known is not None:
+            return self._known.sha256  # the file is checked against it before it is loaded
         try:
             return weights.hash_of(self._file())
         except OSError:
@@ -100,11 +91,11 @@ class LocalModel(Model):
         Raises `ModelNotFound` where the file is not here, `ModelError` where it cannot be loaded.
         """
         if self._settings is None:
-            self._settings = ServerSettings(self._file(), self.window, self.threads, self.slots, self._verbose)
+            self._settings = ServerSettings(self._file(), self.window, self.threads, self.slots)
         return shared(self._settings)
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
-        """One reply.  `extra["timings"]` holds llama.cpp's own times (milliseconds, tokens a second).
+        """Return one reply.  `extra["timings"]` holds llama.cpp's own times (milliseconds, tokens a second).
 
         It goes on with a last message that is the assistant's; several of them at the end are joined to one.
 
@@ -112,8 +103,8 @@ class LocalModel(Model):
         """
         server = self.load()
         prompt = _ends_in_one(prompt)
-        body = self._body(server, prompt)
-        body |= {
+        body = {
+            **self._body(server, prompt),
             "max_tokens": self.max_tokens if max_tokens is None else max_tokens,
             "temperature": self.temperature,
             "seed": self.seed,
@@ -124,13 +115,12 @@ class LocalModel(Model):
         answer = server.chat(body)
         answer["model"] = self.name  # llama.cpp states the path of the file here, which belongs in no trace
         reply = wire.to_reply(answer, model=self.name, seconds=time.perf_counter() - start, cost=0.0)
-        last = prompt.messages[-1] if prompt.messages else None
-        if last is not None and last.role == "assistant":  # llama.cpp goes on with it, and sends its text along
-            reply = replace(reply, text=reply.text.removeprefix(last.text))
+        if prompt.messages and prompt.messages[-1].role == "assistant":  # llama.cpp sends the text it goes on with
+            reply = replace(reply, text=reply.text.removeprefix(prompt.messages[-1].text))
         return reply
 
     def measure(self, prompt: Prompt) -> list[Part]:
-        """The exact parts of a prompt, in the order in which the model reads them.
+        """Return the exact parts of a prompt, in the order in which the model reads them.
 
         They sum to the prompt tokens that the reply will report.
         """
@@ -138,15 +128,14 @@ class LocalModel(Model):
             for seen, parts in self._measured:
                 if seen == prompt:
                     return list(parts)
-        server = self.load()
-        sent = _ends_in_one(prompt)
+        server, sent = self.load(), _ends_in_one(prompt)
         parts = measure(sent, self._body(server, sent), server.render, server.tokenize, server.trailer)
         with self._lock:
             self._measured = [(prompt, parts), *self._measured[: _KEEP - 1]]
         return list(parts)
 
     def count(self, text: str) -> int:
-        """The tokens of a text on its own, without any chat template."""
+        """Count the tokens of a text on its own, without any chat template."""
         return len(self.load().tokenize(text))
 
     def _body(self, server: LlamaServer, prompt: Prompt) -> dict[str, Any]:
@@ -163,7 +152,7 @@ class LocalModel(Model):
 
     def _file(self) -> Path:
         path = Path(self._where).expanduser()
-        if catalog.find(self._where) is None and (path.suffix == ".gguf" or path.is_file() or path.name != self._where):
+        if self._known is None and (path.suffix == ".gguf" or path.is_file() or path.name != self._where):
             return path.resolve()
         return weights.path(self._where)
 
@@ -172,7 +161,7 @@ class LocalModel(Model):
 
 
 def _ends_in_one(prompt: Prompt) -> Prompt:
-    """The prompt with the assistant's messages at its end as one, since llama.cpp refuses several (rlms ends so)."""
+    """Join the assistant's messages at a prompt's end, since llama.cpp refuses several (rlms ends so)."""
     messages = list(prompt.messages)
     while len(messages) > 1 and all(m.role == "assistant" and not m.tool_calls for m in messages[-2:]):
         last, before = messages.pop(), messages.pop()

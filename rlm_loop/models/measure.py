@@ -1,4 +1,4 @@
-"""Where the tokens of a prompt come from, exactly, for a model whose chat template and tokenizer are at hand.
+"""Exact causes of a prompt's tokens, for a model whose chat template and tokenizer are at hand.
 
 The whole chat is rendered and tokenized once, as the model will read it; each token is charged to the piece of
 text (see `regions`) that holds its first character.
@@ -18,21 +18,21 @@ Tokenize = Callable[[str], Sequence[bytes]]
 
 
 def measure(prompt: Prompt, body: Mapping[str, Any], render: Render, tokenize: Tokenize, trailer: str) -> list[Part]:
-    """The parts of a prompt in reading order; their sum is the number of tokens that the model reads.
+    """Return the parts of a prompt in reading order; their sum is the number of tokens that the model reads.
 
     `body` is the request as it will be sent, `trailer` what the template writes after a user's text.
     """
     rendered = render(body)
     pieces = tokenize(rendered)
-    starts = align(rendered.encode(), pieces)
-    if starts is None:  # a tokenizer that rewrites its text: the sum is exact all the same
+    starts = _align(rendered.encode(), pieces)
+    cut = None if starts is None else regions(prompt, body, rendered, render, trailer)
+    if starts is None or cut is None:  # rewritten by the tokenizer or the template: the sum is exact all the same
         return apportion(prompt, len(pieces))
-    found = regions(prompt, body, rendered, render, trailer)
-    return _count(found, starts)
+    return _count(cut, starts)
 
 
-def align(text: bytes, pieces: Sequence[bytes]) -> list[int] | None:
-    """The offset at which each token begins, or `None` where the tokens do not spell the text."""
+def _align(text: bytes, pieces: Sequence[bytes]) -> list[int] | None:
+    """Return the offset at which each token begins, or `None` where the tokens do not spell the text."""
     starts: list[int] = []
     at = 0
     for piece in pieces:
@@ -45,11 +45,11 @@ def align(text: bytes, pieces: Sequence[bytes]) -> list[int] | None:
     return starts if at == len(text) else None
 
 
-def _count(found: Sequence[Region], starts: Sequence[int]) -> list[Part]:
-    """A character may be split over several tokens: all of them begin in the piece of text that holds it."""
+def _count(cut: Sequence[Region], starts: Sequence[int]) -> list[Part]:
+    """Count the tokens of each region; a character's tokens all begin in the region that holds it."""
     parts: list[Part] = []
     end, token = 0, 0
-    for region in found:
+    for region in cut:
         end += len(region.text.encode())
         first = token
         while token < len(starts) and starts[token] < end:
@@ -57,5 +57,5 @@ def _count(found: Sequence[Region], starts: Sequence[int]) -> list[Part]:
         if token > first:
             parts.append(Part(region.cause, region.turn, region.message, token - first))
     if token < len(starts):  # tokens without text at the very end
-        parts.append(Part("template", 0, found[-1].message if found else 0, len(starts) - token))
+        parts.append(Part("template", 0, cut[-1].message if cut else 0, len(starts) - token))
     return parts

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, cast
 
 from rlm_loop.accounting.own_lock import OwnLock
 from rlm_loop.messages import Prompt
 from rlm_loop.models.base import ModelError, RequestRejected
-from rlm_loop.models.http import BadAddress, Lost, Response, TooLate
+from rlm_loop.models.http import BadAddress, Lost, TooLate
 from rlm_loop.models.listening import Kind
 from rlm_loop.models.openai_compatible import OpenAICompatibleModel
 from rlm_loop.models.streams import ODD, Form
@@ -55,8 +55,7 @@ class OllamaModel(OpenAICompatibleModel):
     The server cuts a prompt beyond its window (`num_ctx`, 4,096 tokens unless told) in silence.  So every request says
     its window: `context_size` tokens, or (`None`) 8,192 and twice as many whenever a prompt may need them, up to the
     length that the model has (`/api/show`).  A prompt that may need more than that is refused with `RequestRejected`.
-    Once for each window the server is asked what it really loaded (`/api/ps`), since a machine without the memory gets
-    less: then that is the window, and a reply to a prompt that may have been cut is refused, too.
+    A server that has less memory than that, or another limit, is told to refuse the prompt and not to cut it.
     Without a tokenizer a prompt is taken to have a token for every three bytes, which is more than text or code has.
     Everything else is as in `OpenAICompatibleModel`, but `options` go into the request's `options` (a `num_ctx` there
     is a `context_size`), and a key is looked for in `OLLAMA_API_KEY`.
@@ -74,7 +73,6 @@ class OllamaModel(OpenAICompatibleModel):
         self._largest = WINDOW
         self._length: int | None = None
         self._asked = False
-        self._loaded: dict[int, int | None] = {}
         self._asking = OwnLock()
 
     @property
@@ -87,17 +85,16 @@ class OllamaModel(OpenAICompatibleModel):
         with self._asking:
             if not self._asked:
                 self._asked = True  # answered or not: a silent server would cost every run its time
-                ask = {"model": self.model}
-                self._length = self._figure(lambda: self._http().post("/api/show", ask, timeout=QUICK), _stated_length)
+                self._length = self._stated_length()
         return min((n for n in (self.context_size, self._length) if n is not None), default=None)
 
-    def _figure(self, ask: Callable[[], Response], read: Callable[[Any], Any]) -> int | None:
-        """Return a number of tokens in what the server tells of itself; `None` where it does not."""
+    def _stated_length(self) -> int | None:
         try:
-            tokens = read(ask().json())
+            about: Any = self._http().post("/api/show", {"model": self.model}, timeout=QUICK).json()
+            lengths = [v for k, v in about["model_info"].items() if str(k).endswith(".context_length")]
         except (BadAddress, Lost, TooLate, *ODD):
             return None  # the request itself will say so
-        return tokens if isinstance(tokens, int) and tokens > 0 else None
+        return lengths[0] if lengths and isinstance(lengths[0], int) else None
 
     def _ask(self, prompt: Prompt, settings: Mapping[str, Any]) -> Mapping[str, Any]:
         needed = _most_tokens(prompt)
@@ -120,8 +117,7 @@ class OllamaModel(OpenAICompatibleModel):
         message: Any = answer.get("message")
         if not isinstance(message, Mapping):
             raise ModelError(f"{self.name} sent no reply but {str(answer)[:120]!r}", self.name, retryable=True)
-        loaded = self._check(size, needed)
-        return _as_chat(answer, cast("Mapping[str, Any]", message), size, loaded)
+        return _as_chat(answer, cast("Mapping[str, Any]", message), size)
 
     def _fitting(self, needed: int, limit: int) -> int:
         """Return the window for a prompt that may need so many tokens."""
@@ -138,36 +134,6 @@ class OllamaModel(OpenAICompatibleModel):
             self._largest *= 2
             _log.info("%s gets a window of %d tokens for a prompt of about %d", self.name, self._largest, needed)
         return self._largest if most is None else min(self._largest, most)
-
-    def _check(self, size: int, needed: int) -> int | None:
-        """Return the window that the server loaded for the one asked for; `None` where it does not say.
-
-        Raises `RequestRejected` where it is smaller and the prompt may have been cut.
-        """
-        if size not in self._loaded:
-            self._loaded[size] = self._figure(lambda: self._http().get("/api/ps", timeout=5.0), self._window_in)
-        loaded = self._loaded[size]
-        if loaded is None or loaded >= size:
-            return loaded
-        if self._length is None or loaded < self._length:
-            _log.warning("%s was asked for a window of %d tokens and has %d", self.name, size, loaded)
-            self._length = loaded
-        if needed > loaded:
-            raise RequestRejected(
-                f"the server loaded {self.name} with a window of {loaded:,} tokens, not the {size:,} asked for, and "
-                f"may have cut this prompt of up to {needed:,}: free memory there, or set context_size={loaded}",
-                self.name,
-            )
-        return loaded
-
-    def _window_in(self, state: Any) -> Any:
-        """Return the window of the model as the server has it in memory; older servers do not say."""
-        names = (self.model, f"{self.model}:latest")
-        return [m["context_length"] for m in state["models"] if m["name"] in names][0]  # noqa: RUF015
-
-
-def _stated_length(about: Any) -> Any:
-    return [v for k, v in about["model_info"].items() if str(k).endswith(".context_length")][0]  # noqa: RUF015
 
 
 def _most_tokens(prompt: Prompt) -> int:
@@ -192,12 +158,12 @@ def _messages(prompt: Prompt) -> list[dict[str, Any]]:
     return messages
 
 
-def _as_chat(answer: Mapping[str, Any], message: Mapping[str, Any], window: int, loaded: int | None) -> dict[str, Any]:
+def _as_chat(answer: Mapping[str, Any], message: Mapping[str, Any], window: int) -> dict[str, Any]:
     """Return the answer in the shape of the chat API; what was read from a cache and what was thought is not said."""
     used = {"prompt_tokens": answer.get("prompt_eval_count"), "completion_tokens": answer.get("eval_count")}
     read = ("message", "done", "done_reason", "prompt_eval_count", "eval_count")
     finish = answer.get("done_reason")
     finish = "tool_calls" if message.get("tool_calls") and finish == "stop" else finish
-    about = {"num_ctx": window, **({} if loaded is None else {"context_length": loaded})}
-    choice = {"message": message, "finish_reason": finish}
-    return {**{k: v for k, v in answer.items() if k not in read}, **about, "choices": [choice], "usage": used}
+    choices = [{"message": message, "finish_reason": finish}]
+    rest = {k: v for k, v in answer.items() if k not in read}
+    return {**rest, "num_ctx": window, "choices": choices, "usage": used}

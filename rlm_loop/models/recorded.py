@@ -24,7 +24,7 @@ Call = tuple[str, Reply] | tuple[str, Prompt, Reply]
 class RecordedModel(Model):
     """Gives recorded replies, each once and only to the request that it was recorded for.
 
-    Requests are compared by `Prompt.digest`, so they are equal byte for byte.  Sub-calls that were made at the same time
+    Requests are compared by `Prompt.digest`, so they are equal byte for byte.  Sub-calls made at the same time
     may come in another order than they were answered in.  Raises `Diverged` at the first request that was not recorded,
     with the number of the call (from 1) and the first message that differs from the next one on record.
 

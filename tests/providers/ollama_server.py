@@ -64,26 +64,17 @@ class Request(Strict):
 class Ollama(Provider):
     """A model of `length` tokens with a token for every four characters.
 
-    An old server knows no `truncate`, and `/api/ps` does not say the window.  A machine has `memory` for a window of so
-    many tokens: it loads no larger one, without a word, and cuts what is beyond.
+    An old server knows no `truncate`.  A machine has `memory` for a window of so many tokens: it loads no larger one,
+    without a word.
     """
 
     media: ClassVar[str] = "application/x-ndjson"
     length: int = 32768
     old: bool = False
     memory: int | None = None
-    loaded: dict[str, int] = field(default_factory=dict[str, int])
-    asked_state: list[str] = field(default_factory=list[str])
     truncated: list[int] = field(default_factory=list[int])
     capabilities: tuple[str, ...] = ("completion", "tools")
     counts_what_it_reads: bool = True
-
-    def state(self, path: str) -> Any:
-        self.asked_state.append(path)
-        if path != "/api/ps":
-            return None
-        said = [(name, {} if self.old else {"context_length": size}) for name, size in self.loaded.items()]
-        return {"models": [{"name": name, "model": name, "size_vram": 1, **window} for name, window in said]}
 
     def lookup(self, path: str, body: Any) -> Any:
         if path != "/api/show":
@@ -110,11 +101,9 @@ class Ollama(Provider):
         if request.tools and "tools" not in self.capabilities:
             raise Refused(400, {"error": f"{request.model} does not support tools"})
         window = min((request.options and request.options.num_ctx) or 4096, self.length, self.memory or self.length)
-        name = request.model if ":" in request.model else f"{request.model}:latest"
-        self.loaded = {name: window}
         tokens = self.tokens(body)
         if tokens > window:
-            if request.truncate is False and not self.old and self.memory is None:
+            if request.truncate is False and not self.old:
                 raise Refused(400, {"error": "the input length exceeds the context length"})
             self.truncated.append(tokens)
 

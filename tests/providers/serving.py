@@ -90,10 +90,6 @@ class Provider:
         """The same answer in server-sent events."""
         raise NotImplementedError
 
-    def state(self, path: str) -> Any:
-        """What a GET of this path tells; `None` for nothing that is there."""
-        return None
-
     def lookup(self, path: str, body: Any) -> Any:
         """What is asked beside the chat, such as what a model is; `None` for the chat itself."""
         return None
@@ -115,8 +111,7 @@ def serving(provider: Provider) -> Iterator[Provider]:
 
     class Handler(Answering):
         def do_GET(self) -> None:
-            state = provider.state(self.path)
-            self.answer(404 if state is None else 200, {"error": "not found"} if state is None else state)
+            self.answer(404, {"error": "not found"})
 
         def do_POST(self) -> None:
             headers = {name.lower(): value for name, value in self.headers.items()}

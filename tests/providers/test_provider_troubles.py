@@ -197,41 +197,14 @@ def test_a_window_that_was_given_is_kept(old: bool, given: Any) -> None:
         assert server.truncated == []  # type: ignore[attr-defined]
 
 
-def test_what_the_server_really_loaded_is_the_window() -> None:
-    with serving(Ollama(memory=4096)) as server:
-        server.says = [Said("a"), Said("b"), Said("c")]
-        model = OllamaModel("m", server.address, retry=ONCE)
-        reply = model.complete(Prompt.ask("x"))
-        assert (reply.text, reply.extra["num_ctx"], reply.extra["context_length"]) == ("a", 8192, 4096)
-        assert model.window == 4096
-        with pytest.raises(RequestRejected, match=r"does not fit the window of ollama/m.* of 4,096"):
-            model.complete(Prompt.ask("x" * 20_000))
-        assert model.complete(Prompt.ask("x")).text == "b"
-        assert len(server.requests) == 2
-        assert server.truncated == []  # type: ignore[attr-defined]
-
-
-def test_a_first_prompt_that_may_have_been_cut_is_refused() -> None:
+def test_a_server_with_less_memory_refuses_a_prompt_and_does_not_cut_it() -> None:
     with serving(Ollama(memory=4096)) as server:
         server.says = [Said("a")]
         model = OllamaModel("m", server.address, retry=ONCE)
-        with pytest.raises(
-            RequestRejected, match=r"window of 4,096 tokens, not the 16,384 asked for.*context_size=4096"
-        ):
-            model.complete(Prompt.ask("x" * 30_000))
-        assert server.truncated != []  # type: ignore[attr-defined]  # the stand-in did cut it, and answered
-
-
-@pytest.mark.parametrize("old", [True, False])
-def test_a_server_is_asked_once_for_each_window_what_it_loaded(old: bool) -> None:
-    with serving(Ollama(old=old)) as server:
-        server.says = [Said("a")] * 4
-        model = OllamaModel("m:7b", server.address, retry=ONCE)
-        for size in (10, 10, 30_000, 10):
-            reply = model.complete(Prompt.ask("x" * size), max_tokens=500)
-            assert reply.extra.get("context_length") == (None if old else reply.extra["num_ctx"])
-        assert server.asked_state == ["/api/ps"] * 2  # type: ignore[attr-defined]
-        assert model.window == 32768
+        assert model.complete(Prompt.ask("x")).text == "a"
+        with pytest.raises(RequestRejected, match="exceeds the context length"):
+            model.complete(Prompt.ask("x" * 20_000))
+        assert server.truncated == []  # type: ignore[attr-defined]
 
 
 class Thinking(AnthropicMessages):
