@@ -49,7 +49,6 @@ def describe_context(context: Any, *, tokens: int | None = None) -> str:
 
 def _line(context: Any, room: int) -> str:
     kind = _kind(context)
-    size, what, items = f"a {kind}", "it is ", cast("Iterable[Any]", (context,))
     if isinstance(context, ContextFile):
         return _file_line(context, room)
     if isinstance(context, str):
@@ -58,9 +57,9 @@ def _line(context: Any, room: int) -> str:
         return _beginning(f"{TOLD} {kind} of length {len(context):,}", bytes(context[: 2 * room]), room)
     if is_frame(context):
         return frame_line(context, f"{TOLD} a {kind} of shape {tuple(context.shape)}", room)
+    size, what, items = f"a {kind}", "it is ", cast("Iterable[Any]", (context,))
     if isinstance(context, ContextFolder):
-        total = sum(context.sizes.values())
-        size = f"a dict of {len(context.sizes):,} files by relative path, {total:,} bytes"
+        size = f"a dict of {len(context.sizes):,} files by relative path, {sum(context.sizes.values()):,} bytes"
         what, items = "keys: ", context.sizes
     elif isinstance(shape := getattr(context, "shape", None), tuple):
         size = f"a {kind} of shape {str(cast('tuple[Any, ...]', shape))[:48]}"
@@ -79,13 +78,15 @@ def _kind(context: Any) -> str:
 
 
 def _file_line(file: ContextFile, room: int) -> str:
-    head = file.head(8 * room)
     if file.kind == "bytes":
-        return _beginning(f"{TOLD} bytes of length {file.size:,}", head[: 2 * room], room)
-    if file.size > _COUNTED:
-        start = head.decode("utf-8", "surrogateescape")[: 2 * room]
-        return _beginning(f"{TOLD} a str of {file.size:,} bytes in UTF-8", start, room)
-    return _text_line(file.head(file.size).decode("utf-8", "surrogateescape"), room)
+        return _beginning(f"{TOLD} bytes of length {file.size:,}", file.head(2 * room), room)
+    if file.size <= _COUNTED:
+        return _text_line(_text(file.head(file.size)), room)
+    return _beginning(f"{TOLD} a str of {file.size:,} bytes in UTF-8", _text(file.head(8 * room))[: 2 * room], room)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
 
 
 def _text_line(text: str, room: int) -> str:
@@ -130,36 +131,33 @@ def inline_context(context: Any, *, limit: int = INLINE) -> str:
         return _file_inline(context, limit)
     if is_frame(context):
         return frame_text(context, limit)
-    if isinstance(context, str):
-        return clip(context, limit)[0]
-    try:
-        return clip(json.dumps(context, ensure_ascii=False), limit)[0]
-    except (TypeError, ValueError):
-        return clip(str(context), limit)[0]
+    if not isinstance(context, str):
+        try:
+            context = json.dumps(context, ensure_ascii=False)
+        except (TypeError, ValueError):
+            context = str(context)
+    return clip(context, limit)[0]
 
 
 def _file_inline(file: ContextFile, limit: int) -> str:
     if file.kind == "bytes":
         return clip(repr(file.head(limit)), limit)[0]
     if file.size <= _COUNTED:
-        return clip(file.head(file.size).decode("utf-8", "surrogateescape"), limit)[0]
+        return clip(_text(file.head(file.size)), limit)[0]
     head, tail = file.head(limit), file.tail(limit)  # what is left out is counted in bytes
-    texts = (part.decode("utf-8", "replace") for part in (head, tail))
-    return clip_parts(next(texts), file.size - len(head) - len(tail), next(texts), limit)[0]
+    return clip_parts(_text(head), file.size - len(head) - len(tail), _text(tail), limit)[0]
 
 
 def _folder_inline(folder: ContextFolder, limit: int) -> str:
     """Return the files one after another, each under its path, as far as they go."""
     parts: list[str] = []
-    room = limit
     for name in folder.sizes:
-        if room <= 0:
+        if (room := limit - sum(map(len, parts))) <= 0:
             break
         try:
-            part = f"== {name} ==\n{_file_inline(ContextFile(folder.path / name), room)}"
+            text = _file_inline(ContextFile(folder.path / name), room)
         except (OSError, ValueError) as error:
-            part = f"== {name} ==\n(cannot be read: {error})"
-        parts.append(part)
-        room -= len(part)
+            text = f"(cannot be read: {error})"
+        parts.append(f"== {name} ==\n{text}")
     missing = len(folder.sizes) - len(parts)
     return "\n".join(parts) + (f"\n... [{missing} files left out] ..." if missing else "")

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
-from pathlib import Path
 from typing import Any, cast
 
 from rlm_loop.repl.contexts.on_disk import ContextFile, ContextFolder
@@ -23,7 +22,23 @@ _BITS = 10_000  # of a number; Python refuses to write out much longer ones
 
 
 class Stopped(Exception):
-    """Nobody wants the hash any more, or of so much."""
+    """Nobody wants the hash any more."""
+
+
+class _Sink:
+    """A file that keeps the digest and the size of what is written, in steps, as long as `goes_on()` is true."""
+
+    def __init__(self, goes_on: Callable[[], bool]) -> None:
+        self.hash, self.size, self._goes_on = hashlib.sha256(), 0, goes_on
+
+    def write(self, data: Any) -> int:
+        view = pickle.PickleBuffer(data).raw()  # flat, whatever the shape of the array that is written
+        self.size += view.nbytes
+        for start in range(0, view.nbytes, _STEP):  # a data frame writes each block at once
+            if not self._goes_on():
+                raise Stopped
+            self.hash.update(view[start : start + _STEP])
+        return view.nbytes
 
 
 def context_fingerprint(context: Any, *, goes_on: Callable[[], bool] = lambda: True) -> dict[str, Any] | None:
@@ -35,32 +50,32 @@ def context_fingerprint(context: Any, *, goes_on: Callable[[], bool] = lambda: T
     """
     if context is None:
         return None
-    sink = Sink(hashlib.sha256(), lambda _: goes_on())
-    pieces = _pieces(context)
+    sink, pieces = _Sink(goes_on), _pieces(context)
     if pieces is None:
         try:
             pickle.Pickler(sink, 5).dump(context)
         except Stopped:
             raise
         except Exception:
-            sink, pieces = Sink(hashlib.sha256(), lambda _: goes_on()), _steps(str(context))
+            sink, pieces = _Sink(goes_on), _steps(str(context))
     for piece in pieces or ():
         sink.write(piece.encode("utf-8", "surrogatepass") if isinstance(piece, str) else piece)
-    about: dict[str, Any] = {"type": _type(context), "bytes": sink.size, "sha256": sink.hash.hexdigest()}
-    if isinstance(context, ContextFolder):
-        about |= {"files": len(context.sizes), "bytes": sum(context.sizes.values())}
-    return about
+    about = {**_type_and_size(context), "sha256": sink.hash.hexdigest()}
+    return (
+        {**about, "files": len(context.sizes)} if isinstance(context, ContextFolder) else {**about, "bytes": sink.size}
+    )
 
 
 def known_at_once(context: Any) -> dict[str, Any] | None:
     """Return the fingerprint of a small plain value, and of any other one type and size without `sha256`."""
-    if context is None or _is_small(context):
-        return context_fingerprint(context)
-    if isinstance(context, ContextFile | ContextFolder):
-        size = context.size if isinstance(context, ContextFile) else sum(context.sizes.values())
+    if isinstance(context, ContextFile):
+        small = context.size <= _AT_ONCE
     else:
-        size = len(context) if type(context) is bytes else None
-    return {"type": _type(context), "bytes": size}
+        try:
+            small = _room_after(context, _AT_ONCE) >= 0
+        except RecursionError:
+            small = False
+    return context_fingerprint(context) if small else _type_and_size(context)
 
 
 class Fingerprint:
@@ -80,9 +95,8 @@ class Fingerprint:
     ) -> None:
         self.known = known_at_once(context)
         self._context, self._tell, self._hashing = context, tell, hashing
-        self._lock = threading.Lock()
+        self._lock, self._over = threading.Lock(), threading.Event()
         self._reported = self.known is None or "sha256" in self.known
-        self._over = threading.Event()
         self._began = False
 
     def begin(self) -> None:
@@ -93,20 +107,17 @@ class Fingerprint:
 
     def end(self, seconds_left: float | None = None) -> None:
         """Give the hash up once the run's time or `PATIENCE` is over, or at Ctrl-C."""
-        if not self._began:
-            return
-        with suppress(KeyboardInterrupt):  # the run itself is over
-            self._over.wait(PATIENCE if seconds_left is None else min(seconds_left, PATIENCE))
-        with suppress(Exception):  # a trace that cannot be written has ended the run already
-            self._report({"error": UNFINISHED})
+        if self._began:
+            with suppress(KeyboardInterrupt):  # the run itself is over
+                self._over.wait(PATIENCE if seconds_left is None else min(seconds_left, PATIENCE))
+            with suppress(Exception):  # a trace that cannot be written has ended the run already
+                self._report({"error": UNFINISHED})
 
     def _work(self) -> None:
         try:
             self._report(self._hashing(self._context, goes_on=lambda: not self._reported) or {})
-        except Stopped:
-            pass
         except Exception as error:  # it has gone, or is closed to us: the cells are told themselves
-            self._report({"error": str(error)})
+            self._report({"error": str(error)})  # after `Stopped` it was reported
         finally:
             self._over.set()
 
@@ -117,39 +128,33 @@ class Fingerprint:
                 self._tell({**(self.known or {}), **event})
 
 
-def _type(context: Any) -> str:
+def _type_and_size(context: Any) -> dict[str, Any]:
+    if isinstance(context, ContextFolder):
+        return {"type": "folder", "bytes": sum(context.sizes.values())}
     if isinstance(context, ContextFile):
-        return context.kind
-    return "folder" if isinstance(context, ContextFolder) else type(context).__name__
+        return {"type": context.kind, "bytes": context.size}
+    return {"type": type(context).__name__, "bytes": len(context) if type(context) is bytes else None}
 
 
-def _is_small(context: Any) -> bool:
-    """Whether a value is a small file or text, or a list or dict of few plain values."""
-    if isinstance(context, ContextFile):
-        return context.size <= _AT_ONCE
-    todo, room = [context], _AT_ONCE
-    while todo:
-        item = todo.pop()
-        kind = type(item)
-        if kind in (str, bytes):
-            room -= len(item)
-        elif kind in (list, tuple, dict):
-            room -= 20 * len(item)
-        elif kind not in _ATOMS or (kind is int and item.bit_length() > _BITS):
-            return False
-        if room < 0:
-            return False
-        if kind is dict:
-            todo += chain.from_iterable(cast("dict[Any, Any]", item).items())
-        elif kind in (list, tuple):
-            todo += item
-    return True
+def _room_after(value: Any, room: int) -> int:
+    """Return the room that a plain value leaves; a negative number where it does not fit, or is not plain."""
+    kind = type(value)
+    if kind in (str, bytes):
+        return room - len(value)
+    if kind in (list, tuple, dict):
+        room -= 20 * len(value)
+        for item in chain.from_iterable(value.items()) if kind is dict else value:
+            if room < 0:
+                break
+            room = _room_after(item, room)
+        return room
+    return room if kind in _ATOMS and not (kind is int and value.bit_length() > _BITS) else -1
 
 
 def _pieces(context: Any) -> Iterable[str | bytes | memoryview] | None:
     """Return what is hashed of a value; None for one that is pickled."""
     if isinstance(context, ContextFile):
-        return _of_file(context.path, context.size)
+        return context.read()
     if isinstance(context, ContextFolder):
         return _of_folder(context)
     if isinstance(context, str):
@@ -172,33 +177,10 @@ def _separated(items: Iterable[str]) -> Iterator[str]:
     return (text if at == 0 else f", {text}" for at, text in enumerate(items))
 
 
-def _of_file(path: Path, size: int) -> Iterator[bytes]:
-    with path.open("rb", buffering=0) as f:
-        while size > 0 and (data := f.read(min(size, _STEP))):
-            size -= len(data)
-            yield data
-
-
 def _of_folder(folder: ContextFolder) -> Iterator[str | bytes]:
     for name, size in folder.sizes.items():
         yield f"{name}\0{size}\0".encode("utf-8", "surrogateescape")
         try:
-            yield from _of_file(folder.path / name, size)
+            yield from folder.read(name)
         except OSError:
             yield "cannot be read"  # a cell that asks for this file is told why
-
-
-class Sink:
-    """A file that keeps the digest and size of what is written, as long as `goes_on` says so of the size."""
-
-    def __init__(self, digest: Any, goes_on: Callable[[int], bool]) -> None:
-        self.hash, self.size, self._goes_on = digest, 0, goes_on
-
-    def write(self, data: Any) -> int:
-        view = pickle.PickleBuffer(data).raw()  # flat, whatever the shape of the array that is written
-        self.size += view.nbytes
-        for start in range(0, view.nbytes, _STEP):  # a data frame writes each block at once
-            if not self._goes_on(self.size):
-                raise Stopped
-            self.hash.update(view[start : start + _STEP])
-        return view.nbytes

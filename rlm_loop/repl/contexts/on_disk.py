@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -41,6 +42,10 @@ class ContextFile:
         object.__setattr__(self, "path", path)
         object.__setattr__(self, "size", path.stat().st_size)
         object.__setattr__(self, "kind", "str" if is_text(self.head(SNIFF)) else "bytes")
+
+    def read(self) -> Iterator[bytes]:
+        """Return the bytes in steps."""
+        return _in_steps(self.path, self.size)
 
     def head(self, count: int) -> bytes:
         """The first bytes."""
@@ -77,6 +82,10 @@ class ContextFolder:
         """The files in order, with their sizes in bytes."""
         return _listing(str(self.path), self.hidden)
 
+    def read(self, name: str) -> Iterator[bytes]:
+        """Return the bytes of one of the files in steps."""
+        return _in_steps(self.path / name, self.sizes[name])
+
 
 OnDisk = ContextFile | ContextFolder
 
@@ -89,6 +98,13 @@ def as_context(value: Any) -> Any:
     if not isinstance(value, Path):
         return value
     return ContextFolder(value) if _readable(value).is_dir() else ContextFile(value)
+
+
+def _in_steps(path: Path, size: int) -> Iterator[bytes]:
+    with path.open("rb", buffering=0) as f:
+        while size > 0 and (data := f.read(min(size, 1 << 20))):
+            size -= len(data)
+            yield data
 
 
 def _readable(path: Path | str) -> Path:
