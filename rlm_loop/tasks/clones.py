@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from rlm_loop.models.weights import cache_folder
-from rlm_loop.workspace import WorkspaceError, user_repository
+from rlm_loop.workspace import WorkspaceError, sources
 from rlm_loop.workspace.git import Git, mirror
 
 _SECONDS = 3600.0  # that one command may take: the log of a large repository takes minutes
@@ -38,7 +38,7 @@ class Clone:
         if not folder.is_dir():
             raise CloneError(f"there is no folder {path}; name a local clone or bare mirror of a git repository")
         try:
-            known = user_repository.find(folder) is not None
+            known = sources.find(folder) is not None
         except WorkspaceError as error:
             raise CloneError(str(error)) from None
         if not known and any(os.path.lexists(above / ".git") for above in folder.parents):

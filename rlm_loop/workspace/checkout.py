@@ -15,14 +15,12 @@ from rlm_loop.repl.host.clearing import remove
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.tools.code import CodeTools
 from rlm_loop.tools.processes import Finished, run_group
-from rlm_loop.workspace import objects, patches, tree
+from rlm_loop.workspace import patches, trees
+from rlm_loop.workspace.files import Files
 from rlm_loop.workspace.git import Git, WorkspaceError, prepare
-from rlm_loop.workspace.objects import BlobStore
-from rlm_loop.workspace.origins import CheckedSource, Source, recognise, stored
 from rlm_loop.workspace.patches import Patch
 from rlm_loop.workspace.patterns import DROPPINGS, TEST_FILES, Patterns
-from rlm_loop.workspace.scan import Files, Scanner
-from rlm_loop.workspace.tree import GitIndex
+from rlm_loop.workspace.sources import CheckedSource, Source, recognise, stored
 
 
 class Workspace(CodeTools):
@@ -56,20 +54,16 @@ class Workspace(CodeTools):
         self.commit, self._format, self._droppings = origin.commit, origin.object_format, droppings
         # Both repositories lie outside of the folder, so that nothing done in there can spoil the patch: one of
         # ours, with all objects, and one for git as it is run in the folder, which only borrows them.
-        self._own, self._theirs = Git(top / "own", self.root), Git(top / "repository", self.root)
+        self._own, theirs = Git(top / "own", self.root), Git(top / "repository", self.root)
         try:
-            for git in (self._own, self._theirs):
+            for git in (self._own, theirs):
                 prepare(git, f"--object-format={self._format}")
-            filled = origin.fill(self._own, self.root)
-            self.submodules = filled.submodules
-            store = BlobStore(self._own.git_dir, self._format, {blob.id for blob in filled.blobs.values()})
-            self._scanner = Scanner(self._own, store, Patterns(droppings), self.submodules)
-            self._index = GitIndex(self._own)
-            if filled.tree:
-                self._index.load(filled.tree, filled.blobs, fresh=False)
-            self._start = self._scanner.begin(filled.blobs)
-            self.base = self._index.change(self._start.blobs)
-            _show_start(self._own, self._theirs, self.base, droppings)
+            self.submodules = tuple(origin.fill(self._own, self.root))
+            self.base = self._own("write-tree").decode().strip()
+            _show_start(self._own, theirs, self.base)
+            self._files = Files(self._own, self.base, droppings, self.submodules)
+            shutil.copyfile(self._own.git_dir / "info" / "exclude", theirs.git_dir / "info" / "exclude")
+            self._left_out = self._files.left_out()
         except OSError as error:
             self.close()
             raise WorkspaceError(f"the workspace could not be made: {error}") from None
@@ -95,10 +89,9 @@ class Workspace(CodeTools):
         `test_files` are patterns in the manner of `.gitignore`.  It was applied to a clean copy of the start and
         gave just these files; what was left out is listed.  Raises `WorkspaceError` where it did not.
         """
-        files = self._scan()
-        now = self._index.change(files.blobs)
-        patterns = Patterns(() if tests else test_files)
-        return patches.compose(self._own, self.base, self._start, files, now, patterns)
+        now = self.snapshot()
+        left_out = {n: reason for n, reason in self._files.left_out().items() if self._left_out.get(n) != reason}
+        return patches.compose(self._own, self.base, now, Patterns(() if tests else test_files), left_out)
 
     def apply(self, patch: str) -> None:
         """Apply a patch; `WorkspaceError` says why it does not fit, and nothing is changed then."""
@@ -114,13 +107,19 @@ class Workspace(CodeTools):
     def snapshot(self) -> str:
         """The git tree id of the files now: equal for equal contents, and kept until the workspace is closed.
 
-        Only files that changed since the last snapshot are read.
+        Only files that changed since the start are read.
         """
-        return self._index.change(self._scan().blobs)
+        if not self._own.git_dir.is_dir():
+            raise WorkspaceError("the workspace is closed: open a new one")
+        try:
+            self.root.mkdir(exist_ok=True)  # without its folder all files are gone, and the patch says so
+            return self._files.tree()
+        except OSError as error:
+            raise WorkspaceError(f"the workspace cannot be read: {error}") from None
 
     def hashes_between(self, before: str, after: str) -> dict[str, tuple[str, str]]:
         """Git's hashes of what differs between two snapshots, by name; an empty one means that there is no file."""
-        found = objects.differences(self._own, before, after).items()
+        found = trees.differences(self._own, before, after).items()
         named = {os.fsencode(name).decode("utf-8", "replace"): blobs for name, blobs in found}
         return {n: (old.id.strip("0") and old.id, new.id.strip("0") and new.id) for n, (old, new) in named.items()}
 
@@ -129,24 +128,16 @@ class Workspace(CodeTools):
 
         Files that no snapshot holds, such as caches and ignored ones, stay, unless they are in the way.
         """
-        wanted = self._files(snapshot)
+        self._listed(snapshot)
         for _ in range(2):  # files that were ignored may count once the old `.gitignore` is back
-            files = self._scan()
-            now = files.seen()
-            gone = {name: None for name in files.blobs if name not in wanted}
-            back = {name: blob for name, blob in wanted.items() if now.get(name) != blob}
-            if not gone and not back:
-                break
-            try:
-                tree.lay_out(self._own, self.root, gone | back)
-            except OSError as error:
-                raise WorkspaceError(f"the files of snapshot {snapshot} could not be restored: {error}") from None
+            if (now := self.snapshot()) != snapshot:
+                trees.lay(self._own, now, snapshot)
         if self.snapshot() != snapshot:
             raise WorkspaceError(f"the files of snapshot {snapshot} could not all be restored: open a new workspace")
 
     def files_at(self, snapshot: str) -> tuple[str, ...]:
         """The names of the files at a snapshot, sorted."""
-        return tuple(sorted(name for name, blob in self._files(snapshot).items() if blob.mode != objects.SUBMODULE))
+        return tuple(sorted(name for name, blob in self._listed(snapshot).items() if blob.mode != trees.SUBMODULE))
 
     def fork(self, snapshot: str = "") -> Workspace:
         """Another workspace whose start is a snapshot of this one, by default its start; close it as well.
@@ -154,28 +145,19 @@ class Workspace(CodeTools):
         It does not need this one any more, and holds nothing of what was done here since.
         """
         start = snapshot or self.base
-        self._files(start)
+        self._listed(start)
         new = Workspace.__new__(Workspace)
         new._open(stored(self._own, start, self._format, self.commit), self._droppings)
         return new
 
-    def _scan(self) -> Files:
-        if not self._own.git_dir.is_dir():
-            raise WorkspaceError("the workspace is closed: open a new one")
+    def _listed(self, snapshot: str) -> dict[str, trees.Blob]:
         try:
-            self.root.mkdir(exist_ok=True)  # without its folder all files are gone, and the patch says so
-            return self._scanner.scan()
-        except OSError as error:
-            raise WorkspaceError(f"the workspace cannot be read: {error}") from None
-
-    def _files(self, snapshot: str) -> dict[str, objects.Blob]:
-        try:
-            return objects.listed(self._own, snapshot)[0]
+            return trees.listed(self._own, snapshot)
         except WorkspaceError as error:
             if "closed" in str(error):
                 raise
-            said = f"there is no snapshot {snapshot!r} in this workspace: use an id that snapshot() gave"
-            raise WorkspaceError(said) from None
+            message = f"there is no snapshot {snapshot!r} in this workspace: use an id that snapshot() gave"
+            raise WorkspaceError(message) from None
 
     def close(self) -> None:
         """Remove the folder; closing twice is fine."""
@@ -196,13 +178,12 @@ def _remove_own(folder: Path, pid: int) -> None:
         remove(folder)
 
 
-def _show_start(own: Git, theirs: Git, start: str, droppings: Iterable[str]) -> None:
+def _show_start(own: Git, theirs: Git, start: str) -> None:
     """Let git, run in the folder, see one commit, the start, whose objects it reads from ours."""
     commit = own("commit-tree", start, "-m", "start").decode().strip()
     borrowed = theirs.git_dir / "objects" / "info" / "alternates"
     borrowed.parent.mkdir(exist_ok=True)
     borrowed.write_text("../../own/objects\n")
-    (theirs.git_dir / "info" / "exclude").write_text("".join(f"{line}\n" for line in droppings))
     theirs("update-ref", "HEAD", commit)
     shutil.copyfile(own.git_dir / "index", theirs.git_dir / "index")
     assert theirs.work_tree is not None

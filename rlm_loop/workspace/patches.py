@@ -9,11 +9,9 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rlm_loop.workspace import objects
 from rlm_loop.workspace.git import Git, WorkspaceError
 from rlm_loop.workspace.patterns import Patterns
-from rlm_loop.workspace.scan import Files
-from rlm_loop.workspace.tree import GitIndex
+from rlm_loop.workspace.trees import applied, contents, differences, grafted
 
 _WIDTH = 52  # bytes in a line of a binary patch, whose first letter says how many there are
 _LENGTHS = string.ascii_uppercase + string.ascii_lowercase
@@ -25,8 +23,8 @@ class Patch:
     """A unified patch for `git apply`, and what of the changes is not in it.
 
     `files` are the names that it touches.  `left_out` maps the names of other new or changed files, or folders
-    with a slash at the end, to the reason: "test file", "build dropping", "ignored" (by a `.gitignore`), "no file"
-    (a pipe or device) and the like.  `tree` is what the start becomes with it.
+    with a slash at the end, to the reason: "test file", "build dropping", "ignored" (by a `.gitignore`) and the like.
+    `tree` is what the start becomes with it.
     """
 
     text: str
@@ -39,7 +37,7 @@ class Patch:
 
 
 def render(git: Git, before: str, after: str) -> str:
-    """The patch from one tree to the other.
+    """Return the patch from one tree to the other.
 
     A rename is a deletion and a new file.  Text that is not UTF-8 is written in git's binary form, which is ASCII,
     as binary files are, so that the patch is text whatever the files hold.
@@ -48,42 +46,23 @@ def render(git: Git, before: str, after: str) -> str:
     return "".join(_section(git, section) for section in re.split(rb"^(?=diff --git )", patch, flags=re.MULTILINE))
 
 
-def compose(git: Git, base: str, start: Files, now: Files, tree: str, tests: Patterns) -> Patch:
-    """The patch from `base` to `tree`, without the changes that `tests` covers.
+def compose(git: Git, base: str, tree: str, tests: Patterns, left_out: Mapping[str, str]) -> Patch:
+    """Return the patch from `base` to `tree`, without the changes that `tests` covers.
 
     Raises `WorkspaceError` unless it was found to rebuild just these files from the start.
     """
-    changes = objects.differences(git, base, tree)
+    changes = differences(git, base, tree)
     tested = {name: "test file" for name in changes if tests.cover(name)}
-    chosen = {name: new for name, (_, new) in changes.items() if name not in tested}
-    if tested:
-        index = GitIndex(git, "chosen")
-        index.load(base, start.blobs)
-        wanted = {**start.blobs, **chosen}
-        tree = index.change({name: blob for name, blob in wanted.items() if blob.mode != objects.ABSENT})
+    tree = grafted(git, tree, {name: changes[name][0] for name in tested})
     text = render(git, base, tree)
-    check(git, base, text, tree)
-    left_out = {name: reason for name, reason in now.left_out.items() if start.left_out.get(name) != reason}
-    return Patch(text, tuple(sorted(chosen)), dict(sorted({**left_out, **tested}.items())), tree)
-
-
-def check(git: Git, before: str, patch: str, after: str) -> None:
-    """Raises `WorkspaceError` unless the patch turns a clean checkout of one tree into exactly the other."""
-    if applied(git, before, patch, str(git.git_dir / "check")) != after:
+    if applied(git, base, text) != tree:
         raise WorkspaceError("the patch does not rebuild the changes: take the files themselves, from restore")
-
-
-def applied(git: Git, tree: str, patch: str, index: str) -> str:
-    """The tree with a patch applied to it, in an index file; `WorkspaceError` says why it does not fit."""
-    git("read-tree", tree, GIT_INDEX_FILE=index)
-    if patch:
-        given = patch.encode("utf-8", "surrogatepass")
-        git("apply", "--cached", "--whitespace=nowarn", "-", stdin=given, GIT_INDEX_FILE=index)
-    return git("write-tree", GIT_INDEX_FILE=index).decode().strip()
+    files = tuple(sorted(differences(git, base, tree)))
+    return Patch(text, files, dict(sorted({**left_out, **tested}.items())), tree)
 
 
 def _section(git: Git, section: bytes) -> str:
-    """What git said of one file, put so that `git apply` understands it and that it is text."""
+    """Return the part of a patch for one file as text that `git apply` understands."""
     head, _, rest = section.partition(b"\n")
     both = head.removeprefix(b"diff --git ")
     name = both[: len(both) // 2].removeprefix(b"a/")
@@ -98,14 +77,14 @@ def _section(git: Git, section: bytes) -> str:
 
 
 def _binary(git: Git, section: bytes) -> str:
-    """One file of a patch with its contents, before and after, in git's binary form."""
+    """Return the part for one file with its contents, before and after, in git's binary form."""
     header: list[str] = []
     for line in section.decode("utf-8", "replace").split("\n"):  # names are in it in ASCII
         header.append(line)
         if line.startswith("index "):
             break
     old, new = header[-1].split(" ")[1].split("..")
-    found = objects.contents(git, [identity for identity in (old, new) if identity.strip("0")])
+    found = contents(git, [identity for identity in (old, new) if identity.strip("0")])
     bodies = [_literal(found.get(identity, b"")) for identity in (new, old)]
     return "\n".join([*header, "GIT binary patch", *bodies, ""])
 

@@ -10,7 +10,8 @@ from made_patches import FILES, patch
 from rlm_loop.workspace import Workspace
 from rlm_loop.workspace.evaluation.guard import Guard, search_folders, steers_differently
 from rlm_loop.workspace.evaluation.judged import fresh_modules, hidden, import_folders
-from rlm_loop.workspace.evaluation.trees import trees
+from rlm_loop.workspace.git import Git
+from rlm_loop.workspace.trees import applied, differences, grafted, lay
 
 GUARD = Guard.of(
     ["tests/unit/test_a.py::test_x[a/b::c]", "pkg/tests/test_b.py::T::test_y", "checks.py::test_z"],
@@ -163,13 +164,13 @@ def test_trees_are_laid_over_each_other() -> None:
     """Whatever takes the place of what: a file, a folder, a link."""
     changes = {"tests/helpers.py": None, "tests/test_pkg.py": None, "tests": "a file now\n", "setup.cfg": None}
     text = patch(changes, links={"setup.cfg/link": "/etc"})
-    with Workspace(FILES) as space, trees(space) as git:
-        start = space.base
-        after = git.applied(start, text)
-        git.lay(start, after)
+    with Workspace(FILES) as space:
+        git, start = Git(space.root.parent / "own", space.root), space.base
+        after = applied(git, start, text)
+        lay(git, start, after)
         assert space.snapshot() == after
         assert (space.root / "tests").read_text() == "a file now\n"
-        was = {name: old for name, (old, _) in git.changes(start, after).items()}
-        assert git.grafted(after, was) == start
-        git.lay(after, start)
+        was = {name: old for name, (old, _) in differences(git, start, after).items()}
+        assert grafted(git, after, was) == start
+        lay(git, after, start)
         assert space.snapshot() == start

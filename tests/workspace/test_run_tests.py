@@ -182,30 +182,6 @@ def test_a_crash_keeps_what_was_reported(tmp_path: Path) -> None:
     assert not run.ok
 
 
-DEAF = """
-import signal, time
-def test_1(): time.sleep(1000)
-def test_2(): pass
-def test_3():
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
-    time.sleep(1000)
-def test_4(): pass
-"""
-
-
-@pytest.mark.slow
-def test_the_time_of_one_test(tmp_path: Path) -> None:
-    run = run_tests(made(tmp_path, {"test_x.py": DEAF}), place="plain", test_timeout=2)
-    assert list(run.results.items()) == [
-        ("test_x.py::test_1", "failed"),
-        ("test_x.py::test_2", "passed"),
-        ("test_x.py::test_3", "error"),  # it cannot be interrupted, so the process was ended
-    ]
-    assert "timed out after 2 s" in run.messages["test_x.py::test_1"]
-    assert run.cut_short == "the interpreter ended early (exit status 1) in test_x.py::test_3"
-    assert not run.timed_out
-
-
 @pytest.mark.slow
 def test_the_time_is_up(tmp_path: Path) -> None:
     text = "import signal, time\ndef test_1(): pass\ndef test_2():\n    while True: time.sleep(1)\n"

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import errno
+import os
+import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-from rlm_loop.tools.processes import refuse_full_disk
+from rlm_loop.tools.processes import refuse_full_disk, run_group
 from rlm_loop.workspace import Workspace, WorkspaceError
 from rlm_loop.workspace.evaluation.guard import Guard
 from rlm_loop.workspace.evaluation.judged import judged_tree
 from rlm_loop.workspace.evaluation.result import Evaluation, ListedOutcome, TestsCannotRun
-from rlm_loop.workspace.evaluation.trees import trees
+from rlm_loop.workspace.git import Git
 from rlm_loop.workspace.testing import Isolation, TestRun, run_tests
+from rlm_loop.workspace.trees import LINK, applied, content, differences, lay, listed
 
 
 def evaluate(
@@ -26,7 +31,6 @@ def evaluate(
     protected: Sequence[str] = (),
     python: str | None = None,
     timeout: float = 300.0,
-    test_timeout: float | None = None,
     env: Mapping[str, str] | None = None,
     place: Isolation = "auto",
 ) -> Evaluation:
@@ -39,32 +43,37 @@ def evaluate(
     against it.  A skipped or a missing test has not passed; one that its file expects to fail has, when it does.
     The other arguments are as in `run_tests`; `timeout` holds for each of the two runs.
 
+    A patch that git does not apply is tried with `patch --fuzz=5`, as by the official harness.  Files of the patch that
+    the tests import, and that check something themselves, are named in `Evaluation.judging` and in the reason.
+
     Never raises for what a patch does.  Raises `ValueError` where no test is listed, `WorkspaceError` where the
     checkout cannot be made or `test_patch` does not fit it, `TestsCannotRun` where there is no interpreter with pytest,
-    `OSError` where the disk is full, and what `run_tests` raises.
+    or where no test runs with the patch and none without it, `OSError` where the disk is full, and what `run_tests`
+    raises.
     """
     start = time.monotonic()
     wanted = list(dict.fromkeys([*fail_to_pass, *pass_to_pass]))
     if not wanted:
         raise ValueError("no test is listed: give fail_to_pass, pass_to_pass or both")
-    with open_workspace() as space, trees(space) as git:
-        base = space.base
-        reference = git.applied(base, test_patch)
+    with open_workspace() as space:
+        base, git = space.base, Git(Path((space.root / ".git").read_text().removeprefix("gitdir:").strip()), space.root)
+        reference = applied(git, base, test_patch if test_patch.strip() else "")
         try:
-            patched = git.applied(base, patch)
+            patched = _patched(space, git, patch if patch.strip() else "")
         except WorkspaceError as error:
             refuse_full_disk()
             reason = f"the patch does not apply: {error}"[:300]
             return Evaluation(False, reason, applied=False, seconds=time.monotonic() - start)
-        files = git.files(reference)
-        guard = Guard.of(wanted, git.changes(base, reference), protected, git.links(files))
-        final, refused = judged_tree(git, guard, files, reference, patched, python, (env or {}).get("PYTHONPATH", ""))
-        found = Evaluation(False, "", restored=tuple(refused), refused=refused)
-        if final == reference:
+        files = listed(git, reference)
+        links = {name: os.fsdecode(content(git, blob) or b"") for name, blob in files.items() if blob.mode == LINK}
+        guard = Guard.of(wanted, differences(git, base, reference), protected, links)
+        judged = judged_tree(git, guard, files, reference, patched, python, (env or {}).get("PYTHONPATH", ""))
+        found = Evaluation(False, "", refused=judged.refused, judging=judged.judging)
+        if judged.tree == reference:
             what = "the patch is empty" if patched == base else "the patch changes nothing but tests and their settings"
-            return replace(found, reason="; ".join([what, *_told(refused)]), seconds=time.monotonic() - start)
+            return replace(found, reason="; ".join([what, *_notes(found)]), seconds=time.monotonic() - start)
         try:
-            git.lay(base, final)
+            lay(git, base, judged.tree)
         except (WorkspaceError, OSError) as error:
             if "disk is full" in str(error) or getattr(error, "errno", 0) == errno.ENOSPC:
                 raise
@@ -73,16 +82,8 @@ def evaluate(
 
         def run(tests: Sequence[str]) -> TestRun:
             asked = list(dict.fromkeys(_askable(test) for test in tests))
-            return run_tests(
-                space.root,
-                asked,
-                python=python,
-                timeout=timeout,
-                test_timeout=test_timeout,
-                env=env,
-                place=place,
-                kept=kept,
-            )
+            options: dict[str, Any] = {"python": python, "timeout": timeout, "env": env, "place": place, "kept": kept}
+            return run_tests(space.root, asked, **options)
 
         kept = guard.kept(files)
         first = run(wanted)
@@ -93,10 +94,15 @@ def evaluate(
         if bad:
             refuse_full_disk()
         doubt = first.distrusted
-        if not bad and not doubt and first.touched:
-            git.lay(final, reference)  # what the tests write without the patch they may write with it, except code
-            also = {name for name in run(wanted).touched if not name.endswith(".py")}
-            doubt = _rewritten([name for name in first.touched if name not in also])
+        if first.complaint or (not bad and not doubt and first.touched):
+            lay(git, judged.tree, reference)
+            without = run(wanted)
+            lay(git, reference, judged.tree)
+            if first.complaint and without.complaint:
+                raise TestsCannotRun(f"no test runs, without the patch neither: {without.complaint}")
+            # what the tests write without the patch they may write with it, except code
+            also = {name for name in without.touched if not name.endswith(".py")}
+            doubt = doubt or _rewritten([name for name in first.touched if name not in also])
         flaky: tuple[str, ...] = ()
         if bad and not first.timed_out:  # a test that hangs would cost its time again
             second = run(bad)
@@ -104,10 +110,9 @@ def evaluate(
     return replace(
         found,
         resolved=not (bad or doubt),
-        reason=_reason(first, results, fail_to_pass, pass_to_pass, flaky, doubt, refused),
+        reason=_reason(first, results, fail_to_pass, pass_to_pass, flaky, doubt, found),
         results=results,
         flaky=flaky,
-        only_flaky=bool(bad) and len(flaky) == len(bad),
         broke_others=bool(bad) and not set(bad) & set(fail_to_pass),
         seconds=time.monotonic() - start,
         test_seconds=first.seconds,
@@ -118,6 +123,23 @@ def evaluate(
         place=first.place,
         note=first.note,
     )
+
+
+def _patched(space: Workspace, git: Git, patch: str) -> str:
+    """Return the start with a patch applied: by git, else by `patch`, which needs less of the lines around to agree."""
+    try:
+        return applied(git, space.base, patch)
+    except WorkspaceError:
+        if (program := shutil.which("patch")) is None:
+            raise
+        # Unified diffs alone: of another form, an ed script, lines are commands.
+        command = [program, "--batch", "--fuzz=5", "-p1", "--unified", "--no-backup-if-mismatch", "--reject-file=-"]
+        done = run_group(command, cwd=space.root, timeout=60, stdin=patch.encode("utf-8", "surrogatepass"))
+        patched = space.snapshot() if done.ok else space.base
+        space.restore(space.base)
+        if patched == space.base:
+            raise
+        return patched
 
 
 def _rewritten(touched: Sequence[str]) -> str:
@@ -158,7 +180,7 @@ def _reason(
     pass_to_pass: Iterable[str],
     flaky: Sequence[str],
     doubt: str,
-    refused: Mapping[str, str],
+    found: Evaluation,
 ) -> str:
     parts: list[str] = []
     for what, tests in (("tests to be fixed", fail_to_pass), ("tests that passed before", pass_to_pass)):
@@ -167,15 +189,19 @@ def _reason(
         if bad:
             parts.append(f"{len(bad)} of {len(names)} {what} did not pass: {_listed(bad)}")
     if not parts and not doubt:
-        return "all listed tests pass"
+        return "; ".join(["all listed tests pass", *_notes(found, judging=True)])
     stop = run.complaint or run.cut_short or doubt
     parts = [*([stop] if stop else []), *parts, *([f"{len(flaky)} passed when run again"] if flaky else [])]
-    return "; ".join([*parts, *_told(refused)])[:600]
+    return "; ".join([*parts, *_notes(found)])[:600]
 
 
-def _told(refused: Mapping[str, str]) -> list[str]:
-    names = [f"{name} ({why})" for name, why in refused.items()]
-    return [f"not taken from the patch: {_listed(names)}"] if names else []
+def _notes(found: Evaluation, *, judging: bool = False) -> list[str]:
+    """Return what a reader of the verdict should know of the patch's files."""
+    names = [f"{name} ({why})" for name, why in found.refused.items()]
+    notes = [f"not taken from the patch: {_listed(names)}"] if names and not judging else []
+    if judging and found.judging:
+        notes.append(f"the patch changes what the tests import and what checks: {_listed(found.judging)}")
+    return notes
 
 
 def _listed(names: Sequence[str], most: int = 3) -> str:

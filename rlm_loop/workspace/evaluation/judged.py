@@ -5,17 +5,20 @@ A patch may add no module either that would hide another from the tests: one of 
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import posixpath
+import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from rlm_loop.tools.processes import run_group
 from rlm_loop.workspace.evaluation.guard import Guard, search_folders, settings_among, steers_differently
-from rlm_loop.workspace.evaluation.trees import Trees
-from rlm_loop.workspace.objects import ABSENT, LINK, Blob
+from rlm_loop.workspace.git import Git
 from rlm_loop.workspace.testing.isolation import default_python
+from rlm_loop.workspace.trees import ABSENT, LINK, Blob, content, contents, differences, grafted
 
 _SUFFIXES = (".py", ".pyw", ".so", ".pyd")
 
@@ -119,28 +122,78 @@ print(json.dumps([name for name in json.load(sys.stdin) if there(name)]))
 """
 
 
+@dataclass(frozen=True)
+class JudgedTree:
+    """The tree that is judged.
+
+    `refused` are the files in it that are the reference's and not the patch's, each with the reason; `judging` those of
+    the patch that the tests import and that check something.
+    """
+
+    tree: str
+    refused: Mapping[str, str]
+    judging: tuple[str, ...]
+
+
 def judged_tree(
-    git: Trees, guard: Guard, files: Mapping[str, Blob], reference: str, patched: str, python: str | None, path: str
-) -> tuple[str, dict[str, str]]:
-    """The tree that is judged, and the files in it that are the reference's and not the patch's, each with the reason.
+    git: Git, guard: Guard, files: Mapping[str, Blob], reference: str, patched: str, python: str | None, path: str
+) -> JudgedTree:
+    """Return the tree that is judged.
 
     `files` are the reference's, `path` is the `PYTHONPATH` that the tests are given.
     """
-    changes = git.changes(reference, patched)
+    changes = differences(git, reference, patched)
     refused = {name: why for name in changes if (why := guard.why(name) or _steers(git, name, *changes[name]))}
-    added = {name: now for name, (was, now) in changes.items() if was.mode == ABSENT and name not in refused}
-    if added:
-        protected = [name for name in files if guard.protects(name)]
-        folders = _searched(git, files, protected, path)
-        refused |= _shadows(files, protected, added, folders, python)
-    final = git.grafted(patched, {name: changes[name][0] for name in refused})
-    return final, dict(sorted(refused.items()))
+    left = {name: pair for name, pair in changes.items() if name not in refused}
+    if not left:
+        return JudgedTree(reference, dict(sorted(refused.items())), ())
+    protected = [name for name in files if guard.protects(name)]
+    folders = _searched(git, files, protected, path)
+    helpers = _helpers(git, files, guard, folders)
+    kept = [name for name in helpers if left.get(name, (None, Blob("", "")))[1].mode != ABSENT]
+    added = {name: now for name, (was, now) in left.items() if was.mode == ABSENT}
+    refused |= _shadows(files, [*protected, *kept], added, folders, python)
+    tree = grafted(git, patched, {name: changes[name][0] for name in refused})
+    judging = tuple(name for name in helpers if name in left)
+    return JudgedTree(tree, dict(sorted(refused.items())), judging)
 
 
-def _steers(git: Trees, name: str, was: Blob, now: Blob) -> str:
+_CHECKS = re.compile(rb"^\s*(assert\b|import (pytest|unittest)|from (pytest|unittest)\b|raise AssertionError)", re.M)
+
+
+def _helpers(git: Git, files: Mapping[str, Blob], guard: Guard, folders: Sequence[str]) -> list[str]:
+    """Return modules of the reference that the protected files import, and that check something: they judge, too."""
+    tests = [name for name in files if name.endswith(".py") and (name in guard.files or "conftest" in name)]
+    sources = contents(git, [files[name].id for name in tests])
+    found: dict[str, None] = {}
+    for module in {module for name in tests for module in _imported(sources[files[name].id])}:
+        for folder in folders:
+            place = _joined(folder, module.split("."))
+            found |= dict.fromkeys(name for name in (f"{place}.py", f"{place}/__init__.py") if name in files)
+    helpers = [name for name in found if not guard.protects(name)]
+    texts = contents(git, [files[name].id for name in helpers])
+    return sorted(name for name in helpers if _CHECKS.search(texts[files[name].id]))
+
+
+def _imported(source: bytes) -> set[str]:
+    """Return the modules that a file imports, and what it takes from them, by full names."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names
+
+
+def _steers(git: Git, name: str, was: Blob, now: Blob) -> str:
     if not settings_among([name]):
         return ""
-    return "says something else to pytest" if steers_differently(name, git.content(was), git.content(now)) else ""
+    return "says something else to pytest" if steers_differently(name, content(git, was), content(git, now)) else ""
 
 
 def _shadows(
@@ -161,9 +214,9 @@ def _shadows(
     return found
 
 
-def _searched(git: Trees, files: Mapping[str, Blob], protected: Sequence[str], path: str) -> list[str]:
+def _searched(git: Git, files: Mapping[str, Blob], protected: Sequence[str], path: str) -> list[str]:
     """The folders of the repository where the tests may look for modules."""
-    said = [folder for name in settings_among(files) for folder in search_folders(name, git.content(files[name]))]
+    said = [folder for name in settings_among(files) for folder in search_folders(name, content(git, files[name]))]
     given = [p for p in path.split(os.pathsep) if p and not os.path.isabs(p)]
     judges = import_folders([name for name in protected if name.endswith(".py")], files)
     plain = [posixpath.normpath(folder) for folder in (".", "src", *said, *given)]

@@ -24,22 +24,21 @@ class Evaluation:
 
     `resolved` is true when every listed test passed in the first run.  `results` says of each of them what came of
     it then; `missing` is a test that was not there, or not reached.  `flaky` are those that did not pass and then
-    did in a second run: they count as they were first, and `only_flaky` says whether nothing else was wrong.
+    did in a second run: they count as they were first.
     `broke_others` says that all tests to be fixed pass, and others that passed before do not.
-    `restored` are files that the patch had changed and that were taken from the reference, `refused` the same with the
-    reason for each.  `applied` says whether
-    the patch fits.  `seconds` is the wall time of everything, `test_seconds` that of the first run of the tests.
-    `messages`, `output`, `cut_short`, `place` and `note` are those of the first run (see `TestRun`).
+    `refused` are files that the patch had changed and that were taken from the reference, with the reason for each;
+    `judging` those that were not, though the tests import them and they check something: somebody should look at them.
+    `applied` says whether the patch fits.  `seconds` is the wall time of everything, `test_seconds` that of the first
+    run of the tests.  `messages`, `output`, `cut_short`, `place` and `note` are those of the first run (see `TestRun`).
     """
 
     resolved: bool
     reason: str
     results: Mapping[str, ListedOutcome] = field(default_factory=dict[str, ListedOutcome])
     flaky: tuple[str, ...] = ()
-    only_flaky: bool = False
     broke_others: bool = False
     applied: bool = True
-    restored: tuple[str, ...] = ()
+    judging: tuple[str, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict[str, str])
     seconds: float = 0.0
     test_seconds: float = 0.0
@@ -50,6 +49,16 @@ class Evaluation:
     place: str = ""
     note: str = ""
 
+    @property
+    def only_flaky(self) -> bool:
+        """Whether nothing was wrong but tests that passed in a second run."""
+        return bool(self.flaky) and sum(outcome != "passed" for outcome in self.results.values()) == len(self.flaky)
+
+    @property
+    def restored(self) -> tuple[str, ...]:
+        """The names of the refused files."""
+        return tuple(self.refused)
+
     def score(self) -> Score:
         """The same as a task's score, with the tests as evidence."""
         evidence: dict[str, Any] = {
@@ -59,6 +68,7 @@ class Evaluation:
             "broke_others": self.broke_others,
             "applied": self.applied,
             "restored": list(self.restored),
+            "judging": list(self.judging),
             "timed_out": self.timed_out,
             "place": self.place,
             "seconds": round(self.seconds, 3),

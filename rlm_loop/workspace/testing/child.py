@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _MESSAGES = 50  # failures that are told with their text; the rest by name
 _TEXT = 6000  # characters of one of them
-_GRACE = 2.0  # seconds from the end of a test's time, after which it is interrupted, to the end of the process
 
 #: Plugins that change the order, split the run or write files; absent ones are no error.
 _WITHOUT = ("cacheprovider", "xdist", "randomly", "random_order", "pytest_cov", "sugar")
@@ -93,47 +92,7 @@ def _beginnings(name: str) -> Iterator[str]:
     yield "."
 
 
-class Deadline:
-    """Interrupts a test at its time's end, and ends the process some seconds later where that does not help."""
-
-    def __init__(self, seconds: float | None, stderr: int) -> None:
-        self._seconds, self._stderr, self._inside = seconds or 0.0, stderr, False
-        self.set = seconds is not None
-
-    def start(self) -> None:
-        if not self.set:
-            return
-        import faulthandler
-        import signal
-
-        faulthandler.dump_traceback_later(self._seconds + _GRACE, exit=True, file=self._stderr)
-        signal.signal(signal.SIGALRM, self._ring)
-        signal.setitimer(signal.ITIMER_REAL, self._seconds)
-
-    def stop(self) -> None:
-        if not self.set:
-            return
-        import faulthandler
-        import signal
-
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        faulthandler.cancel_dump_traceback_later()
-
-    def inside(self, running: bool) -> None:
-        """Whether the test's own code runs now: pytest's is not interrupted."""
-        self._inside = running
-
-    def _ring(self, number: int, frame: Any) -> None:
-        import signal
-
-        if self._inside:
-            import pytest
-
-            pytest.fail(f"timed out after {self._seconds:g} s")
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
-
-
-def recorder(reporter: Reporter, selection: Selection, deadline: Deadline, own: int) -> Any:
+def recorder(reporter: Reporter, selection: Selection, own: int) -> Any:
     """The plugin.  `own` is how many of the arguments, at the end, are not the repository's."""
     import pytest
 
@@ -189,11 +148,9 @@ def recorder(reporter: Reporter, selection: Selection, deadline: Deadline, own: 
             self.outcome = self.text = ""
             self.expected = True
             reporter.tell("start", id=item.nodeid)
-            deadline.start()
             try:
                 yield
             finally:
-                deadline.stop()
                 self._final(item.nodeid, self.outcome or "error", self.text)
 
         @hook(tryfirst=True)
@@ -225,16 +182,7 @@ def recorder(reporter: Reporter, selection: Selection, deadline: Deadline, own: 
             self.told += bad
             reporter.keep("result", id=name, outcome=outcome, text=_ends(text) if bad else "")
 
-    class Interrupting(Recorder):
-        @hook(hookwrapper=True, tryfirst=True)
-        def pytest_runtest_setup(self) -> Iterator[None]:
-            deadline.inside(True)
-            yield
-            deadline.inside(False)
-
-        pytest_runtest_call = pytest_runtest_teardown = pytest_runtest_setup
-
-    return Interrupting() if deadline.set else Recorder()
+    return Recorder()
 
 
 def _from_elsewhere(item: Any, error: Any) -> bool:
@@ -364,8 +312,7 @@ def main() -> None:
     if job["ids"] and not paths:
         reporter.tell("end", code=5)
         return
-    deadline = Deadline(job["test_timeout"], os.dup(2))
-    code = pytest.main(own, plugins=[recorder(reporter, selection, deadline, len(own))])
+    code = pytest.main(own, plugins=[recorder(reporter, selection, len(own))])
     reporter.tell("end", code=int(code))
 
 

@@ -66,7 +66,6 @@ def run_tests(
     *,
     python: str | None = None,
     timeout: float = 300.0,
-    test_timeout: float | None = None,
     env: Mapping[str, str] | None = None,
     place: Isolation = "auto",
     limits: Limits = LIMITS,
@@ -77,10 +76,9 @@ def run_tests(
     An id is a pytest node id, or what it begins with: a folder, a file, a class, a test with all its parameters.
     `python` is the interpreter (default: this one), which needs pytest and what the repository imports; the folder
     itself, and `src` in it, come first in its search path, then a `PYTHONPATH` of `env`, relative to the folder.
-    `timeout` is the wall time of the whole run in seconds, `test_timeout` that of one test, which is interrupted and
-    failed; the rest goes on.  `env` is added to an environment cut down to an allow-list.  `place` is where it
-    runs (see `Isolation`), `limits` hold for each process there.  `kept` names
-    files that the run should leave as they are, or absent; those that it wrote to all the same are `TestRun.touched`.
+    `timeout` is the wall time of the whole run in seconds.  `env` is added to an environment cut down to an allow-list.
+    `place` is where it runs (see `Isolation`), `limits` hold for each process there.  `kept` names files that the run
+    should leave as they are, or absent; those that it wrote to all the same are `TestRun.touched`.
 
     The repository's own configuration counts, but: no plugin that shuffles, splits or repeats across processes or
     measures coverage, no end at the first failure.  What a repository or its tests do is never raised.
@@ -109,7 +107,6 @@ def run_tests(
             "path": [".", *_source_folders(root), *asked],
             "env": given,
             "limits": _limits(limits),
-            "test_timeout": test_timeout,
             "orphan": command.kind != "container",
         }
         run = Reports(word)
