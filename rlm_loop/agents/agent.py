@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import InitVar, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from rlm_loop.agents.question import asked, in_workspace, unscored, with_context
 from rlm_loop.agents.record import RunLog, record_start
 from rlm_loop.agents.recursion import Recursion, SubcallRunner, query_tools
 from rlm_loop.agents.rules import Rules, SubCalls
-from rlm_loop.agents.run import Interrupted, Run, attach, noted
+from rlm_loop.agents.run import Interrupted, Run, attach, noted, with_hooks
 from rlm_loop.agents.session import AgentSession, Exchange
 from rlm_loop.agents.window import window_of
 from rlm_loop.dialects.base import Dialect, Problem
@@ -271,10 +272,8 @@ class Agent:
         try:
             if hashed is not None:
                 hashed.begin()
-            with self.reported(task, meter) as reported:
-                with self.open(task, meter, recursion, workspace=workspace, exchange=exchange) as run:
-                    outcome = run.solve()
-                outcome = reported(noted(outcome, run.environment.faults))
+            solve = partial(self._solved, task, meter, recursion, exchange, workspace)
+            outcome = solve() if meter.hooks is NO_HOOKS else with_hooks(task, self.name, meter, solve)
             if hashed is not None:
                 hashed.end(account.seconds_left())
             return outcome
@@ -304,10 +303,8 @@ class Agent:
             raise UnknownPrice("a cost limit needs a model whose price is known; limit tokens or calls instead")
         asks = self._asks_with(recursion, own)
         meter = replace(meter.scoped(meter.node, purpose="agent", model=own, account=account), **asks)
-        with self.reported(task, meter) as reported:
-            with self.open(task, meter, recursion, exchange=exchange) as run:
-                outcome = run.solve()
-            return reported(noted(outcome, run.environment.faults))
+        solve = partial(self._solved, task, meter, recursion, exchange)
+        return solve() if meter.hooks is NO_HOOKS else with_hooks(task, self.name, meter, solve)
 
     def _asks_with(self, recursion: Recursion, model: Model) -> dict[str, Any]:
         """Fields of the run's meter that the agent decides."""
@@ -470,32 +467,17 @@ class Agent:
 
         return run
 
-    @contextmanager
-    def reported(self, task: Task, meter: Meter) -> Generator[Callable[[Outcome], Outcome]]:
-        """Tell the hooks when a run begins and ends; what is given is to be handed its outcome, and returns it.
-
-        An exception that carries an `outcome` (Ctrl-C, a model's fault) is the end of the run too, any other an error.
-        """
-
-        if meter.hooks is NO_HOOKS:
-            yield lambda outcome: outcome
-            return
-
-        def ended(outcome: Outcome) -> Outcome:
-            meter.hooks.notify("on_run_end", outcome=outcome)
-            return outcome
-
-        about = {"question": task.question, "ledger": meter.ledger, "trace": meter.trace}
-        meter.hooks.notify("on_run_start", task=task.id, agent=self.name, model=meter.name, **about)
-        try:
-            yield ended
-        except BaseException as error:
-            left = getattr(error, "outcome", None)
-            if isinstance(left, Outcome):
-                ended(left)
-            else:
-                meter.hooks.notify("on_run_error", error=error, trace=meter.trace)
-            raise
+    def _solved(
+        self,
+        task: Task,
+        meter: Meter,
+        recursion: Recursion,
+        exchange: Exchange | None,
+        workspace: Workspace | None = None,
+    ) -> Outcome:
+        with self.open(task, meter, recursion, workspace=workspace, exchange=exchange) as run:
+            outcome = run.solve()
+        return noted(outcome, run.environment.faults) if run.environment.faults else outcome
 
     def hearing(self, hooks: Iterable[object], live: bool) -> Agent:
         """The agent with more hooks, and with a live view where one is wanted."""

@@ -41,12 +41,14 @@ class AnswerCheck:
 
     def __call__(self, given: FinalAnswer) -> tuple[FinalAnswer, str | None]:
         """The answer, converted to its type, and why it is refused (`None`: it is accepted)."""
-        given, problem = self._typed(given)
-        return given, problem or self._verified(given.value)
+        problem = None
+        if self.answer_type is not None:
+            given, problem = self._typed(given)
+        if problem is None and self.verify is not None:
+            problem = self._verified(given.value, self.verify)
+        return given, problem
 
     def _typed(self, given: FinalAnswer) -> tuple[FinalAnswer, str | None]:
-        if self.answer_type is None:
-            return given, None
         from pydantic import ValidationError
 
         adapter = adapter_of(self.answer_type)
@@ -62,15 +64,13 @@ class AnswerCheck:
             where = ".".join(str(step) for step in first["loc"])
             return given, f"The answer does not fit: {where + ': ' if where else ''}{first['msg']}."
 
-    def _verified(self, value: Any) -> str | None:
-        if self.verify is None:
-            return None
+    def _verified(self, value: Any, verify: Callable[[Any], bool | str | None]) -> str | None:
         try:
-            said = self.verify(value)
+            said = verify(value)
         except Exception as error:
             said = f"{type(error).__name__}: {error}"
         if said is None or (not isinstance(said, str) and said):  # a check may say numpy.True_, 1 or a match
-            self.evidence = {"verify": getattr(self.verify, "__name__", "verify")}
+            self.evidence = {"verify": getattr(verify, "__name__", "verify")}
             return None
         return said if isinstance(said, str) and said else "The answer did not pass its check."
 

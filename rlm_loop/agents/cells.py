@@ -50,10 +50,10 @@ class Cells:
     def run(self, code: str, seconds: float | None, left: float | None) -> CellResult:
         """Run a cell for `seconds`, and no longer than is `left` of the run; raises `BudgetSpent` where none is."""
         if left is None or (seconds is not None and seconds < left):
-            return self._open().run(code, timeout=seconds)
+            return (self._session or self._open()).run(code, timeout=seconds)
         if left == 0:
             raise BudgetSpent("seconds", "the time of the run is up: the cell was not run")
-        return self._open().run(code, timeout=left, grace=_HURRY)
+        return (self._session or self._open()).run(code, timeout=left, grace=_HURRY)
 
     def evaluate(self, expression: str, seconds: float | None, left: float | None) -> Any:
         """The value of an expression; `None` where no cell was ever run.  Raises as `Session.get` does."""

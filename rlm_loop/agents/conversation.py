@@ -9,7 +9,7 @@ from rlm_loop.actions import Action, Answer
 from rlm_loop.agents.compaction import Compaction
 from rlm_loop.agents.history import History
 from rlm_loop.agents.meter import Meter
-from rlm_loop.agents.window import Window
+from rlm_loop.agents.window import Window, room_of
 from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.dialects.injectors import Injector, appended, told_first
 from rlm_loop.messages import Message, Prompt, Reply, Span
@@ -48,7 +48,8 @@ class Conversation:
         With `asks` off the messages hold the question already.
         """
         self._history = None if self.compaction is None else History(self.compaction, meter)
-        self._window = Window(self.dialect, meter, shortens=self.compaction is not None)
+        room, shortens = room_of(meter), self.compaction is not None
+        self._window = None if room is None else Window(self.dialect, meter, room, shortens=shortens)
         task = told_first(self.dialect, tuple(brief)).format_task(problem, tools)
         if self.prompt.messages:
             asked = [m for m in task.messages if m.role != "system"] if asks else []

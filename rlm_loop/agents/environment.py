@@ -99,7 +99,8 @@ class Environment:
         record: RunLog,
     ) -> None:
         own = [*tools.listed, *(workspace.tools() if workspace is not None else ())]
-        require_own_names(own, tools.quiet)
+        if own:
+            require_own_names(own, tools.quiet)
         self.faults: list[str] = []  # faults of cleaning up, a line each
         self.cells, self.workspace = repl, workspace
         limits = replace(limits, characters=min(limits.characters, HARD_CAP))
@@ -190,7 +191,9 @@ class Environment:
                 before = None if self.cells is None else self.cells.last
                 self._may_repeat = False
                 try:
-                    seen = bounded(self._observed(action), self._limits.characters)
+                    seen = self._perform(action) if self._effects is None else self._observed(action)
+                    if len(seen.text) > self._limits.characters:
+                        seen = bounded(seen, self._limits.characters)
                     done[index] = replace(seen, repeatable=True) if self._may_repeat else seen
                 except KeyboardInterrupt:
                     seen = self._with_effects(self._interrupted(action, before))
@@ -202,7 +205,7 @@ class Environment:
                         self._result = done[index].text.strip()
                     else:
                         failed = failed or isinstance(action, RunCode)
-        return tuple([done[i] for i in range(len(actions))])
+        return tuple(map(done.__getitem__, range(len(actions))))
 
     def collect(self, expression: str) -> Any:
         """The task's artifact: the git diff of a workspace, else the value of an expression in the REPL.
@@ -302,7 +305,8 @@ class Environment:
                 "to another disk"
             ) from error
         finally:
-            self._record.cell_calls(self.cells.calls_made())
+            if calls := self.cells.calls_made():
+                self._record.cell_calls(calls)
 
     def _cell_observation(self, cell: CellResult) -> Observation:
         seen = cell_observation(cell, self._limits.characters)

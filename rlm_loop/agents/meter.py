@@ -26,6 +26,7 @@ from rlm_loop.traces.trace import Trace
 from rlm_loop.traces.values import Deferred
 
 T = TypeVar("T")
+_TOKENS, _CAUSE = attrgetter("tokens"), attrgetter("cause")
 _UNHEARD = "Cancelled: there was no reply before the run ended; what it costs is not known"
 
 
@@ -152,23 +153,30 @@ class Meter:
     def _completed(self, prompt: Prompt, turn: int, streamed: Sequence[str]) -> Reply:
         scope, who = self.node.scope, self._where(turn)
         scope.check()
-        parts = self._in_time(lambda: self.model.measure(prompt))  # it may have to load the model
-        estimate = self.model.estimate(prompt) if parts is None else sum(map(attrgetter("tokens"), parts))
+        direct, asked = self._direct(), prompt
+        if self.temperature is not None:
+            asked = replace(prompt, sampling={"temperature": self.temperature, **prompt.sampling})
+        # measuring may have to load the model
+        parts = self.model.measure(prompt) if direct else self._in_time(lambda: self.model.measure(prompt))
+        estimate = self.model.estimate(prompt) if parts is None else sum(map(_TOKENS, parts))
         with nullcontext() if self.slots is None else self.slots.held(scope):
             held = self.account.reserve(estimate, self.max_tokens, price=self.price, scope=scope)
             number = self.trace.next_call()
             try:
-                asked = {"model": self.name, "max_tokens": held.max_tokens, "estimate": estimate}
-                self.trace.record("request", prompt=prompt, call_id=number, **who, purpose=self.purpose, **asked)
+                how = {"model": self.model.name, "max_tokens": held.max_tokens, "estimate": estimate}
+                self.trace.record("request", prompt=prompt, call_id=number, **who, purpose=self.purpose, **how)
                 call = self.node.depart(lambda: self._write_off(held, prompt, turn, number, streamed))
             except BaseException:
                 self.account.settle(held, Usage.nothing())
                 raise
             try:
-                reply = self._in_time(
-                    lambda: self._asked(self._warmed(prompt), held.max_tokens),
-                    late=lambda reply: self._record_late(prompt, turn, number, reply),
-                )
+                if direct:
+                    reply = self._asked(asked, held.max_tokens)
+                else:
+                    reply = self._in_time(
+                        lambda: self._asked(asked, held.max_tokens),
+                        late=lambda reply: self._record_late(prompt, turn, number, reply),
+                    )
             except Exception as error:
                 self.node.arrive(call)
                 self.account.settle(held, None, getattr(error, "waited", 0.0))
@@ -195,16 +203,17 @@ class Meter:
         reply, lost = policy.call(lambda: given_reply(model.complete(prompt, max_tokens=max_tokens), model.name))
         return replace(reply, seconds=reply.seconds + lost, waited=reply.waited + lost) if lost else reply
 
-    def _warmed(self, prompt: Prompt) -> Prompt:
-        if self.temperature is None:
-            return prompt
-        return replace(prompt, sampling={"temperature": self.temperature, **prompt.sampling})
+    def _direct(self) -> bool:
+        """True where the model is called in this thread: it takes no time, or Ctrl-C alone could end the wait."""
+        if self.node.depth or self.model.immediate:
+            return not self.node.depth
+        main = threading.current_thread() is threading.main_thread()
+        return main and self.model.interruptible and self.account.seconds_left() is None
 
     def _in_time(self, work: Callable[[], T], late: Callable[[T], None] | None = None) -> T:
-        """What the model does, waited for until the time is up: then `BudgetSpent` is raised.
+        """Return the model's result, waited for until the time is up; then `BudgetSpent` is raised.
 
-        Sub-calls are waited for by who asked for them.  Where Ctrl-C alone could end the wait, a model of which the
-        calls can be interrupted is called directly.
+        Sub-calls are waited for by the agent that asked for them.
         """
         account = self.account
         if self.node.depth:
@@ -213,11 +222,6 @@ class Meter:
                 return work()
             finally:
                 call_scope.reset(token)
-        if self.model.immediate:
-            return work()
-        main = threading.current_thread() is threading.main_thread()
-        if main and account.seconds_left() is None and self.model.interruptible:
-            return work()
         try:
             return Pending(work, "model", self.node.scope, late).result(account.seconds_left)
         except GivenUp:
@@ -276,8 +280,12 @@ class Meter:
             if message in self._seen:
                 yield index
                 continue
-            for cause in dict.fromkeys([span.cause for span in message.spans]):
-                if self._seen.issuperset([(message.turn, s) for s in message.spans if s.cause == cause]):
+            fresh = set[str]()
+            for span in message.spans:
+                if (message.turn, span) not in self._seen:
+                    fresh.add(span.cause)
+            for cause in dict.fromkeys(map(_CAUSE, message.spans)):
+                if cause not in fresh:
                     yield index, cause
 
     def _write_off(

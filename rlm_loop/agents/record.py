@@ -45,9 +45,8 @@ class RunLog:
 
     def cell_calls(self, calls: Sequence[CellCall]) -> None:
         """Record what a cell asked of the host, and what it got."""
-        if calls:
-            made = [{"name": c.name, "asked": c.asked, "outcome": self._outcome(c.outcome)} for c in calls]
-            self._meter.trace.record("cell_calls", **self._where(), calls=made)
+        made = [{"name": c.name, "asked": c.asked, "outcome": self._outcome(c.outcome)} for c in calls]
+        self._meter.trace.record("cell_calls", **self._where(), calls=made)
 
     def problem(
         self,

@@ -96,12 +96,20 @@ class SubCalls:
 
 def recorded(rules: Rules, subcalls: SubCalls) -> dict[str, Any]:
     """Both as they identify a strategy: without functions, and models by name."""
-    allow = None if rules.allow is None else list(rules.allow)
-    names = ("require_code", "one_action", "may_block")
-    limits = {name: getattr(subcalls, name) for name in ("depth", "beyond", "budget", "concurrency", "cache")}
-    models = {
-        "model": None if subcalls.model is None else model_name(subcalls.model),
-        "models": {name: model_name(model) for name, model in subcalls.listed.items()},
+    return {
+        "rules": {
+            "allow": None if rules.allow is None else list(rules.allow),
+            "require_code": rules.require_code,
+            "one_action": rules.one_action,
+            "may_block": rules.may_block,
+        },
+        "subcalls": {
+            "depth": subcalls.depth,
+            "beyond": subcalls.beyond,
+            "budget": subcalls.budget,
+            "concurrency": subcalls.concurrency,
+            "cache": subcalls.cache,
+            "model": None if subcalls.model is None else model_name(subcalls.model),
+            "models": {n: model_name(model) for n, model in subcalls.listed.items()} if subcalls.models else {},
+        },
     }
-    allowed = {"allow": allow, **{name: getattr(rules, name) for name in names}}
-    return {"rules": allowed, "subcalls": {**limits, **models}}

@@ -6,7 +6,7 @@ A session, a retry, a sub-call, a replay and a fork make further `Run`s; they ch
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -67,23 +67,25 @@ class Run:
 
     def step(self) -> None:
         """Take one turn: ask, read the reply, act, record, show what came of it."""
-        number, began = self.conversation.number + 1, self.meter.account.seconds
-        watched = self.meter.hooks is not NO_HOOKS
+        meter, number = self.meter, self.conversation.number + 1
+        began, watched = meter.account.seconds, meter.hooks is not NO_HOOKS
         if watched:
             self._tell("on_step_start", turn_index=number)
         prompt = self.conversation.next_prompt()
-        reply = self.meter.complete(prompt, turn=number)  # billed before it is read
+        reply = meter.complete(prompt, turn=number)  # billed before it is read
         actions = self.conversation.read(reply, self.environment.tools)
         broken_off: Unfinished | None = None
         try:
             observations = self.environment.perform(actions)
         except Unfinished as stopped:  # a turn that Ctrl-C ends is a turn too
             observations, broken_off = stopped.observations, stopped
-        if self.meter.samples:  # a repeated reply is chance then
+        if meter.samples:  # a repeated reply is chance then
             observations = tuple([replace(seen, repeatable=True) for seen in observations])
-        turn = self.conversation.fit(Turn(number, reply, actions, observations, self.meter.account.seconds - began))
+        turn = self.conversation.fit(Turn(number, reply, actions, observations, meter.account.seconds - began))
         self.turns.append(turn)
-        self._record(turn)
+        who = {"node": meter.node.path, "depth": meter.node.depth, "turn": number}
+        done = {"actions": actions, "observations": turn.observations, "seconds": turn.seconds}
+        meter.trace.record("turn", **who, **done, spent=meter.account.spent, steps_remaining=self._steps_left())
         self.conversation.add(turn)
         if broken_off is not None:
             raise broken_off
@@ -104,7 +106,7 @@ class Run:
             answer=None if best is None else best.value,
             stop=stop,
             turns=tuple(self.turns),
-            usage=meter.node.usage if meter.depth else meter.ledger.usage,
+            usage=meter.node.usage if meter.node.depth else meter.ledger.usage,
             ledger=meter.ledger,
             artifact=artifact,
             answer_form=None if best is None else best.form,
@@ -116,7 +118,7 @@ class Run:
             trace=meter.trace.path,
             run=meter.trace.run,
             question=self.task.question,
-            model=meter.name,
+            model=meter.model.name,
             agent=self.agent,
             isolation=place.isolation,
             unfinished=meter.unfinished,
@@ -133,12 +135,6 @@ class Run:
 
     def _broken_off(self, stop: Stop, reason: str) -> Outcome:
         return self.finish(stop, reason, self.environment.partial_artifact())
-
-    def _record(self, turn: Turn) -> None:
-        meter = self.meter
-        who = {"node": meter.node.path, "depth": meter.node.depth, "turn": turn.index}
-        done = {"actions": turn.actions, "observations": turn.observations, "seconds": turn.seconds}
-        meter.trace.record("turn", **who, **done, spent=meter.account.spent, steps_remaining=self._steps_left())
 
     def _steps_left(self) -> int | None:
         """Turns that this run may still take; `None` without a limit."""
@@ -203,3 +199,23 @@ def attach(error: BaseException, outcome: Outcome) -> None:
     for name, value in partial.items():
         with contextlib.suppress(AttributeError):  # an exception class with slots keeps what it can
             setattr(error, name, value)
+
+
+def with_hooks(task: Task, agent: str, meter: Meter, solve: Callable[[], Outcome]) -> Outcome:
+    """Return the outcome of a run; the hooks are told when it begins and ends.
+
+    An exception that carries an `outcome` (Ctrl-C, a model's fault) is the end of the run too, any other an error.
+    """
+    about = {"question": task.question, "ledger": meter.ledger, "trace": meter.trace}
+    meter.hooks.notify("on_run_start", task=task.id, agent=agent, model=meter.name, **about)
+    try:
+        outcome = solve()
+    except BaseException as error:
+        left = getattr(error, "outcome", None)
+        if isinstance(left, Outcome):
+            meter.hooks.notify("on_run_end", outcome=left)
+        else:
+            meter.hooks.notify("on_run_error", error=error, trace=meter.trace)
+        raise
+    meter.hooks.notify("on_run_end", outcome=outcome)
+    return outcome

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
-from rlm_loop.accounting.budget import Account
+from rlm_loop.accounting.budget import Account, Budget
 from rlm_loop.actions import CallTool, FailureKind, Malformed, Note
 from rlm_loop.outcome import Stop, Turn
 
@@ -27,8 +27,8 @@ def stop_reason(turns: Sequence[Turn], account: Account) -> tuple[Stop, str] | N
     """
     if turns and turns[-1].answer is not None:
         return Stop.ANSWERED, ""
-    blocked = _blocked(turns[-1]) if turns else None
-    if blocked is not None:
+    trouble = bool(turns) and _trouble(turns[-1])
+    if trouble and (blocked := _blocked(turns[-1])) is not None:
         return Stop.BLOCKED, blocked
     steps = account.budget.steps
     if steps is not None and len(turns) >= steps:
@@ -38,8 +38,30 @@ def stop_reason(turns: Sequence[Turn], account: Account) -> tuple[Stop, str] | N
         return Stop(found[0]), found[1]
     if not turns:
         return None
+    if trouble and (found := _troubled(turns, account.budget)) is not None:
+        return found
+    times = account.budget.repeated
+    if times is not None and (period := _period(turns, int(times))):
+        again = "the same reply with the same result" if period == 1 else "the same two replies in turn"
+        return Stop.REPEATED, f"{again}, {'twice' if times == 2 else f'{times:g} times'} over"
+    failures = _failures_in_a_row(turns) if trouble and _tool_results(turns[-1]) else 0
+    if account.budget.tool_failures is not None and failures and failures >= account.budget.tool_failures:
+        return Stop.TOOL_FAILURES, f"{failures} failed tool calls in a row; the last: {_message(turns[-1])}"
+    return None
+
+
+def _trouble(turn: Turn) -> bool:
+    """True where an action of the turn could not be read, or came to nothing."""
+    for action, seen in zip(turn.actions, turn.observations, strict=True):
+        if seen.failure is not None or isinstance(action, Malformed):
+            return True
+    return False
+
+
+def _troubled(turns: Sequence[Turn], budget: Budget) -> tuple[Stop, str] | None:
+    """Return why replies that cannot be read, or refused answers, end the run; `None` to go on."""
     malformed = _run_length(_unreadable, turns)
-    if account.budget.malformed is not None and malformed and malformed >= account.budget.malformed:
+    if budget.malformed is not None and malformed and malformed >= budget.malformed:
         kinds = {"refused answers" if _refused(t) else "unreadable replies" for t in turns[-malformed:]}
         return Stop.MALFORMED, f"{malformed} {' or '.join(sorted(kinds))} in a row; the last: {_message(turns[-1])}"
     refusals = _run_length(_refusal, turns)
@@ -49,13 +71,6 @@ def stop_reason(turns: Sequence[Turn], account: Account) -> tuple[Stop, str] | N
     refused = sum(map(_refusals_of, turns)) if _refused(turns[-1]) else 0
     if refused > REJECTIONS:
         return Stop.MALFORMED, f"{refused} answers were refused; the last: {_message(turns[-1])}"
-    times = account.budget.repeated
-    if times is not None and (period := _period(turns, int(times))):
-        again = "the same reply with the same result" if period == 1 else "the same two replies in turn"
-        return Stop.REPEATED, f"{again}, {'twice' if times == 2 else f'{times:g} times'} over"
-    failures = _failures_in_a_row(turns) if _tool_results(turns[-1]) else 0
-    if account.budget.tool_failures is not None and failures and failures >= account.budget.tool_failures:
-        return Stop.TOOL_FAILURES, f"{failures} failed tool calls in a row; the last: {_message(turns[-1])}"
     return None
 
 

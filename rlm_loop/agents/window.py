@@ -47,16 +47,15 @@ def room_of(meter: Meter) -> int | None:
 class Window:
     """Clips what does not fit; `shortens` says that a history setting would leave out the turns before the last."""
 
-    def __init__(self, dialect: Dialect, meter: Meter, *, shortens: bool) -> None:
-        self._dialect, self._meter, self._shortens = dialect, meter, shortens
-        self._room = room_of(meter)
+    def __init__(self, dialect: Dialect, meter: Meter, room: int, *, shortens: bool) -> None:
+        self._dialect, self._meter, self._room, self._shortens = dialect, meter, room, shortens
         self._sizes: dict[str, int] = {}
 
     def fit(self, prompt: Prompt, turn: Turn) -> Turn:
         """The turn, with shorter observations where they do not fit; the model is told."""
         if self._meter.model.immediate:  # results of a recorded run were clipped when it was made
             return turn
-        if self._room is None or turn.answer is not None or _at_most(prompt, turn.observations) <= self._room:
+        if turn.answer is not None or _at_most(prompt, turn.observations) <= self._room:
             return turn
         for _ in range(_TRIES):
             grown = prompt + self._dialect.format_turn(turn)
@@ -75,7 +74,7 @@ class Window:
 
         Raises `BudgetSpent` where the window is full of what may not be clipped.
         """
-        if self._room is None or _at_most(prompt, ()) <= self._room:
+        if _at_most(prompt, ()) <= self._room:
             return prompt
         self._sizes = {}
         over, before = self._size(prompt) - self._room, prompt

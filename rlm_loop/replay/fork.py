@@ -19,7 +19,7 @@ from rlm_loop.agents.meter import Meter
 from rlm_loop.agents.past_run import ledger_of, turns_of
 from rlm_loop.agents.question import unscored, with_context
 from rlm_loop.agents.record import record_start
-from rlm_loop.agents.run import Run, noted
+from rlm_loop.agents.run import Run, noted, with_hooks
 from rlm_loop.errors import nearest
 from rlm_loop.models.base import Model
 from rlm_loop.outcome import Outcome
@@ -104,11 +104,14 @@ def fork(
     try:
         past.copy(out)
         past.spend(meter)
-        with driven.reported(put, meter) as reported:
+
+        def solve() -> Outcome:
             with driven.open(put, meter, recursion, workspace=workspace) as going_on:
                 notes = past.load(going_on) if at else ()
                 outcome = going_on.solve()
-            return reported(noted(outcome, (*going_on.environment.faults, *rebuilt.notes, *notes)))
+            return noted(outcome, (*going_on.environment.faults, *rebuilt.notes, *notes))
+
+        return with_hooks(put, driven.name, meter, solve)
     finally:
         meter.node.end_children()
         if not isinstance(trace, Trace):

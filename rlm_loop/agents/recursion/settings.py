@@ -159,7 +159,7 @@ class Recursion:
             raise UnknownPrice("a cost limit needs a model of sub-calls whose price is known; limit tokens or calls")
         depth = subcalls.depth if budget.depth is None else min(subcalls.depth, int(budget.depth))
         tree = Tree(subcalls.concurrency, cache=subcalls.cache)
-        return cls(depth, subcalls.beyond, model, subcalls.listed, subcalls.budget, tree)
+        return cls(depth, subcalls.beyond, model, subcalls.listed if subcalls.models else {}, subcalls.budget, tree)
 
     def model_for(self, name: str | None, agent: Meter) -> tuple[Model, PricePerToken | None]:
         """The model of a sub-call, and its price; raises `SubCallError` where there is none that may be used."""

@@ -101,8 +101,10 @@ def test_the_trace_has_each_state_of_the_workspace_once() -> None:
 
 def test_a_patch_that_is_too_large_is_left_out_of_the_trace_and_said_so() -> None:
     trace = Trace()
+    trace.start()
     trace.patch("abc", "x" * 11, most=10, node="0")
-    assert trace.events == [{**trace.events[0], "event": "tree", "tree": "abc", "patch": None, "characters": 11}]
+    last = trace.events[-1]
+    assert last == {**last, "event": "tree", "tree": "abc", "patch": None, "characters": 11}
 
 
 def test_a_patch_without_test_files_says_what_it_leaves_out() -> None:
