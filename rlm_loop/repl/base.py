@@ -77,6 +77,8 @@ class Session(ABC):
         """Run one cell; never raises for what the cell does.
 
         `timeout` is in seconds of the cell's own time, `grace` how long it has to stop after that, at most.
+        Raises what a host tool raised to end the run (a `BudgetSpent`, or anything but an `Exception`),
+        `KeyboardInterrupt` after Ctrl-C (the cell is stopped, the session stays usable), and `ReplError`.
         """
 
     @abstractmethod
@@ -87,11 +89,15 @@ class Session(ABC):
     @abstractmethod
     def get(self, expression: str, *, timeout: float | None = None) -> Any:
         """Evaluate an expression and return its value (JSON types; anything else as its `repr`); `timeout` as in
-        `run`."""
+        `run`.  Raises `EvaluationFailed`."""
 
     @abstractmethod
     def add_tools(self, tools: Mapping[str, Callable[..., Any]]) -> None:
-        """Make host functions callable from cells, over variables and tools of the same names."""
+        """Make host functions callable from cells, over variables and tools of the same names.
+
+        What one raises arrives in the cell as a `RuntimeError`, except that a `BudgetSpent` or anything but an
+        `Exception` ends the cell and is raised by `run`.
+        """
 
     @abstractmethod
     def remove_tools(self, names: Iterable[str]) -> None:

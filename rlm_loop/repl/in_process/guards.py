@@ -21,20 +21,10 @@ from rlm_loop.repl.worker import STAND_INS, DepthExceeded, SubCallError
 MAIN = "__main__"  # where classes of cells say that they live
 _MISSING = object()
 
-_INPLACE: Mapping[str, Callable[[Any, Any], Any]] = {
-    "+=": operator.iadd,
-    "-=": operator.isub,
-    "*=": operator.imul,
-    "/=": operator.itruediv,
-    "//=": operator.ifloordiv,
-    "%=": operator.imod,
-    "**=": operator.ipow,
-    "<<=": operator.ilshift,
-    ">>=": operator.irshift,
-    "|=": operator.ior,
-    "^=": operator.ixor,
-    "&=": operator.iand,
-    "@=": operator.imatmul,
+_SIGNS = "+ - * / // % ** << >> | ^ & @"
+_OPERATORS = "iadd isub imul itruediv ifloordiv imod ipow ilshift irshift ior ixor iand imatmul"
+_IN_PLACE: Mapping[str, Callable[[Any, Any], Any]] = {
+    f"{s}=": getattr(operator, name) for s, name in zip(_SIGNS.split(), _OPERATORS.split(), strict=True)
 }
 
 _AS_THEY_ARE = (
@@ -161,18 +151,8 @@ def attrgetter(*names: str) -> Callable[[Any], Any]:
     return lambda o: tuple(one(o, n) for n in names)
 
 
-def methodcaller(name: str, /, *args: Any, **kwargs: Any) -> Callable[[Any], Any]:
-    """`operator.methodcaller` through the guard."""
-    return lambda o: get_attribute(o, name)(*args, **kwargs)
-
-
-def update_wrapper(wrapper: Any, wrapped: Any) -> Any:
-    """`functools.update_wrapper` without a choice of attributes: it would read any, past the guard."""
-    return functools.update_wrapper(wrapper, wrapped)
-
-
 def wraps(wrapped: Any) -> Callable[[Any], Any]:
-    """`functools.wraps` of the same kind."""
+    """`functools.wraps` without a choice of attributes: it would read any, past the guard."""
     return functools.wraps(wrapped)
 
 
@@ -197,8 +177,10 @@ def restricted_builtins(
 ) -> dict[str, Any]:
     """The `__builtins__` of a session.  `write` takes what is printed, `names` is the namespace."""
 
+    output: Any = types.SimpleNamespace(write=write, flush=lambda: None)
+
     def print_(*values: Any, file: Any = None, **how: Any) -> None:
-        print(*values, file=_Writer(write) if file is None else file, **how)
+        print(*values, file=output if file is None else file, **how)
 
     def help_(o: Any) -> None:
         import pydoc
@@ -212,8 +194,8 @@ def restricted_builtins(
         return sorted(public()) if o is _MISSING else [n for n in dir(o) if not n.startswith("_")]
 
     replaced = {
-        "operator": {"attrgetter": attrgetter, "methodcaller": methodcaller},
-        "functools": {"update_wrapper": update_wrapper, "wraps": wraps},
+        "operator": {"attrgetter": attrgetter},
+        "functools": {"wraps": wraps},
     }
     return {
         **{n: v for n, v in safe_builtins.items() if not n.startswith("_")},
@@ -241,7 +223,7 @@ def restricted_builtins(
         "_unpack_sequence_": guarded_unpack_sequence,
         "_write_": write_guard,
         "_inplacevar_": _in_place,
-        "_apply_": _apply,
+        "_apply_": operator.call,
         STOP: CellStopped,
     }
 
@@ -251,17 +233,4 @@ def _itself(o: Any) -> Any:
 
 
 def _in_place(kind: str, old: Any, new: Any) -> Any:
-    return _INPLACE[kind](old, new)
-
-
-def _apply(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    return function(*args, **kwargs)
-
-
-class _Writer:
-    """A file for `print`."""
-
-    def __init__(self, write: Callable[[str], Any]) -> None:
-        self.write = write
-
-    def flush(self) -> None: ...
+    return _IN_PLACE[kind](old, new)

@@ -31,6 +31,8 @@ _WITHOUT = {
     "contextlib": "redirect_stdout redirect_stderr chdir",
     "enum": "global_enum global_enum_repr global_str global_flag_repr",
     "hashlib": "file_digest",
+    "operator": "methodcaller",
+    "functools": "update_wrapper",
 }
 
 

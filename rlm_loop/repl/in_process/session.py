@@ -101,11 +101,6 @@ class InProcessSession(Session):
     # -- the session protocol
 
     def run(self, code: str, *, timeout: float | None = None, grace: float | None = None) -> CellResult:
-        """Run one cell.  What the cell does is in the result; `timeout` overrides the session's, in seconds.
-
-        Raises what a host tool raised to end the run (a `BudgetSpent`, or anything but an `Exception`),
-        `KeyboardInterrupt` after Ctrl-C (the cell is stopped, the session stays usable), and `ReplError`.
-        """
         limit = self.timeout if timeout is None else timeout
         with self._turn():
             self._cells += 1
@@ -116,7 +111,6 @@ class InProcessSession(Session):
             return self.last
 
     def set(self, name: str, value: Any, *, reserved: bool = False) -> None:
-        """Bind a variable.  A `reserved` one is restored after a cell that rebinds it."""
         check_names([name])
         if name in self._tools:
             raise ValueError(f"{name!r} is the name of a tool; choose another name for the variable")
@@ -131,20 +125,12 @@ class InProcessSession(Session):
                 self._reserved[name] = value
 
     def get(self, expression: str, *, timeout: float | None = None) -> Any:
-        """The value of an expression: equal to the one in the namespace where it has a plain form, else its `repr`.
-
-        `timeout` overrides the session's, in seconds.  Raises `EvaluationFailed` where evaluating it fails.
-        """
         with self._turn():
             report = self._must(expression, _EXPRESSION, timeout, EvaluationFailed, repr(expression))
             return given(report).value
 
     def add_tools(self, tools: Mapping[str, Callable[..., Any]]) -> None:
-        """Make host functions callable from cells, over variables and tools of the same names.
-
-        A call runs in the thread of the cell.  What it raises arrives in the cell as a `RuntimeError`, except that a
-        `BudgetSpent` or anything but an `Exception` ends the cell and is raised by `run`.
-        """
+        """As in `Session`; a call runs in the thread of the cell."""
         check_names(tools, taken=dict.fromkeys(self._own))
         with self._turn(begin=False):
             for name, tool in tools.items():
@@ -154,7 +140,6 @@ class InProcessSession(Session):
                 self._names[name] = self._reserved[name] = self._stand_in(name, tool)
 
     def remove_tools(self, names: Iterable[str]) -> None:
-        """Take the latest host functions of these names away: what they were put over returns."""
         with self._turn(begin=False):
             for name in self._tools.keys() & set(names):
                 tool, value = self._covered[name].pop()
@@ -167,12 +152,11 @@ class InProcessSession(Session):
                 self._give_back(name)
 
     def new_run(self) -> None:
-        """Forget an answer left by an earlier run; variables stay."""
         with self._turn(begin=False):
             self._slot.forget()
 
     def close(self) -> None:
-        """Let go of the namespace; a cell that runs in another thread is stopped.  May be called again."""
+        """Let go of the namespace; a cell that runs in another thread is stopped."""
         self._closed = True
         self._scope.end("the session was closed")
         if (stopper := self._stopper) is not None and not stopper.mine:
