@@ -1,4 +1,4 @@
-"""What a strategy adds around a dialect: pieces of text, each metered under a cause of its own.
+"""Texts that a strategy adds around a dialect, each metered under a cause of its own.
 
 ReAct's extra text is a list of these; the lean loop is the empty list.  A loop with one injector more is an
 ablation arm, and the same injector at several sizes is a dose-response curve.
@@ -43,17 +43,6 @@ class AddsNothing:
 
 
 @dataclass(frozen=True)
-class Initiator(AddsNothing):
-    """A goal template said once, before the first reply: what ReAct frameworks open with."""
-
-    text: str = REACT_INITIATOR
-    name: str = "initiator"
-
-    def opening(self, problem: Problem) -> str:
-        return self.text
-
-
-@dataclass(frozen=True)
 class Told(AddsNothing):
     """A text said once, after the question."""
 
@@ -65,53 +54,19 @@ class Told(AddsNothing):
 
 
 @dataclass(frozen=True)
-class RefuseHighRisk(AddsNothing):
+class Initiator(Told):
+    """A goal template said once, before the first reply: what ReAct frameworks open with."""
+
+    text: str = REACT_INITIATOR
+    name: str = "initiator"
+
+
+@dataclass(frozen=True)
+class RefuseHighRisk(Told):
     """A clause after the question that asks to refuse high-risk requests."""
 
     text: str = REFUSE_HIGH_RISK
     name: str = "refuse_high_risk"
-
-    def opening(self, problem: Problem) -> str:
-        return self.text
-
-
-@dataclass(frozen=True)
-class ThoughtPrompt:
-    """The same request to think, before the first reply and after every turn."""
-
-    text: str = REACT_THOUGHT
-    name: str = "thought"
-
-    def opening(self, problem: Problem) -> str:
-        return self.text
-
-    def after(self, turn: Turn) -> str:
-        return self.text
-
-
-@dataclass(frozen=True)
-class Nudge(AddsNothing):
-    """One line after every result: how to end.  It says nothing before there is a result."""
-
-    text: str = NUDGE
-    name: str = "nudge"
-
-    def after(self, turn: Turn) -> str:
-        return self.text
-
-
-@dataclass(frozen=True)
-class TurnCounter:
-    """`Turn 3/20:` after every turn, as the reference RLM has it."""
-
-    limit: int
-    name: str = "turn_counter"
-
-    def opening(self, problem: Problem) -> str:
-        return f"Turn 1/{self.limit}:"
-
-    def after(self, turn: Turn) -> str:
-        return f"Turn {turn.index + 1}/{self.limit}:"
 
 
 @dataclass(frozen=True)
@@ -126,6 +81,51 @@ class FormatReminder(AddsNothing):
 
 
 @dataclass(frozen=True)
+class Nudge(FormatReminder):
+    """One line after every result: how to end.  It says nothing before there is a result."""
+
+    text: str = NUDGE
+    name: str = "nudge"
+
+
+@dataclass(frozen=True)
+class ThoughtPrompt(Nudge):
+    """The same request to think, before the first reply and after every turn."""
+
+    text: str = REACT_THOUGHT
+    name: str = "thought"
+
+    def opening(self, problem: Problem) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class TurnCounter(AddsNothing):
+    """`Turn 3/20:` before every reply, as the reference RLM has it."""
+
+    limit: int
+    name: str = "turn_counter"
+
+    def opening(self, problem: Problem) -> str:
+        return f"Turn 1/{self.limit}:"
+
+    def after(self, turn: Turn) -> str:
+        return f"Turn {turn.index + 1}/{self.limit}:"
+
+
+@dataclass(frozen=True)
+class BudgetBanner(AddsNothing):
+    """The steps that are left, from the middle of the run on."""
+
+    limit: int
+    name: str = "budget_banner"
+
+    def after(self, turn: Turn) -> str:
+        left = self.limit - turn.index
+        return f"[Steps remaining: {left} of {self.limit}]" if turn.index * 2 >= self.limit else ""
+
+
+@dataclass(frozen=True)
 class CodeEcho(AddsNothing):
     """The code that was run, shown again beside its output, as some code agents have it."""
 
@@ -134,18 +134,6 @@ class CodeEcho(AddsNothing):
     def after(self, turn: Turn) -> str:
         code = [a.code.strip() for a in turn.actions if isinstance(a, RunCode)]
         return "\n".join(f"Code executed:\n```python\n{c}\n```" for c in code)
-
-
-@dataclass(frozen=True)
-class BudgetBanner(AddsNothing):
-    """How many steps are left, from the middle of the run on."""
-
-    limit: int
-    name: str = "budget_banner"
-
-    def after(self, turn: Turn) -> str:
-        left = self.limit - turn.index
-        return f"[Steps remaining: {left} of {self.limit}]" if turn.index * 2 >= self.limit else ""
 
 
 @dataclass(frozen=True)
@@ -171,7 +159,7 @@ class Injected:
         prompt = self.dialect.format_task(problem, tools)
         leading = [i for i in self.injectors if getattr(i, "leads", False)]
         added = [(i.name, i.opening(problem)) for i in self.injectors if i not in leading]
-        messages = led(prompt.messages, [(i.name, i.opening(problem)) for i in leading])
+        messages = appended(prompt.messages, [(i.name, i.opening(problem)) for i in leading], 0, lead=True)
         return replace(prompt, messages=appended(messages, added, 0))
 
     def parse_reply(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
@@ -183,7 +171,7 @@ class Injected:
 
 
 def told_first(dialect: Dialect, told: tuple[Injector, ...]) -> Dialect:
-    """The dialect with injectors whose text comes right after the question, before that of any others."""
+    """Return the dialect with injectors whose text comes right after the question, before that of any others."""
     if not told:
         return dialect
     if isinstance(dialect, Injected):
@@ -191,26 +179,22 @@ def told_first(dialect: Dialect, told: tuple[Injector, ...]) -> Dialect:
     return Injected(dialect, told)
 
 
-def led(messages: tuple[Message, ...], added: Sequence[tuple[str, str]]) -> tuple[Message, ...]:
-    """The messages with some named texts in front of the last one, where that is the user's, exactly as they are."""
-    spans = tuple(Span(text, f"scaffold:{name}") for name, text in added if text)
-    if not spans:
-        return messages
-    if messages and messages[-1].role == "user":
-        return (*messages[:-1], replace(messages[-1], spans=(*spans, *messages[-1].spans)))
-    return (*messages, Message("user", spans))
+def appended(
+    messages: tuple[Message, ...], added: Sequence[tuple[str, str]], turn: int, *, lead: bool = False
+) -> tuple[Message, ...]:
+    """Return the messages and some named texts: in the last message if that is the user's, else in one of their own.
 
-
-def appended(messages: tuple[Message, ...], added: Sequence[tuple[str, str]], turn: int) -> tuple[Message, ...]:
-    """The messages and some named texts: in the last message where that is the user's, else in one of their own."""
+    With `lead` they come in front of that message's own text, exactly as they are; else each begins a line.
+    """
     texts = [(name, text) for name, text in added if text]
     if not texts:
         return messages
-    last = messages[-1] if messages else None
-    joins = last is not None and last.role == "user"
-    spans = tuple(
-        Span(("\n" if joins or number else "") + text, f"scaffold:{name}") for number, (name, text) in enumerate(texts)
-    )
-    if joins and last is not None:
-        return (*messages[:-1], replace(last, spans=(*last.spans, *spans)))
-    return (*messages, Message("user", spans, turn=turn))
+    last = messages[-1] if messages and messages[-1].role == "user" else None
+    spans = [
+        Span(("\n" if not lead and (last or number) else "") + text, f"scaffold:{name}")
+        for number, (name, text) in enumerate(texts)
+    ]
+    if last is None:
+        return (*messages, Message("user", tuple(spans), turn=turn))
+    both = (*spans, *last.spans) if lead else (*last.spans, *spans)
+    return (*messages[:-1], replace(last, spans=both))
