@@ -152,7 +152,7 @@ def test_a_sub_call_that_does_not_end_is_waited_for_once_and_not_beyond_the_limi
     kept = Caller._ended
 
     def ended(self: Caller, children: list[Caller], seconds: float) -> bool:
-        waited.append(seconds)
+        waited.append(seconds if children else 0.0)
         return kept(self, children, seconds)
 
     monkeypatch.setattr(Caller, "_ended", ended)
