@@ -1,4 +1,4 @@
-"""Tools: documented functions that a model may call, the gate through which they are called, and the code tools."""
+"""Tools: documented functions that a model may call, and the gateway that calls them."""
 
 from __future__ import annotations
 

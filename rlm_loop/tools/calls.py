@@ -54,7 +54,7 @@ class ToolResult:
 
 
 def as_text(value: Any) -> str:
-    """Return a value for a model: text as it is, JSON types as JSON, anything else by its `repr`."""
+    """Return a value as text: JSON types as JSON, anything else by its `repr`."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -75,9 +75,10 @@ def describe(error: BaseException) -> str:
 
 
 class IdempotencyCache:
-    """The calls with a key, by tool and key: at most `room` of them, and 256 MiB of their texts; the oldest go first.
+    """The calls with a key, by tool and key.
 
-    A call that is retried with its key gets the result of the first, and waits for it where it is still at work.
+    At most `room` of them are kept, and 256 MiB of their texts; the oldest go first.  A call that is retried with its
+    key gets the result of the first, and waits for it where it is still at work.
     """
 
     def __init__(self, room: int = 1000) -> None:
@@ -86,7 +87,7 @@ class IdempotencyCache:
         self._lock = threading.Lock()
 
     def call(self, key: str, tool: str, arguments: Mapping[str, Any], new: Pending[Any]) -> Pending[Any]:
-        """Return the call of that key, which is `new` where there was none; refuse the key for another call."""
+        """Return the call of that key, or `new`; refuse the key for another call."""
         text = json.dumps(arguments, sort_keys=True, default=repr)
         with self._lock:
             asked, call = self._calls.setdefault((tool, key), (text, new))

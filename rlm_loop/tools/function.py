@@ -135,7 +135,7 @@ class Tool:
 
     @functools.cached_property
     def signature(self) -> str:
-        """One line of help: `name(parameter: type = default) -> type: description`."""
+        """Line of help: `name(parameter: type = default) -> type: description`."""
         parts: list[str] = []
         for parameter, (_, hint, required) in zip(self._signature.parameters.values(), self._fields, strict=True):
             kind = "" if parameter.annotation is parameter.empty else f": {_type_text(hint)}"

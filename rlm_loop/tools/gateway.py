@@ -1,4 +1,4 @@
-"""The one gate through which tools are called: look up, check, run with a time limit, catch, cap, log once."""
+"""The gateway to tools: look up, check, run with a time limit, catch, cap, log once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _Done = tuple[Any, str, BaseException | None]
 
 
 class ToolGateway:
-    """Calls tools by name.  A mistake of a tool or a model is returned as data and never raised.
+    """Calls tools by name; a mistake of a tool or a model is data and never raised.
 
     - `quiet` tools are called by functions (`call_function`) alone: a model never reads of them.
     - `timeout` is in seconds (`None`: no limit).  A tool that goes on in its thread may still have effects.
@@ -109,7 +109,7 @@ class ToolGateway:
         call_id: str | None = None,
         intent: Mapping[str, str] | None = None,
     ) -> ToolResult:
-        """Call a tool with arguments as a model wrote them (JSON text; empty is `{}`) or as a mapping.
+        """Call a tool with arguments as JSON text (empty is `{}`) or as a mapping.
 
         `call_id` is the model's own name of this call, `intent` what a typed action states, for `approve`.
         """
@@ -120,8 +120,8 @@ class ToolGateway:
         """Call a tool as Python code would and return its value; every failure is raised as a `ToolError`."""
 
         def read(tool: Tool) -> _Asked:
-            own, key, dry = _options(tool, kwargs or {})
-            return tool.bind(args, own), key, dry
+            arguments, key, dry = _options(tool, kwargs or {})
+            return tool.bind(args, arguments), key, dry
 
         result = self._call(CallTool(name), read, by_function=True)
         if result.failure is not None:
@@ -151,7 +151,7 @@ class ToolGateway:
         return result
 
     def _perform(self, tool: Tool, action: CallTool, read: Callable[[Tool], _Asked], values: dict[str, Any]) -> str:
-        """Do the call and return its text; `values` gets the fields of a `ToolResult` that are known by then."""
+        """Do the call and return its text; `values` gets known fields of the `ToolResult`."""
         arguments, key, dry = read(tool)
         checked = tool.check(arguments)
         if self._approve is not None:
@@ -244,17 +244,17 @@ def _sendable(text: str) -> str:
 
 def _options(tool: Tool, arguments: Mapping[str, Any], key: Any = None, dry: Any = False) -> _Asked:
     """Return the tool's own arguments, and the options of the call, which may stand among the arguments."""
-    own = dict(arguments)
+    rest = dict(arguments)
     if tool.mutates:
-        key = own.pop(KEY, key) if KEY not in tool.names else key
-        dry = own.pop(DRY_RUN, dry) if DRY_RUN not in tool.names else dry
+        key = rest.pop(KEY, key) if KEY not in tool.names else key
+        dry = rest.pop(DRY_RUN, dry) if DRY_RUN not in tool.names else dry
     if key is not None and (not isinstance(key, str) or not 0 < len(key) <= _MAX_KEY):
         raise ToolError("invalid_arguments", f"{KEY!r} must be a text of 1 to {_MAX_KEY} characters")
     if not isinstance(dry, bool):
         raise ToolError("invalid_arguments", f"{DRY_RUN!r} must be true or false")
     if dry and tool.mutates and tool.dry_run is None:
         raise ToolError("invalid_arguments", f"{tool.name} has no dry run, and was not run")
-    return own, key, dry
+    return rest, key, dry
 
 
 def _parsed(arguments: str | Mapping[str, Any]) -> Mapping[str, Any]:

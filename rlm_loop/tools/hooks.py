@@ -39,7 +39,7 @@ _log = logging.getLogger("rlm_loop.tools.hooks")
 
 
 class Hooks:
-    """The hooks of one run; which of them take an event, and which of its values, is looked up once."""
+    """The hooks of one run; methods and the names of their values are looked up once."""
 
     def __init__(self, objects: Iterable[object] = ()) -> None:
         self._objects = tuple(objects)
@@ -67,7 +67,7 @@ NO_HOOKS = Hooks()
 
 
 def _names(method: Callable[..., Any]) -> frozenset[str] | None:
-    """Return the names of the values that a method takes, so that new ones do not break it; None: all."""
+    """Return the names of the values that a method takes; None: all."""
     try:
         parameters = inspect.signature(method).parameters
     except (ValueError, TypeError):  # of a C function, say

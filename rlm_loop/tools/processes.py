@@ -44,9 +44,10 @@ class Finished:
 
 
 def run_group(command: str | Sequence[str], *, cwd: str | Path, timeout: float, stdin: bytes = b"") -> Finished:
-    """Run an argv, or a line for the shell, for at most `timeout` seconds, with the environment of a child.
+    """Run an argv, or a line for the shell, for at most `timeout` seconds.
 
-    Output beyond 64 KiB loses its middle.  Raises `OSError` where the command cannot be started.
+    It has the environment of a child.  Output beyond 64 KiB loses its middle.  Raises `OSError` where the command
+    cannot be started.
     """
     argv = ["/bin/sh", "-c", command] if isinstance(command, str) else command
     return watch(argv, cwd=cwd, env=child_environment(), stdin=stdin, timeout=timeout, cap=65536)

@@ -1,4 +1,4 @@
-"""Tools whose function needs an instance for each run, such as a connection to a server: opened and ended with it."""
+"""Tools whose function needs an instance for each run, such as a connection to a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads in which tools and models run, so that the waiting caller can stop: at a limit, a stop button, Ctrl-C."""
+"""Threads for tools and models, whose caller can stop waiting: at a limit, a stop button, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ class GivenUp(Exception):
 
 
 class Pending(Generic[T]):
-    """Work that is done once, in another thread; the first `result` begins it, and several may wait for it.
+    """Work that is done once, in another thread.
 
-    A work with a `scope` sees in `call_scope` that nobody waits for it any more, and `late` is called with a value that
-    came when nobody waited: each value is either returned or late.
+    The first `result` begins it, and several may wait for it.  A work with a `scope` sees in `call_scope` that nobody
+    waits for it any more, and `late` is called with a value that came when nobody waited: each value is either returned
+    or late.
     """
 
     def __init__(
@@ -39,8 +40,9 @@ class Pending(Generic[T]):
         self._error: BaseException | None = None
 
     def result(self, seconds_left: Callable[[], float | None], *, inline: bool = False) -> T:
-        """Return or raise what the work does; `GivenUp` once no seconds are left, and then its scope is ended.
+        """Return or raise the result of the work.
 
+        Raises `GivenUp` once no seconds are left, and then its scope is ended.
         `inline` does the work in this thread, for as long as it takes.
         """
         if self._begun.acquire(blocking=False):

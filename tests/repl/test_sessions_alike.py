@@ -344,7 +344,7 @@ def test_host_tools(alike: Any) -> None:
         alike.run("try:\n    fail()\nexcept RuntimeError as e:\n    print(e)").output == "LookupError: no such page\n"
     )
     failed = alike.run("fail()")
-    assert (failed.message, "worker.py" in failed.output) == ("ToolError: LookupError: no such page", False)
+    assert (failed.message, "rlm_loop" in failed.output) == ("ToolError: LookupError: no such page", False)
     assert "session of its own" in alike.run("again()").message
     assert "Add two numbers." in alike.run("help(add)").output
     alike.run("add = 3")

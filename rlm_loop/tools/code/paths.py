@@ -25,7 +25,7 @@ _SKIPPED = frozenset({".git", "__pycache__", ".pytest_cache"})
 
 
 def files(root: Path) -> Iterator[str]:
-    """Yield the files below `root`, without links, caches and git's own: those of a folder first, then its folders'."""
+    """Yield the files below `root`, without links, caches and git's own, folder by folder."""
     waiting = [""]  # a list and not a recursion: a folder may be deeper than Python's stack
     while waiting:
         folder = waiting.pop()
@@ -67,7 +67,7 @@ def read_bytes(root: Path, path: str) -> bytes:
 
 
 def texts(root: Path, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield names with their bytes, one file at a time; what cannot be read or holds a NUL is left out."""
+    """Yield names of text files with their bytes; unreadable ones are left out."""
     for name in names:
         with contextlib.suppress(ToolError, OSError):
             if b"\0" not in (data := read_bytes(root, name)):
@@ -75,9 +75,10 @@ def texts(root: Path, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
 
 
 def write_bytes(root: Path, path: str, data: bytes) -> None:
-    """Put a whole new file in the place of the old one, keeping its mode; folders are made where they lack.
+    """Put a new file in the place of the old one, with its mode.
 
-    Never half a file, and never through a second name (hard link) of the old one.  Raises `ToolError`.
+    Folders are made where they lack.  Never half a file, and never through a second name (hard link) of the old one.
+    Raises `ToolError`.
     """
     *folders, name = _parts(path)
     with _opened(root, path, folders, make=True) as folder:

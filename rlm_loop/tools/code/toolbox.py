@@ -1,4 +1,4 @@
-"""The tools that a model is given for the files of one folder; their help is part of every prompt and stays short."""
+"""Tools for the files of one folder; their help is part of every prompt and stays short."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class CodeTools:
         for wanted in more:
             if isinstance(wanted, str) and wanted != "list_files":
                 raise ValueError(f'no tool {wanted!r}: offer "list_files", or a function')
-            made = as_tool(self.list_files if isinstance(wanted, str) else wanted)
-            if made.name in [t.name for t in self.tools()]:
-                raise ValueError(f"the tool {made.name!r} is offered already")
-            self._more = (*self._more, made)
+            tool = as_tool(self.list_files if isinstance(wanted, str) else wanted)
+            if tool.name in [t.name for t in self.tools()]:
+                raise ValueError(f"the tool {tool.name!r} is offered already")
+            self._more = (*self._more, tool)
         return self
 
     def search_code(self, query: str) -> str:
@@ -92,7 +92,7 @@ class CodeTools:
         return list_matching(self.root, pattern)
 
     def _load(self, path: str, *, fresh: bool = False) -> bytes:
-        """Return the bytes of a text file (none of a `fresh` one); `ToolError` where there is no such file."""
+        """Return the bytes of a text file, of a `fresh` one none; `ToolError` without the file."""
         try:
             data = read_bytes(self.root, path)
         except OSError as error:
@@ -105,7 +105,7 @@ class CodeTools:
         return data
 
     def _near(self, path: str) -> list[str]:
-        """Return at most five files that a wrong path may mean: of that name in other folders, else similar ones."""
+        """Return up to five files that a wrong path may mean: of that name, else similar."""
         known = list(itertools.islice(files(self.root), _COMPARED))
         last = path.rstrip("/").rsplit("/", 1)[-1]
         same = [name for name in known if name.rsplit("/", 1)[-1] == last]
@@ -133,9 +133,9 @@ class CodeTools:
             if write:
                 write_bytes(self.root, path, written)
                 self._show(path, enumerate(now[first - 1 : last], first))
-        shown = numbered(now, first, last) or "(empty file)"
-        shown = f"{path}: {len(new)} lines written" if last - first >= MAX_LINES else shown
-        return shown + (f"\nstill does not compile: {problem}" if problem else "")
+        text = numbered(now, first, last) or "(empty file)"
+        text = f"{path}: {len(new)} lines written" if last - first >= MAX_LINES else text
+        return text + (f"\nstill does not compile: {problem}" if problem else "")
 
     def _show(self, path: str, lines: Iterable[tuple[int, str]]) -> None:
         with self._lock:

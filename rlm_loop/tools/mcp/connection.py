@@ -60,7 +60,7 @@ class McpServer:
 
 
 class Connection:
-    """A server in use: started at the first call, started again at the call after its end, ended by `close`."""
+    """A server in use: started by a call, the one after its end too, and ended by `close`."""
 
     def __init__(self, server: McpServer) -> None:
         self.server = server
@@ -104,7 +104,7 @@ class Connection:
 
 
 class ServerClient:
-    """One client of the SDK in a thread with an event loop of its own, as a notebook's loop is busy with the cell."""
+    """A client of the SDK with a thread and an event loop: a notebook's loop is busy with its cell."""
 
     def __init__(self, server: McpServer) -> None:
         from anyio.from_thread import start_blocking_portal
@@ -113,7 +113,7 @@ class ServerClient:
         self.ready: Future[tuple[Client, list[Listed]]] = Future()
         self._server, self._stop, self._thread = server, asyncio.Event(), ExitStack()
         self._stderr = self._thread.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-        self._portal = self._thread.enter_context(start_blocking_portal(name=f"mcp {server.name[:40]}"))
+        self._portal = self._thread.enter_context(start_blocking_portal())
         self._serving = self._portal.start_task_soon(self._serve)
 
     def call(self, name: str, arguments: dict[str, Any]) -> CallToolResult:
@@ -207,8 +207,8 @@ class ServerClient:
         if self._stderr.closed:  # by `end`, meanwhile
             return ""
         size = os.fstat(self._stderr.fileno()).st_size
-        said = os.pread(self._stderr.fileno(), _LAST_WORDS, max(0, size - _LAST_WORDS)).decode("utf-8", "replace")
-        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        tail = os.pread(self._stderr.fileno(), _LAST_WORDS, max(0, size - _LAST_WORDS)).decode("utf-8", "replace")
+        lines = [line.strip() for line in tail.splitlines() if line.strip()]
         return f" ({redact(', '.join(lines[-2:]))[:200]})" if lines else ""
 
 

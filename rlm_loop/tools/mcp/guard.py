@@ -1,4 +1,4 @@
-"""Script that runs a server's command and ends it, with all that it started, when its host closes its input or dies."""
+"""Script that runs a server's command, and ends its group when the host closes it or dies."""
 
 import os
 import select

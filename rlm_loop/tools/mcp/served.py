@@ -1,4 +1,4 @@
-"""The tools of a server: offered to a model as any other, called over a connection that a run or a block owns."""
+"""The tools of a server, called over a connection that a run or a block owns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import inspect
 import shlex
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from rlm_loop.errors import install_line
@@ -27,7 +26,7 @@ class RemoteFunction:
     """A tool of a server as a Python function; `parameters` are by the server's names."""
 
     def __init__(self, server: McpTools | Connection, tool: Listed, schema: dict[str, Any]) -> None:
-        self.server, self._tool, self.parameters = server, tool, parameters_of(schema)
+        self.server, self._tool, self.schema, self.parameters = server, tool, schema, parameters_of(schema)
         self._names = {own.name: theirs for theirs, own in self.parameters.items()}
         output: dict[str, Any] = tool.output_schema or {"type": "string"}
         wrapper = wrapper_of(output)
@@ -39,14 +38,13 @@ class RemoteFunction:
 
     def for_run(self, shared: dict[int, Any], until: ExitStack) -> RemoteFunction:
         """Return the same function over the connection of a run (see `serving`)."""
-        server = self.server
-        if isinstance(server, Connection):
+        if isinstance(self.server, Connection):
             return self
-        if id(server) not in shared:
-            shared[id(server)] = until.enter_context(server.lent())
-        same = copy.copy(self)
-        same.server = shared[id(server)]
-        return same
+        if id(self.server) not in shared:
+            shared[id(self.server)] = until.enter_context(self.server.lent())
+        copied = copy.copy(self)
+        copied.server = shared[id(self.server)]
+        return copied
 
     def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments by the server's names; raises `TypeError` where they do not fit."""
@@ -59,11 +57,8 @@ class RemoteFunction:
         return self.server.call(self._tool, {k: v for k, v in arguments.items() if v is not None or k in required})
 
 
-@dataclass(frozen=True)
 class ServedTool(Tool):
     """A tool of an MCP server; its schema is the server's, its signature made of that."""
-
-    schema_of_arguments: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
 
     @property
     def _remote(self) -> RemoteFunction:
@@ -76,7 +71,7 @@ class ServedTool(Tool):
 
     @property
     def parameters(self) -> dict[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return dict(self.schema_of_arguments)
+        return dict(self._remote.schema)
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         try:
@@ -104,11 +99,10 @@ class McpTools(Sequence[Tool]):
         limit = self.server.timeout + self.server.start_timeout  # the server's own limits come first
         tools: list[Tool] = []
         for name, tool in zip(python_names([tool.name for tool in listed], self._prefix), listed, strict=True):
-            schema = plain_schema(tool.input_schema)
             name = f"{name}_" if name in _RESERVED else name
-            told = " ".join((tool.description or tool.title or tool.name).split())
-            remote = RemoteFunction(self, tool, schema)
-            tools.append(ServedTool(name, told, remote, limit, schema_of_arguments=schema))
+            description = " ".join((tool.description or tool.title or tool.name).split())
+            remote = RemoteFunction(self, tool, plain_schema(tool.input_schema))
+            tools.append(ServedTool(name, description, remote, limit))
         return tuple(tools)
 
     @contextmanager
