@@ -1,9 +1,10 @@
 """A time limit, and Ctrl-C, for code that runs in this process.
 
-A thread watches the clock.  The main thread is stopped by a signal, which ends whatever Python's own signal handling
-can end: loops, sleeping, waiting, regular expressions.  In another thread an exception is left for that thread to find
-at its next step of Python code.  A C function that looks for neither, or `except BaseException` around everything, is
-not stopped (nor is, on Python 3.12, an empty loop right behind a `try` that catches everything).
+The main thread is stopped by a timer's signal, which ends whatever Python's own signal handling can end: loops,
+sleeping, waiting, regular expressions (from one of these, a thread that watched the clock would not get the lock).
+For another thread such a thread leaves an exception, to be found at the next step of Python code.  A C function that
+looks for neither, or `except BaseException` around everything, is not stopped (nor is, on Python 3.12, an empty loop
+right behind a `try` that catches everything).
 """
 
 from __future__ import annotations
@@ -34,30 +35,40 @@ class Stopper:
         self._left, self._since, self._inside = seconds, 0.0, False
         self._thread, self._lock, self._over = threading.get_ident(), threading.Lock(), threading.Event()
         self._old: dict[int, Any] = {}
-        self._by_signal = threading.current_thread() is threading.main_thread() and hasattr(signal, "pthread_kill")
+        self._old_timer = (0.0, 0.0)
+        self._by_signal = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
         self.fired = self.ctrl_c = False
 
     def __enter__(self) -> Stopper:
-        if self._by_signal:
-            self._old[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._on_alarm)
-            if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-                self._old[signal.SIGINT] = signal.signal(signal.SIGINT, self._on_interrupt)
-        threading.Thread(target=self._watch, daemon=True).start()
+        if not self._by_signal:
+            threading.Thread(target=self._watch, daemon=True).start()
+            return self
+        self._old_timer = signal.setitimer(signal.ITIMER_REAL, 0)
+        self._old[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._on_alarm)
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            self._old[signal.SIGINT] = signal.signal(signal.SIGINT, self._on_interrupt)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        for number, handler in self._old.items():
-            signal.signal(number, handler)
+        if self._by_signal:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            for number, handler in self._old.items():
+                signal.signal(number, handler)
+            if self._old_timer[0]:
+                signal.setitimer(signal.ITIMER_REAL, *self._old_timer)
 
     def enter(self) -> None:
         """The cell's own code begins, or goes on."""
         self._since, self._inside = time.monotonic(), True
+        if self._by_signal and self._left < threading.TIMEOUT_MAX:
+            signal.setitimer(signal.ITIMER_REAL, max(self._left, 0.001), _REPEAT)
 
     def leave(self) -> None:
         """The cell's own code is over, or waits for a host tool."""
         if self._by_signal:
             inside, self._inside = self._inside, False
+            signal.setitimer(signal.ITIMER_REAL, 0)
         else:
             with self._lock:
                 inside, self._inside = self._inside, False
@@ -78,11 +89,10 @@ class Stopper:
         """Raise the remaining time to at least this many seconds, for the work that follows the cell."""
         self._left = max(self._left, seconds)
 
-    def _on_alarm(self, number: int, frame: FrameType | None) -> None:
-        if self._inside and self.fired:
+    def _on_alarm(self, _number: int, _frame: FrameType | None) -> None:
+        if self._inside:
+            self.fired = True
             raise CellStopped
-        if not self.fired and callable(old := self._old[signal.SIGALRM]):
-            old(number, frame)  # somebody else's timer
 
     def _on_interrupt(self, _number: int, _frame: FrameType | None) -> None:
         self.ctrl_c = True
@@ -95,10 +105,7 @@ class Stopper:
             with self._lock:
                 if self._inside and time.monotonic() - self._since >= self._left:
                     self.fired, pause = True, _REPEAT
-                    if not self._by_signal:
-                        _raise_in(self._thread, CellStopped)
-                    elif not self._over.is_set():
-                        signal.pthread_kill(self._thread, signal.SIGALRM)
+                    _raise_in(self._thread, CellStopped)
 
 
 def _raise_in(thread: int, error: type[BaseException] | None) -> None:
