@@ -1,20 +1,18 @@
-"""Where a request does not begin with its conversation's request before, so that no prompt cache finds what follows."""
+"""Requests that do not begin with their conversation's request before, so that no prompt cache finds what follows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import takewhile
-from typing import Any, Literal
+from typing import Literal
 
 from rlm_loop.accounting.attribution import Part, tool_name
 from rlm_loop.accounting.charges import accounts_of
 from rlm_loop.accounting.tree import shortened
-from rlm_loop.messages import Message, Prompt, ToolCall, common, digest
+from rlm_loop.messages import Message, Prompt, common, digest
 from rlm_loop.traces.reader import RunRecord
 
-Key = tuple[str, str, str]  # role, text, and calls
 #: Characters of a text that are shown.
 SHOWN = 80
 
@@ -39,94 +37,71 @@ class Break:
 
 
 @dataclass(frozen=True)
-class Sent:
-    """A request, what its tokens are, and the reply that it got."""
+class _Sent:
+    """A request, what its tokens are, and what its messages say."""
 
-    call: int
-    turn: int
-    depth: int
-    node: str
-    model: str
-    at: float
     prompt: Prompt
     parts: Sequence[Part]
     tokens: int
-    reported: int | None
-    reply: Key
 
-    @cached_property
+    @property
     def tools(self) -> str:
         return digest([dict(tool) for tool in self.prompt.tools])
 
-    @cached_property
-    def keys(self) -> tuple[Key, ...]:
-        return tuple(key_of(m.role, m.text, m.tool_calls) for m in self.prompt.messages)
-
-    def through(self, whole: int) -> int:
-        """Tokens of the tools and of so many whole messages."""
-        return sum(p.tokens for p in self.parts if p.message < whole)
-
-    def within(self, index: int, other: Key, begun: bool) -> int:
-        """Tokens at the start of a message that it shares with another one, which may be begun only."""
-        role, text, calls = self.keys[index]
-        if role != other[0]:
-            return 0
-        own = [p for p in self.parts if p.message == index]
-        head = sum(1 for _ in takewhile(_of_template, own))
-        tail = len(own) - sum(1 for _ in takewhile(_of_template, reversed(own[head:])))
-        inside = sum(p.tokens for p in own[head:tail])
-        if text == other[1] and (calls == other[2] or not begun):
-            shared = inside if calls == other[2] else 0
-        else:
-            shared = inside * common(text, other[1]) // max(1, len(text))
-        return sum(p.tokens for p in own[:head]) + shared
+    @property
+    def keys(self) -> list[tuple[str, str, str]]:
+        calls = [repr([(c.name, c.arguments) for c in m.tool_calls]) for m in self.prompt.messages]
+        return [(m.role, m.text, called) for m, called in zip(self.prompt.messages, calls, strict=True)]
 
 
-def timeline(record: RunRecord) -> Iterator[tuple[Sent, bool]]:
-    """Each call twice, in the order of the run: when it was sent, and when its reply was there."""
-    places = {id(event): i for i, event in enumerate(record.events)}
-    asked: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for event in record.of("request"):
-        asked.setdefault((event["digest"], event.get("node", "0")), []).append(event)
-    lines: list[tuple[int, bool, Sent]] = []
-    for event, prompt, reply, found in accounts_of(record):
-        waiting = asked.get((event["request"], event.get("node", "0")))
-        request = waiting.pop(0) if waiting else event
-        tokens, reported = found.usage.input_tokens, found.usage.cache_read_tokens
-        if tokens is None:
+def breaks_of(record: RunRecord) -> tuple[Break, ...]:
+    """Return the requests of a run that did not begin as their caller's request before."""
+    before: dict[str, _Sent] = {}
+    breaks: list[Break] = []
+    for event, prompt, _reply, account in accounts_of(record):
+        if account.usage.input_tokens is None:
             continue
-        who = (event["charged"]["call"], event["turn"], event["depth"], event.get("node", "0"))
-        said = key_of("assistant", reply.text, reply.tool_calls)
-        when = (str(request.get("model", "")), float(request["at"]))
-        sent = Sent(*who, *when, prompt, found.parts, tokens, reported, said)
-        lines += [(places[id(request)], False, sent), (places[id(event)], True, sent)]
-    return ((sent, stored) for _, stored, sent in sorted(lines, key=lambda line: line[:2]))
+        node, sent = event.get("node", "0"), _Sent(prompt, account.parts, account.usage.input_tokens)
+        if (earlier := before.get(node)) is not None and (place := _broken(earlier, sent)) is not None:
+            message, cause, why, lost, text = place
+            who = event["charged"]["call"], event["turn"]
+            breaks.append(Break(*who, message, cause, why, lost, shortened(text, SHOWN), node))
+        before[node] = sent
+    return tuple(breaks)
 
 
-def key_of(role: str, text: str, calls: Sequence[ToolCall]) -> Key:
-    """What a message says, for comparison."""
-    return role, text, repr([(c.name, c.arguments) for c in calls])
-
-
-def broken(earlier: Sent, now: Sent) -> Break | None:
-    """Where a request did not go on from its caller's request before, and what stands there; `None` where it did."""
-    who = (now.call, now.turn)
+def _broken(earlier: _Sent, now: _Sent) -> tuple[int, str, Literal["changed", "left_out"], int, str] | None:
+    """Return message, cause, why, lost tokens and text where a request did not go on from the one before."""
     if earlier.tools != now.tools:
         names = ({tool_name(tool) for tool in sent.prompt.tools} for sent in (earlier, now))
         other = sorted(set.symmetric_difference(*names)) or ["a schema, or the order"]
-        return Break(*who, -1, "tool_schema", "changed", earlier.tokens, shortened(", ".join(other), SHOWN), now.node)
-    same = common(earlier.keys, now.keys)
-    if same == len(earlier.keys):
+        return -1, "tool_schema", "changed", earlier.tokens, ", ".join(other)
+    old_keys, new_keys = earlier.keys, now.keys
+    same = common(old_keys, new_keys)
+    if same == len(old_keys):
         return None
     old = earlier.prompt.messages[same]
-    lost = earlier.tokens - earlier.through(same)
-    if same == len(now.keys) or now.keys[same] in earlier.keys[same:]:
-        return Break(*who, same, _cause_at(old, 0), "left_out", lost, shortened(old.text, SHOWN), now.node)
+    lost = earlier.tokens - sum(part.tokens for part in earlier.parts if part.message < same)
+    if same == len(new_keys) or new_keys[same] in old_keys[same:]:
+        return same, _cause_at(old, 0), "left_out", lost, old.text
     new = now.prompt.messages[same]
     at = common(new.text, old.text)
-    found = _cause_at(new, at) if at < len(new.text) else _cause_at(old, at)
-    lost = max(0, lost - now.within(same, earlier.keys[same], False))  # shares by characters may come out above it
-    return Break(*who, same, found, "changed", lost, shortened(new.text[at:] or old.text[at:], SHOWN), now.node)
+    cause = _cause_at(new, at) if at < len(new.text) else _cause_at(old, at)
+    if new.role == old.role:  # shares by characters may come out above it
+        lost = max(
+            0,
+            lost
+            - _shared(new, at if new.text != old.text else 0, [part for part in now.parts if part.message == same]),
+        )
+    return same, cause, "changed", lost, new.text[at:] or old.text[at:]
+
+
+def _shared(message: Message, characters: int, parts: Sequence[Part]) -> int:
+    """Return the tokens of a message's start: the template's before its text, and a share of those inside."""
+    head = sum(1 for _ in takewhile(_of_template, parts))
+    tail = len(parts) - sum(1 for _ in takewhile(_of_template, reversed(parts[head:])))
+    inside = sum(part.tokens for part in parts[head:tail])
+    return sum(part.tokens for part in parts[:head]) + inside * characters // max(1, len(message.text))
 
 
 def _of_template(part: Part) -> bool:
@@ -134,22 +109,9 @@ def _of_template(part: Part) -> bool:
 
 
 def _cause_at(message: Message, at: int) -> str:
-    """The cause of the text at a character; of the last text where there is none."""
+    """Return the cause of the text at a character; of the last text where there is none."""
     for span in message.spans:
         if at < len(span.text):
             return span.cause
         at -= len(span.text)
     return message.spans[-1].cause if message.spans else message.role
-
-
-def breaks_of(record: RunRecord) -> tuple[Break, ...]:
-    """Return the requests of a run that did not begin as their caller's request before."""
-    before: dict[str, Sent] = {}
-    breaks: list[Break] = []
-    for sent, stored in timeline(record):
-        if stored:
-            continue
-        if (earlier := before.get(sent.node)) is not None and (broke := broken(earlier, sent)) is not None:
-            breaks.append(broke)
-        before[sent.node] = sent
-    return tuple(breaks)

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,7 +91,11 @@ class Meter:
             if name not in self.sessions:
                 if len(self.sessions) >= MOST:
                     raise Refused(f"the meter has {MOST:,} sessions; name one with /s/NAME in the address", status=429)
-                trace = Trace(None if self.out is None else self.out / f"{name}.jsonl")
+                file = None if self.out is None else self.out / f"{name}.jsonl"
+                if file is not None:
+                    with suppress(OSError):  # the trace says why it cannot be
+                        file.touch(mode=0o600)
+                trace = Trace(file)
                 self.sessions[name] = MeterSession(
                     name, self.model, self._slots, self._account, trace, self._known, self._told
                 )

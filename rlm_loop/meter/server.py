@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.accounting.scope import Cancelled
@@ -163,8 +163,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _relay(self, provider: ForwardedProvider, session: MeterSession, raw: bytes | None) -> None:
         """Pass a request on and its answer back, byte by byte; what is of a known API is read afterwards."""
         match = _PATH.fullmatch(self.path)
-        if match is None:
-            raise Refused("a request names a path; the address behind the meter cannot be chosen")
+        if match is None or not self.path.isascii() or ".." in unquote(self.path).partition("?")[0].split("/"):
+            raise Refused("a request names a plain path; the address behind the meter cannot be chosen")
         path = self.path if match["session"] is None else self.path.removeprefix(f"/s/{match['session']}")
         route = _route(self._rest()) if self.command == "POST" else None
         exchange = None
@@ -256,13 +256,8 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.meter.session(self._session_name())
 
     def _session_name(self) -> str:
-        """By path, else by header, else by a hash of the key: the key itself is kept nowhere."""
-        host = (urlsplit(f"//{self.headers.get('Host', 'localhost')}").hostname or "").rstrip(".")
-        if self.server.loopback and not _is_here(host):
-            raise Refused(f"this address is not called {host[:80]!r}; use 127.0.0.1 or localhost", status=403)
-        origin = self.headers.get("Origin")
-        if origin is not None and (urlsplit(origin).hostname or "") not in _HERE:
-            raise Refused(f"a page of {origin[:80]} may not use this address; call it from a program", status=403)
+        """Return the name by path, else by header, else by a hash of the key: the key itself is kept nowhere."""
+        self._check_client()
         match = _PATH.fullmatch(self.path.partition("?")[0])
         name = (match["session"] if match else None) or self.headers.get("X-RLM-Session")
         if name is None:
@@ -272,6 +267,18 @@ class _Handler(BaseHTTPRequestHandler):
         if not _NAME.fullmatch(name):
             raise Refused(f"{name[:80]!r} is no name of a session; use letters, digits, - . _ (64 at most)")
         return name
+
+    def _check_client(self) -> None:
+        """Refuse pages of strangers that a browser on this machine shows, by every header that tells of them."""
+        for host in self.headers.get_all("Host", []) if self.server.loopback else ():
+            if not _is_here(_host_of(f"//{host}").rstrip(".")):
+                raise Refused(f"this address is not called {host[:80]!r}; use 127.0.0.1 or localhost", status=403)
+        origins = self.headers.get_all("Origin", [])
+        if not origins and self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+            origins = ["another address"]  # a picture or a link of a page, which has no Origin
+        for origin in origins:
+            if _host_of(origin) not in _HERE:
+                raise Refused(f"a page of {origin[:80]} may not use this address; call it from a program", status=403)
 
     def _fail(self, told: ErrorReply) -> None:
         route = _route(self._rest())
@@ -310,6 +317,13 @@ def _is_here(host: str) -> bool:
     with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
     return host == "localhost"
+
+
+def _host_of(address: str) -> str:
+    """Return the host in an address; nothing for what is no address."""
+    with contextlib.suppress(ValueError):
+        return urlsplit(address).hostname or ""
+    return ""
 
 
 def _protocol(api: Any) -> str:

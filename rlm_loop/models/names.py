@@ -13,7 +13,6 @@ from rlm_loop.models.catalog import CATALOG, find
 
 #: What names the model of agents and commands that are given none.
 MODEL_VARIABLE = "RLM_LOOP_MODEL"
-_OLLAMA = "http://localhost:11434"
 #: Names that LiteLLM knows without a provider in front.
 _BARE = re.compile(r"(gpt-|chatgpt-|o\d|claude-)")
 _CHAT = "openai-compatible"
@@ -26,16 +25,16 @@ class Seeded(str):
     seed: int
 
     def __new__(cls, name: str, seed: int) -> Seeded:
-        made = super().__new__(cls, name)
-        made.seed = seed
-        return made
+        seeded = super().__new__(cls, name)
+        seeded.seed = seed
+        return seeded
 
     def __reduce__(self) -> tuple[type[Seeded], tuple[str, int]]:
         return Seeded, (str(self), self.seed)
 
 
 def get_model(name: str | Model, **options: Any) -> Model:
-    """The model of this name; a model object is returned as it is.
+    """Make the model of this name; a model object is returned as it is.
 
     - `local`, `local:smollm2-135m`, `local:/path/to/file.gguf`: llama.cpp in this process (`LocalModel`);
     - `ollama/NAME`: an Ollama server, at `$OLLAMA_HOST` where that is set;
@@ -45,22 +44,19 @@ def get_model(name: str | Model, **options: Any) -> Model:
     `options` go to the model's constructor.  Nothing is loaded and no address is asked yet.  Raises
     `ModelNotFound` for a name that fits none of these, with the nearest names that do.
     """
-    if not isinstance(name, str):
+    if isinstance(name, Model):
         if options:
             raise TypeError(f"options ({', '.join(options)}) go with a model's name, not with a model object")
-        if not isinstance(name, Model):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(
-                f"model must be a name or a Model (derive yours from rlm_loop.models.Model), got {name!r:.60}"
-            )
         return name
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"model must be a name or a Model (derive yours from rlm_loop.models.Model), got {name!r:.60}")
     wanted = name.strip()
     kind, colon, rest = wanted.partition(":")
-    if kind == "local" and colon:
-        if not rest:
-            raise ModelNotFound(f"{name!r} names no model: use {_FORMS}", name)
-        return _local(rest, options)
-    if find(wanted) or wanted.endswith(".gguf"):
-        return _local(wanted, options)
+    provider, slash, model = wanted.partition("/")
+    if kind == "local" and colon and not rest:
+        raise ModelNotFound(f"{name!r} names no model: use {_FORMS}", name)
+    if (kind == "local" and colon) or find(wanted) or wanted.endswith(".gguf"):
+        return _local(rest if kind == "local" and colon else wanted, options)
     if kind == _CHAT and rest:
         model, _at, address = rest.partition("@http")
         if not (model and address):
@@ -68,7 +64,6 @@ def get_model(name: str | Model, **options: Any) -> Model:
         from rlm_loop.models.openai_compatible import OpenAICompatibleModel
 
         return OpenAICompatibleModel(model, f"http{address}", **options)
-    provider, slash, model = wanted.partition("/")
     if provider in ("ollama", "ollama_chat") and model:  # the second is LiteLLM's name, whose client sets no window
         from rlm_loop.models.ollama import OllamaModel
 
@@ -81,21 +76,19 @@ def get_model(name: str | Model, **options: Any) -> Model:
 
 
 def default_model() -> str:
-    """The name of the model where none is given: what the environment's `RLM_LOOP_MODEL` says, else `local`."""
+    """Return the model's name where none is given: that in the environment's `RLM_LOOP_MODEL`, else `local`."""
     return os.environ.get(MODEL_VARIABLE, "").strip() or "local"
 
 
 def ollama_address(host: str) -> str:
-    """Where an Ollama server is, from the forms that `OLLAMA_HOST` may have (`host`, `host:port`, a URL)."""
-    address = host.strip().rstrip("/") or _OLLAMA
-    if "://" not in address:
-        address = f"http://{address}"
-    scheme, _sep, place = address.partition("://")
-    if place.split(":")[0] in ("0.0.0.0", ""):  # what a server listens on is not what a client can call
-        place = f"localhost{place[len(place.split(':')[0]) :]}"
-    if ":" not in place and "/" not in place and scheme == "http":
+    """Return the address of an Ollama server, from the forms that `OLLAMA_HOST` may have (`host`, `host:port`, URL)."""
+    scheme, _sep, place = (host.strip().rstrip("/") or "localhost").rpartition("://")
+    name, colon, port = place.partition(":")
+    if name in ("0.0.0.0", ""):  # what a server listens on is not what a client can call
+        place = f"localhost{colon}{port}"
+    if scheme in ("", "http") and ":" not in place and "/" not in place:
         place += ":11434"
-    return f"{scheme}://{place}"
+    return f"{scheme or 'http'}://{place}"
 
 
 def _local(where: str, options: dict[str, Any]) -> Model:
@@ -112,12 +105,12 @@ def _near(wanted: str) -> str:
     return f" (near: {', '.join(near)})" if near else ""
 
 
-def model_name(model: Any) -> str:
-    """The name of a model given by name or as an object; of a weight file without the folder it lies in."""
-    return without_folder(model if isinstance(model, str) else str(getattr(model, "name", type(model).__name__)))
+def model_name(model: object) -> str:
+    """Return the name of a model given by name or as an object; of a weight file without the folder it lies in."""
+    return without_folder(model.name if isinstance(model, Model) else str(model))
 
 
 def without_folder(text: str) -> str:
-    """An absolute path, or a model name that holds one, reduced to the file's name: results name no folders."""
+    """Return an absolute path, or a model name that holds one, as the file's name: results name no folders."""
     kind, colon, path = text.rpartition(":")
     return f"{kind}{colon}{path.rpartition('/')[2]}" if path.startswith("/") and "//" not in path else text

@@ -107,6 +107,29 @@ def test_a_key_for_each_request_holds_no_file_open(tmp_path: Path, monkeypatch: 
     assert all(f.read_text().count('"run_end"') >= 1 for f in tmp_path.glob("*.jsonl"))
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"Host: [::1\r\nHost: localhost",
+        b"Host: localhost\r\nHost: evil.example",
+        b"Host: localhost\r\nOrigin: http://[oh",
+        b"Host: localhost\r\nOrigin: http://localhost\r\nOrigin: http://evil.example",
+        b"Host: localhost\r\nSec-Fetch-Site: cross-site",
+    ],
+)
+def test_pages_of_strangers_are_refused_by_every_header(line: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    with metered_endpoint(ScriptedModel(["ok"])) as url:
+        assert b" 403 " in sent(url, b"GET /v1/models HTTP/1.1\r\n" + line + b"\r\nConnection: close\r\n\r\n")
+    assert not caplog.records
+
+
+def test_traces_are_for_their_owner(tmp_path: Path) -> None:
+    with metered_endpoint(ScriptedModel(["ok"]), out=tmp_path) as url:
+        ask(url, user("Q"))
+    (file,) = tmp_path.glob("*.jsonl")
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
 def open_traces(folder: Path) -> int:
     names = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
     return sum(os.readlink(n).startswith(str(folder)) for n in names if os.path.islink(n))

@@ -355,6 +355,8 @@ def test_a_host_that_is_not_ours_is_refused(host: str) -> None:
         b"POST http://127.0.0.1:9/v1/chat/completions HTTP/1.1",
         b"POST @127.0.0.1:9/v1/chat/completions HTTP/1.1",
         b"CONNECT 127.0.0.1:9 HTTP/1.1",
+        b"POST /v1/..//http://127.0.0.1:9/ HTTP/1.1",
+        b"POST /%2e%2e/admin HTTP/1.1",
     ],
 )
 def test_a_request_cannot_choose_where_it_goes(line: bytes) -> None:
@@ -364,11 +366,13 @@ def test_a_request_cannot_choose_where_it_goes(line: bytes) -> None:
     assert up.got == []
 
 
-@pytest.mark.parametrize("line", [b"//127.0.0.1:9/v1/chat/completions", b"/v1/..//http://127.0.0.1:9/"])
-def test_whatever_the_path_the_provider_is_the_one(line: bytes) -> None:
+def test_whatever_the_path_the_provider_is_the_one() -> None:
+    line = b"POST //127.0.0.1:9/v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nX-Folded: a\r\n b\r\n"
     with upstream(Answer.of(CHAT)) as up, metered_endpoint(forward=up.url) as url:
-        raw(url, b"POST " + line + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}")
-    assert len(up.got) == 1
+        raw(url, line + b"Connection: close\r\nContent-Length: 2\r\n\r\n{}")
+    (got,) = up.got
+    assert got.header("X-Folded").split() == ["a", "b"]
+    assert "\n" not in got.header("X-Folded")
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "nowhere", "https://user:pass@x", "http://", "https://x/v1?key=1"])
