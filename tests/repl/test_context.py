@@ -333,6 +333,13 @@ def test_a_path_that_cannot_be_used_is_said_before_the_run(tmp_path: Path) -> No
             made(path)
 
 
+def test_a_folder_with_too_many_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_disk(tmp_path)
+    monkeypatch.setattr("rlm_loop.repl.contexts.on_disk.MOST_FILES", 1)
+    with pytest.raises(ContextError, match="more than 1 files; give a part of it"):
+        ToolLoopAgent(model=ScriptedModel([])).run("Q?", context=tmp_path / "d")
+
+
 def test_a_strategy_without_a_repl_sees_head_and_tail(tmp_path: Path) -> None:
     text = "begin " + "ä1234567\n" * 40_000 + " end"
     (tmp_path / "long.txt").write_text(text, newline="")

@@ -16,6 +16,9 @@ from typing import Any, Literal
 
 from rlm_loop.repl.worker import SNIFF, is_text
 
+MOST_FILES = 100_000
+"""Files that a folder may hold as a context."""
+
 
 class ContextError(ValueError):
     """A context cannot be used; the message is one line that says what to do."""
@@ -65,7 +68,7 @@ class ContextFolder:
 
     A file that is no text is `bytes`, by the rule of `ContextFile`.  It has the regular files that are there when the
     run begins; names that begin with a dot only with `hidden`; no links that lead out of the folder.
-    Raises `ContextError` where there is no folder that can be read.
+    Raises `ContextError` where there is no folder that can be read, or where it holds more than 100,000 files.
     """
 
     path: Path
@@ -76,6 +79,7 @@ class ContextFolder:
         if not path.is_dir():
             raise ContextError(f"the context {str(self.path)!r} is a file: give the path alone, or ContextFile")
         object.__setattr__(self, "path", path)
+        _ = self.sizes  # listed now, so that a folder that cannot be used is told before the run
 
     @cached_property
     def sizes(self) -> dict[str, int]:
@@ -143,5 +147,9 @@ def _listing(root: str, hidden: bool) -> dict[str, int]:
                 if stat.S_ISREG(about.st_mode) and (
                     not os.path.islink(path) or os.path.realpath(path).startswith(inside)
                 ):
+                    if len(sizes) >= MOST_FILES:
+                        raise ContextError(
+                            f"the context {root!r} holds more than {MOST_FILES:,} files; give a part of it"
+                        )
                     sizes[os.path.relpath(path, root).replace(os.sep, "/")] = about.st_size
     return dict(sorted(sizes.items()))
