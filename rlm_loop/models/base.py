@@ -1,4 +1,4 @@
-"""The base class of models, their retry policy and errors: the provider's fault or the set-up's, not the reply's."""
+"""The base class of models, their retry policy and their errors."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often and how long: at most `attempts` calls, waiting `first` seconds, then twice as long each time, at
-    most `longest`.
+    """At most `attempts` calls, waiting `first` seconds, then twice as long each time, at most `longest`.
 
     A server's own `Retry-After` is kept to, unless it asks for more than `patience` seconds: then the error is
     final.  Waits are shortened at random by up to a quarter, so that many callers do not return together; a
@@ -37,13 +36,12 @@ class RetryPolicy:
     chance: Callable[[], float] = random.random
 
     def call(self, attempt: Callable[[], T]) -> tuple[T, float]:
-        """The result and the seconds that were lost before the attempt which gave it.
+        """Return the result and the seconds that were lost in waits and failed attempts.
 
-        Lost are the waits and the failed attempts.  Errors that say they are `retryable` are tried again; the last
-        one is raised with `waited` set.
+        Errors that say they are `retryable` are tried again; the last one is raised with `waited` set.
         """
-        waited = 0.0
-        for number in range(1, self.attempts + 1):
+        waited, number = 0.0, 1
+        while True:
             if (scope := call_scope.get()) is not None:
                 scope.check()  # nobody waits for the reply any more: it is not to be paid for
             start = self.clock()
@@ -52,15 +50,13 @@ class RetryPolicy:
             except ModelError as error:
                 waited += self.clock() - start
                 pause = min(self.first * 2 ** (number - 1), self.longest) * (1 - self.chance() / 4)
-                if error.retry_after is not None:
-                    pause = max(pause, error.retry_after)
-                if not error.retryable or number == self.attempts or pause > self.patience:
+                pause = max(pause, error.retry_after or 0.0)
+                if not error.retryable or number >= self.attempts or pause > self.patience:
                     error.waited = waited
                     raise
                 tell("retry", f"asked again in {pause:.1f} s: {error}")
                 self.sleep(pause)
-                waited += pause
-        raise ValueError("a RetryPolicy needs at least one attempt")
+                waited, number = waited + pause, number + 1
 
 
 class Model(ABC):
@@ -175,7 +171,7 @@ class RequestRejected(ModelError):
 
 
 def no_text(model: str) -> RequestRejected:
-    """What is said of a prompt that cannot be sent."""
+    """Return the error for a prompt that cannot be sent."""
     said = "the prompt holds a lone surrogate, which is no valid text: decode the data with errors='replace'"
     return RequestRejected(said, model)
 

@@ -21,25 +21,23 @@ _CHARACTERS = 4  # of a token
 
 
 def text_tokens(text: str) -> int:
-    """The tokens of a text by this model's rule: one for every four characters begun."""
+    """Return the tokens of a text by this model's rule: one for every four characters begun."""
     return -(-len(text) // _CHARACTERS)
 
 
 def _call_tokens(calls: Sequence[ToolCall]) -> int:
-    return sum([text_tokens(call.name + call.arguments) for call in calls]) if calls else 0
+    return sum([text_tokens(call.name + call.arguments) for call in calls])
 
 
 def _parts(prompt: Prompt) -> list[Part]:
     parts = [Part("tool_schema", 0, -1, text_tokens(json.dumps(dict(tool)))) for tool in prompt.tools]
     for index, message in enumerate(prompt.messages):
         parts.append(Part("template", message.turn, index, _MARKERS))
-        for span in message.spans:
-            if span.text:
-                parts.append(Part(span.cause, message.turn, index, text_tokens(span.text)))
+        spans = [span for span in message.spans if span.text]
+        parts += [Part(span.cause, message.turn, index, text_tokens(span.text)) for span in spans]
         if message.tool_calls:
             parts.append(Part("assistant", message.turn, index, _call_tokens(message.tool_calls)))
-    parts.append(Part("template", 0, len(prompt.messages), _ASKING))
-    return parts
+    return [*parts, Part("template", 0, len(prompt.messages), _ASKING)]
 
 
 class ScriptedModel(Model):
@@ -80,7 +78,7 @@ class ScriptedModel(Model):
     loop_retry = None
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
-        """The next reply."""
+        """Return the next reply."""
         if self.window is not None and (size := sum(p.tokens for p in self.measure(prompt))) > self.window:
             raise RequestRejected(f"the prompt has {size} tokens but the window is {self.window}", self.name)
         with self._lock:
@@ -105,7 +103,7 @@ class ScriptedModel(Model):
         return reply
 
     def measure(self, prompt: Prompt) -> list[Part]:
-        """The parts of the prompt by the rule of this class, in reading order."""
+        """Return the parts of the prompt by the rule of this class, in reading order."""
         known, parts = self._measured
         if known is not prompt:  # it is asked before a call and again for the call's usage
             parts = tuple(_parts(prompt))
