@@ -1,4 +1,4 @@
-"""Read a JSON object as models write it: with real line breaks, trailing commas, doubled braces, Python's quotes.
+"""Read a JSON object as models write it: with real line breaks, Python's quotes, a brace too many or too few.
 
 Only repairs with one possible meaning are made, and each is noted.  Nothing is run.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,8 +18,6 @@ _STRICT = json.JSONDecoder()
 _LOOSE = json.JSONDecoder(strict=False)
 _STRING = r'"""(?:\\.|(?!""").)*+"""|"(?:\\.|[^"\\])*+"' + r"|'''(?:\\.|(?!''').)*+'''|'(?:\\.|[^'\\])*+'"
 _TOKEN = re.compile(rf"{_STRING}|[{{}}\[\]]|^[ \t]*```|</|<\|", re.DOTALL | re.MULTILINE)
-_COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
-_DOUBLED = re.compile(rf"({_STRING})|([{{}}])\2", re.DOTALL)
 _OVER = re.compile(r"[\s`]*+\Z")
 _STRAY = re.compile(r"\s*+\}+")
 
@@ -82,33 +81,17 @@ def decode_repaired(text: str, start: int) -> Decoded:
         if depth > 1 or not piece.endswith("}"):
             return Decoded(None, end, cost, problem="unfinished" if _OVER.match(text, end) else "unreadable")
         end, piece, notes = start + len(piece), piece + "}", ("missing closing brace",)
-    for variant, why in _variants(piece):
-        for reader, what in _READERS:
-            try:
-                value = reader(variant)
-            except (ValueError, RecursionError):
-                continue
-            return Decoded(value, end, cost, tuple(note for note in (*notes, why, what) if note))
+    for reader, note in _READERS:
+        with suppress(ValueError, RecursionError):
+            return Decoded(reader(piece), end, cost, (*notes, *([note] if note else [])))
     return Decoded(None, end, 2 * cost, problem="unreadable")
-
-
-def _without_commas(text: str) -> Any:
-    return _LOOSE.decode(_COMMA.sub(lambda match: match[1] or "", text))
 
 
 _READERS: tuple[tuple[Callable[[str], Any], str], ...] = (
     (_STRICT.decode, ""),
     (_LOOSE.decode, "line breaks inside a string"),
-    (_without_commas, "trailing comma"),
     (read_literal, "Python literal"),
 )
-
-
-def _variants(piece: str) -> Iterator[tuple[str, str]]:
-    yield piece, ""
-    if piece.startswith("{{") and piece.endswith("}}"):
-        yield piece[1:-1], "doubled braces"
-        yield _DOUBLED.sub(lambda m: m[1] or m[2], piece), "doubled braces"
 
 
 def _balanced(text: str, start: int) -> tuple[int, int]:

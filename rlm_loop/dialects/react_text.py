@@ -7,8 +7,8 @@ model wrote after an Observation of its own making does.
 from __future__ import annotations
 
 import re
-import textwrap
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from rlm_loop.actions import Note
@@ -17,6 +17,7 @@ from rlm_loop.dialects.lenient_json import decode, written
 from rlm_loop.dialects.python_source import read_call, read_literal
 from rlm_loop.dialects.reader import without_reasoning
 from rlm_loop.dialects.tool_text import ARGUMENT_KEYS, called_name
+from rlm_loop.repl.text import dedented
 
 _FINISH = frozenset({"finish", "final_answer", "final answer", "finalanswer"})
 _NO_ACTION = frozenset({"none", "n/a", "null", "no action", "nothing", "-"})
@@ -71,6 +72,12 @@ class _Label:
     kind: str
     bold: str
 
+    @classmethod
+    def of(cls, match: re.Match[str]) -> _Label:
+        word = match["label"].lower()
+        kind = "final" if word.startswith("final") else "input" if word.endswith("input") else word
+        return cls(match.start(), match.end(), kind, "" if match["closed"] or match["after"] else match["bold"] or "")
+
 
 @dataclass(frozen=True)
 class _Found:
@@ -80,6 +87,10 @@ class _Found:
     text: str | None
     end: int
     notes: tuple[str, ...] = ()
+
+    def of(self, name: str | None, *notes: str) -> _Found:
+        """Return the input as that of a tool, with the notes on its name first."""
+        return replace(self, name=name, notes=(*notes, *self.notes))
 
 
 def read_step(text: str, names: Collection[str]) -> ReActStep:
@@ -91,71 +102,62 @@ def read_step(text: str, names: Collection[str]) -> ReActStep:
     invented = _OBSERVATION.search(body)
     notes = ["text from an invented observation on dropped"] if invented else []
     reasoning, body = text[: len(text) - len(body)], body[: invented.start()] if invented else body
-    labels = [_label(match) for match in _LABEL.finditer(body)]
+    labels = [_Label.of(match) for match in _LABEL.finditer(body)]
     steps = [label for label in labels if label.kind in ("action", "final")]
     if not steps and (inline := _INLINE.search(body)):
-        steps = [_label(inline)]
+        steps = [_Label.of(inline)]
         labels = sorted((*labels, *steps), key=lambda label: label.start)
         notes.append("label inside of a line")
     first = labels[0].end if labels and labels[0].kind == "thought" else 0
     thought = body[first : steps[0].start if steps else len(body)].strip()
     action, given, finish = None, "", None
     for label in steps[:_AT_MOST]:
-        after = [x for x in labels if x.start >= label.end]
-        stop = next((x.start for x in after if x.kind != "input"), len(body))
-        if label.kind == "final":
-            answer = body[label.end : stop].strip()
-            found = _Found("finish", answer.removesuffix(label.bold).rstrip() if label.bold else answer, stop)
-        else:
-            at = next((x.end for x in after if x.kind == "input" and x.start < stop), None)
-            found = _action(body, label.end, stop, at, names)
+        found = _step(body, label, [x for x in labels if x.start >= label.end], names)
         notes.extend(found.notes)
+        text = found.text or ""
         if found.name in _NO_ACTION:
             notes.append("no action named")
-        elif found.name in _FINISH and not (found.text or "").strip():
+        elif found.name in _FINISH and not text.strip():
             notes.append(Note.EMPTY_ANSWER)
         else:
             if found.name in _FINISH:
-                finish = (found.text or "").strip()
+                finish = text.strip()
             else:
-                action, given = found.name, found.text or ""
+                action, given = found.name, text
             if more := sum(label.start >= found.end for label in steps):
                 notes.append(f"{more} more action{'s' * (more > 1)} ignored")
             break
     return ReActStep(thought, action, given, finish, reasoning + body, tuple(notes))
 
 
-def _label(match: re.Match[str]) -> _Label:
-    word = match["label"].lower()
-    kind = "final" if word.startswith("final") else "input" if word.endswith("input") else word
-    opened = None if match["closed"] or match["after"] else match["bold"]
-    return _Label(match.start(), match.end(), kind, opened or "")
-
-
-def _action(own: str, start: int, stop: int, given: int | None, names: Collection[str]) -> _Found:
-    """The action after a label, with the input that stands at `given` where it is not written with the name."""
-    at = _skip(own, start)
-    if own.startswith(("```", "~~~"), at) and at < stop:
-        fenced = _value(own, at, stop)
+def _step(body: str, label: _Label, after: Sequence[_Label], names: Collection[str]) -> _Found:
+    """Read what a label of an action or of an answer begins; `after` are the labels that follow."""
+    start, stop = label.end, next((x.start for x in after if x.kind != "input"), len(body))
+    if label.kind == "final":
+        answer = body[start:stop].strip()
+        return _Found("finish", answer.removesuffix(label.bold).rstrip() if label.bold else answer, stop)
+    given = next((x.end for x in after if x.kind == "input" and x.start < stop), None)
+    at = _skip(body, start)
+    if body.startswith(("```", "~~~"), at) and at < stop:
+        fenced = _value(body, at, stop)
         text = (fenced.text or "").strip()
         named = _named(text, 0, len(text), names)
-        named = replace(named, end=fenced.end, notes=(*fenced.notes, *named.notes))
+        named = replace(named, end=fenced.end).of(named.name, *fenced.notes)
     else:
         # An object may hold lines that look like labels, so it is read to its own end.
-        line_of_input = own.rfind("\n", 0, given) + 1 if given is not None else stop
-        named = _named(own, at, max(at, min(line_of_input, stop)), names)
+        line_of_input = body.rfind("\n", 0, given) + 1 if given is not None else stop
+        named = _named(body, at, max(at, min(line_of_input, stop)), names)
     if named.name is None:
         return replace(named, end=max(named.end, start))
     if given is None or given <= named.end:
         return named
     if named.text:
         return replace(named, notes=(*named.notes, "second input ignored"))
-    value = _value(own, given, stop)
-    return _Found(named.name, value.text, value.end, (*named.notes, *value.notes))
+    return _value(body, given, stop).of(named.name, *named.notes)
 
 
 def _named(own: str, at: int, stop: int, names: Collection[str]) -> _Found:
-    """The name at `at`, and the input if it is written with it.
+    """Read the name at `at`, and the input if it is written with it.
 
     The forms are an object, `tool[...]`, `tool(...)`, `finish: ...`, a name with JSON after it, and a name alone.
     """
@@ -168,27 +170,24 @@ def _named(own: str, at: int, stop: int, names: Collection[str]) -> _Found:
         name, notes = _known(match["name"], names)
         if signature := _SIGNATURE.match(own, at + match.end(), stop):
             return _Found(name, None, signature.end(), (*notes, "signature copied"))
-        value = _bracketed(own, at + match.end(), stop)
-        return _Found(name, value.text, value.end, (*notes, *value.notes))
+        return _bracketed(own, at + match.end(), stop).of(name, *notes)
     line, _, rest = head.partition("\n")
     word = line.strip(" \t\r`\"'*.,;")
     name, notes = _known(word, names)
     if name in names or name in _FINISH or name in _NO_ACTION or _ONE_NAME.fullmatch(name):
         follows = at + len(line)
         if rest.lstrip().startswith(("{", "```", "~~~")) or (name in _FINISH and rest.strip()):
-            value = _value(own, follows, stop)
-            return _Found(name, value.text, value.end, (*notes, "input without a label", *value.notes))
+            return _value(own, follows, stop).of(name, *notes, "input without a label")
         return _Found(name, None, follows, (*notes, "text after the action ignored") if rest.strip() else notes)
     if match := _SAME_LINE.match(head):
         name, notes = _known(match["name"], names)
         if name in names or name in _FINISH:
-            value = _value(own, at + match.end(), stop)
-            return _Found(name, value.text, value.end, (*notes, *value.notes))
+            return _value(own, at + match.end(), stop).of(name, *notes)
     return _Found(None, None, stop, (f"unreadable action: {word[:60]!r}" if word else "empty action",))
 
 
 def _known(word: str, names: Collection[str]) -> tuple[str, tuple[str, ...]]:
-    """The tool that `word` means: letter case is forgiven where one known tool fits."""
+    """Return the tool that `word` means: letter case is forgiven where one known tool fits."""
     folded = word.casefold()
     if word in names or folded in _FINISH or folded in _NO_ACTION:
         return (word if word in names else folded), ()
@@ -212,7 +211,7 @@ def _object(own: str, at: int, names: Collection[str]) -> _Found:
 
 
 def _value(text: str, start: int, stop: int) -> _Found:
-    """The input that begins at `start`; an object or a fenced block may reach past `stop`, plain text may not.
+    """Read the input that begins at `start`; an object or a fenced block may reach past `stop`, plain text may not.
 
     A fence around it is removed, code on lines of its own dedented, and the quotes around a single line removed.
     """
@@ -223,22 +222,19 @@ def _value(text: str, start: int, stop: int) -> _Found:
         reading = read_fences(text[at:])
         if block := next((b for b in (*reading.blocks, *reading.skipped) if b.line == 1), None):
             lines = text[at:].split("\n")[: block.code.count("\n") + 3]
-            notes = ("code fence removed", *(note for note in block.notes if note != Note.PYTHON))
-            return _Found(None, block.code, at + len("\n".join(lines)), notes)
-    if text[at] == "{":
-        found = decode(text, at)
-        if isinstance(found.value, dict):
-            return _Found(None, text[at : found.end], found.end)
+            notes = (note for note in block.notes if note != Note.PYTHON)
+            return _Found(None, block.code, at + len("\n".join(lines)), ("code fence removed", *notes))
+    if text[at] == "{" and isinstance((found := decode(text, at)).value, dict):
+        return _Found(None, text[at : found.end], found.end)
     line, _, rest = text[start:stop].partition("\n")
     if not line.strip():
-        return _Found(None, textwrap.dedent(rest).rstrip(), stop)
-    inner, notes = _unquoted(text[start:stop].strip())
-    return _Found(None, inner, stop, notes)
+        return _Found(None, dedented(rest).rstrip(), stop)
+    return _unquoted(text[start:stop].strip(), stop)
 
 
 def _bracketed(text: str, start: int, stop: int) -> _Found:
-    """What stands in the bracket at `start`, up to the one that closes it; `text[:start]` ends in the name."""
-    opened, closing = text[start], "]" if text[start] == "[" else ")"
+    """Read what stands in the bracket at `start`, up to the one that closes it; `text[:start]` ends in the name."""
+    closing = "]" if text[start] == "[" else ")"
     at = _skip(text, start + 1)
     if text.startswith("{", at):
         found = decode(text, at)
@@ -252,31 +248,23 @@ def _bracketed(text: str, start: int, stop: int) -> _Found:
     if not inside:
         return _Found(None, section[1:].strip(), stop, ("unclosed bracket",))
     end, inner = start + len(inside), inside[1:-1].strip()
-    if opened == "(" and inner:
-        call = read_call(f"f{inside}")
-        if call is not None and call[1] and not call[2] and (arguments := written(call[1])) is not None:
-            return _Found(None, arguments, end, ("python call",))
-        try:
-            literal = read_literal(inner)
-        except ValueError:
-            return _Found(None, inner, end)
-        return _Found(None, literal if isinstance(literal, str) else inner, end)
-    inner, notes = _unquoted(inner)
-    return _Found(None, inner, end, notes)
+    if closing == "]":
+        return _unquoted(inner, end)
+    call = read_call(f"f{inside}")
+    if call is not None and call[1] and not call[2] and (arguments := written(call[1])) is not None:
+        return _Found(None, arguments, end, ("python call",))
+    return replace(_unquoted(inner, end), notes=())
 
 
-def _unquoted(text: str) -> tuple[str, tuple[str, ...]]:
-    """A single quoted line without its quotes; a span of inline code without its backticks."""
-    if len(text) < 2 or "\n" in text or text[0] != text[-1] or text[0] not in "\"'`":
-        return text, ()
-    if text[0] == "`":
-        inner = text.strip("`")
-        return (text, ()) if "`" in inner or not inner else (inner.strip(), ("backticks removed",))
-    try:
-        inner = read_literal(text)
-    except ValueError:
-        return text, ()
-    return (inner, ("quotes removed",)) if isinstance(inner, str) else (text, ())
+def _unquoted(text: str, end: int) -> _Found:
+    """Return a single quoted line without its quotes, and a span of inline code without its backticks."""
+    if "\n" not in text and text[:1] == text[-1:] == "`" and (inner := text.strip("`")) and "`" not in inner:
+        return _Found(None, inner.strip(), end, ("backticks removed",))
+    if "\n" not in text and text[:1] == text[-1:] and text[:1] in ("'", '"'):
+        with suppress(ValueError):
+            if isinstance(inner := read_literal(text), str):
+                return _Found(None, inner, end, ("quotes removed",))
+    return _Found(None, text, end)
 
 
 def _skip(text: str, at: int) -> int:

@@ -51,7 +51,6 @@ JSON = '{"q": "a"}'
         f'Thought: t\nAction:\n{F}json\n{{"action": "search", "action_input": {JSON}}}\n{F}',
         "Thought: t\nAction: {'tool': 'search', 'args': {'q': 'a'}}",
         'Thought: t\nAction: search\nAction Input: {"q": "a",}',
-        'Thought: t\nAction: search\nAction Input: {{"q": "a"}}',
         "Thought: t\nAction: search\nAction Input: {'q': 'a'}",
         f"Action: python</thinking>Thought: t\nAction: search\nAction Input: {JSON}",
         f"<think>Action: python</think>Thought: t\nAction: search\nAction Input: {JSON}",
