@@ -9,9 +9,9 @@ import shlex
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import CancelledError, Future
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
@@ -155,9 +155,9 @@ class ServerClient:
 
         try:
             async with AsyncExitStack() as stack:
-                transport = self._over_pipes() if self._server.command else self._over_http()
                 try:
                     async with asyncio.timeout(self._server.start_timeout):
+                        transport = await self._transport(stack)
                         client = await stack.enter_async_context(Client(lenient(transport), cache=None))
                         tools = await _listed(client)  # all of them, or the SDK asks again at each call
                     self.ready.set_result((client, tools))
@@ -168,30 +168,22 @@ class ServerClient:
         except Exception:
             self.ended = True
 
-    @asynccontextmanager
-    async def _over_pipes(self) -> AsyncGenerator[TransportStreams]:
-        from mcp.client.stdio import StdioServerParameters, get_default_environment, stdio_client
-
+    async def _transport(self, stack: AsyncExitStack) -> AbstractAsyncContextManager[TransportStreams]:
         server = self._server
-        path = get_default_environment().get("PATH", os.defpath)
-        env = {"PATH": os.pathsep.join([str(Path(sys.executable).parent), path]), **server.env}
-        argv = ["-I", "-S", _GUARD, *server.command]
-        process = StdioServerParameters(command=sys.executable, args=argv, env=env, cwd=server.cwd)
-        async with stdio_client(process, cast("TextIO", self._stderr)) as streams:
-            yield streams
+        if server.command:
+            from mcp.client.stdio import StdioServerParameters, get_default_environment, stdio_client
 
-    @asynccontextmanager
-    async def _over_http(self) -> AsyncGenerator[TransportStreams]:
+            path = get_default_environment().get("PATH", os.defpath)
+            env = {"PATH": os.pathsep.join([str(Path(sys.executable).parent), path]), **server.env}
+            argv = ["-I", "-S", _GUARD, *server.command]
+            process = StdioServerParameters(command=sys.executable, args=argv, env=env, cwd=server.cwd)
+            return stdio_client(process, cast("TextIO", self._stderr))
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
-        server = self._server
         timeout = httpx2.Timeout(server.timeout, connect=min(server.start_timeout, 20.0))
-        async with (
-            httpx2.AsyncClient(headers=server.headers, timeout=timeout) as client,
-            streamable_http_client(server.url, http_client=client, max_sse_event_size=_LONGEST_EVENT) as streams,
-        ):
-            yield streams
+        client = await stack.enter_async_context(httpx2.AsyncClient(headers=server.headers, timeout=timeout))
+        return streamable_http_client(server.url, http_client=client, max_sse_event_size=_LONGEST_EVENT)
 
     def _failed(self, error: BaseException) -> None:
         self.ended = True
