@@ -7,9 +7,9 @@ from contextlib import suppress
 from typing import Any
 
 from rlm_loop.accounting.limits import BudgetSpent
-from rlm_loop.repl.base import CellResult, ReplError, Session
-from rlm_loop.repl.cell_calls import CellCall, Noted
-from rlm_loop.repl.rebuild import PastCell, run_again
+from rlm_loop.repl.base import CellCall, CellResult, ReplError, Session
+from rlm_loop.repl.rebuild import run_again
+from rlm_loop.repl.records import CellRecord
 
 _LAST = 2.0  # seconds to take the artifact of a run whose time is up; a `__repr__` of a cell's may never end
 _HURRY = 0.2  # seconds for a cell to stop at the time limit of the run, which is to be kept
@@ -27,12 +27,12 @@ class Cells:
         self._make = source if not isinstance(source, Session) else lambda: source
         self._context = context
         self._functions: Mapping[str, Callable[..., Any]] = {}
-        self._noted = Noted()
+        self._told: CellResult | None = None  # the latest cell of which the calls were asked for
         self._session: Session | None = None
 
     def offer(self, functions: Mapping[str, Callable[..., Any]]) -> None:
-        """Set the host functions that cells may call; their calls are recorded."""
-        self._functions = {name: self._noted.told(name, function) for name, function in functions.items()}
+        """Set the host functions that cells may call."""
+        self._functions = functions
 
     @property
     def isolation(self) -> str:
@@ -44,8 +44,9 @@ class Cells:
         return None if self._session is None else self._session.last
 
     def calls_made(self) -> Sequence[CellCall]:
-        """Calls of host functions since this was last asked for."""
-        return self._noted.taken()
+        """Calls of host functions by the latest cell; none where this was asked for before."""
+        before, self._told = self._told, self.last
+        return () if self._told is None or self._told is before else self._told.calls
 
     def run(self, code: str, seconds: float | None, left: float | None) -> CellResult:
         """Run a cell for `seconds`, and no longer than is `left` of the run; raises `BudgetSpent` where none is."""
@@ -63,13 +64,14 @@ class Cells:
             seconds = max(left, _LAST) if seconds is None else min(seconds, max(left, _LAST))
         return self._open().get(expression, timeout=seconds)
 
-    def resume(self, cells: Sequence[PastCell]) -> tuple[str, ...]:
+    def resume(self, cells: Sequence[CellRecord]) -> tuple[str, ...]:
         """Run recorded cells again, with recorded answers of the host; returns what differed, a line each."""
         session = self._open()
         try:
             return run_again(session, cells, self._functions)
         finally:
             session.new_run()
+            self._told = session.last
 
     def close(self) -> None:
         """Close the session; one of the caller's loses the run's functions and stays open."""
@@ -94,5 +96,5 @@ class Cells:
                 if session is not self._lent:
                     session.close()
                 raise
-            self._session = session
+            self._session, self._told = session, session.last
         return self._session

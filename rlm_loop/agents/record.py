@@ -11,7 +11,7 @@ from rlm_loop.accounting.limits import Budget
 from rlm_loop.agents.meter import Meter
 from rlm_loop.dialects.base import ActionMode, Problem
 from rlm_loop.dialects.injectors import Injector
-from rlm_loop.repl.cell_calls import CellCall
+from rlm_loop.repl.base import CellCall
 from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import Tool
 from rlm_loop.traces.trace import Trace

@@ -29,6 +29,20 @@ class EvaluationFailed(ReplError):
     """The expression given to `Session.get` raised, ran out of time, or ended the process."""
 
 
+@dataclass(slots=True)
+class CellCall:
+    """A call of a host tool by a cell.
+
+    `asked` is the SHA-256 of the arguments, which may be as large as the context.  `outcome` has a `value` (in the form
+    that `worker.decode` reads), an `error` (class and text of what was raised) or the `end` of the whole cell;
+    `left_out` is the length of one that is too long to keep.  It is `None` where the cell was over before the tool.
+    """
+
+    name: str
+    asked: str
+    outcome: Mapping[str, Any] | None = None
+
+
 @dataclass(frozen=True)
 class CellResult:
     """What running one cell led to.
@@ -46,6 +60,7 @@ class CellResult:
     `displays` are rich outputs (pictures, HTML) for the user; the model reads a line of text for each picture.
     `effects` are the files `added`, `changed` and `removed` in the working folder since the cell before, of sessions
     that have one; empty where nothing changed.
+    `calls` are the host tools that the cell called, in order.
     """
 
     output: str = ""
@@ -60,6 +75,7 @@ class CellResult:
     displays: tuple[Display, ...] = ()
     full: str = ""
     effects: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+    calls: tuple[CellCall, ...] = field(default=(), compare=False)
 
 
 class Session(ABC):

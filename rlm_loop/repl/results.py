@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from rlm_loop.actions import FinalAnswer
-from rlm_loop.repl.base import CellError, CellResult
+from rlm_loop.repl.base import CellCall, CellError, CellResult
 from rlm_loop.repl.displays import displays_in
 from rlm_loop.repl.host.driver import Ended
-from rlm_loop.repl.host.incoming import decode
-from rlm_loop.repl.journal import Rebuilt
+from rlm_loop.repl.host.incoming import decode_within
+from rlm_loop.repl.records import Rebuilt
 from rlm_loop.repl.text import RECORD_CAP, Piece, clip_parts, shown
 
 _NAMES_SHOWN = 20
+_LEAST = 0.5  # seconds that reading an answer may take
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ def cell_result(
     cap: int,
     restart: RestartReport = NO_RESTART,
     earlier: RestartReport = NO_RESTART,
+    calls: Sequence[CellCall] = (),
 ) -> CellResult:
     """The result of a cell that ended with `restart`, or with none; `earlier` is of a restart before it.
 
@@ -65,7 +67,9 @@ def cell_result(
     if earlier.note:
         lost = tuple(dict.fromkeys(earlier.lost + lost))
         text = Piece(f"[{earlier.note}]\n").then(text)
-    answer = given(report["answer"]) if isinstance(report.get("answer"), dict) else None
+    answer = None
+    if isinstance(report.get("answer"), dict):
+        answer = given(report["answer"], report.get("size", 0), limit - ended.seconds)
     output, truncated = clip_parts(text.head, text.dropped, text.tail, cap)
     return CellResult(
         output=output,
@@ -78,6 +82,7 @@ def cell_result(
         characters=text.characters if truncated else len(output),
         seconds=ended.seconds,
         displays=displays_in(report),
+        calls=tuple(calls),
         full=clip_parts(text.head, text.dropped, text.tail, max(cap, RECORD_CAP))[0] if truncated else "",
     )
 
@@ -131,14 +136,28 @@ def restart_report(cause: str, expected: RestartReport, rebuilt: Rebuilt | None)
     return RestartReport(lost, note="; ".join(parts))
 
 
-def given(report: Mapping[str, Any]) -> FinalAnswer:
-    """A value that the worker sent.  What cannot be read is shown as it came: workers are not trusted."""
+def given(report: Mapping[str, Any], size: int = 0, seconds: float = 0.0) -> FinalAnswer:
+    """Return a value out of a frame of `size` bytes.  What cannot be read, in so many seconds, is shown as it came."""
     if "value" in report:
         try:
-            return FinalAnswer(decode(report["value"]), "object")
+            return FinalAnswer(decode_within(report["value"], size, max(seconds, _LEAST)), "object")
         except ValueError:
             return FinalAnswer(json.dumps(report["value"])[:1000], "repr")
     return FinalAnswer(str(report.get("repr", "")), "repr")
+
+
+def names_in_report(ended: Ended, before: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names in the namespace after a job; it reports them where they changed."""
+    names = ended.report.get("names")
+    if not isinstance(names, list):
+        return before
+    return tuple(n for n in names if isinstance(n, str))  # pyright: ignore[reportUnknownVariableType]
+
+
+def names_changed(ended: Ended) -> dict[str, str]:
+    """Return the names that a job bound anew or changed, with a summary of each value."""
+    changed: Any = ended.report.get("changed")
+    return {str(k): str(v) for k, v in changed.items()} if isinstance(changed, dict) else {}
 
 
 def _listed(lost: tuple[str, ...]) -> str:

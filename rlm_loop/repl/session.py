@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from rlm_loop.repl.host.launch import Launcher, default_python
-from rlm_loop.repl.host.process import Spawned
-from rlm_loop.repl.host.worker_lifecycle import WorkerLifecycle
+from rlm_loop.repl.host.launch import Launch, Launcher, default_python
 from rlm_loop.repl.isolation.kinds import Remembered, launcher_named
-from rlm_loop.repl.journaled import JournaledSession
+from rlm_loop.repl.process_session import ProcessSession
 from rlm_loop.repl.settings import Limits, Settings
 
 
-class PythonREPL(JournaledSession):
+class PythonREPL(ProcessSession):
     """A `Session` whose cells run in a child process: it can be interrupted, killed and replaced.
 
     It starts at first use and ends with `close`, with the `with` block, with the host, or when collected.
@@ -54,11 +54,14 @@ class PythonREPL(JournaledSession):
         rebuild: bool = True,
     ) -> None:
         settings = Settings(cwd, files or {}, setup, timeout, grace, output_cap, limits or Limits(), clock, rebuild)
-        self._python, self._launcher = python, Remembered(launcher_named(launcher))
-        start = partial(Spawned, self._launcher, python or default_python(), self._launcher.direct)
-        super().__init__(WorkerLifecycle(settings, start))
+        self._launcher = Remembered(launcher_named(launcher))
+        super().__init__(settings, partial(_launched, self._launcher, python or default_python()))
 
     @property
     def isolation(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The isolation that is in use (`plain`, `sandbox` ...); with `auto` it is known once the session started."""
         return self._launcher.kind
+
+
+def _launched(launcher: Launcher, python: str, options: Mapping[str, Any]) -> Launch:
+    return launcher(python, json.dumps(options))

@@ -1,23 +1,13 @@
 """The REPL's own process: run as a script, standard library only, never imports the package.
 
-Two processes run this file.  The *supervisor* owns the pipes to the host and never runs model code.  The
-*REPL* is its forked child in a process group of its own, so a fresh one costs milliseconds and a stuck one
-can be killed with all its children.  Frames are JSON without blanks, one a line, that begin with their type `t`:
+Frames are JSON without blanks, one a line, on one socket to the host.  They begin with their type `t`:
 
-    host -> REPL   exec, eval, set, tools, new_run, ping (each ends with `g`, the REPL's generation, and `id`); reply
+    host -> REPL   exec, eval, set, tools, new_run, drop, ping (each with an `id`); reply
     REPL -> host   hello, call, done
-    supervisor -> host   died;   host -> supervisor   the lines !int, !kill, !quit (never JSON)
 
-A job that prints brings the pipe for its output, made and read by whoever is at the other end of the REPL's socket.
-There are two routes.  *Direct*, where descriptors can be passed: that is the host, and the supervisor has only to do
-with life and death:
-
-    host -> supervisor   !repl with the first REPL's socket, !drain with a pipe that a process left behind still holds
-    supervisor -> host   int (an interrupt was sent), died with the next REPL's socket
-
-*Forwarded*, through pipes alone: that is the supervisor, which hands on all frames, and what cells print:
-
-    supervisor -> host   out (what a cell printed)
+A job that may print (`CAPTURED`) brings the descriptor of a pipe for its output.  Descriptor 0 is the life line: a
+pipe of which only the host has the other end.  When that is closed, by the host or by its death, the kernel kills the
+REPL's process group, whatever a cell is doing.
 
 The first half (the codec) is imported by the host too; importing this module does nothing else.
 """
@@ -46,7 +36,6 @@ import os
 import select
 import signal
 import threading
-import time
 import traceback
 import types
 import zlib
@@ -433,10 +422,6 @@ def _no_trace(*_: Any) -> None:
     """Tracing must be on for the `f_trace` of single frames to count."""
 
 
-def _ignore(*_: Any) -> None:
-    """A signal handler: the signal's byte in the wake-up pipe is enough."""
-
-
 class Interrupts:
     """Decides what SIGINT does: raise in a cell's own code, wait while frames are handled, nothing between cells.
 
@@ -525,15 +510,15 @@ class HostEnded(BaseException):
 
 
 class Link:
-    """Frames to and from the host or the supervisor, and calls of host tools from any thread of the cell.
+    """Frames to and from the host, and calls of host tools from any thread of the cell.
 
     There is no reader thread.  Whoever waits reads: one of the waiting threads is the leader and hands out what
     it reads, the others wait for it (leader and followers).  Bytes once read are always handed over, because
     interrupts are deferred while that happens.  A job that is captured comes with the descriptor for its output.
     """
 
-    def __init__(self, sock: _socket.socket, generation: int, interrupts: Interrupts) -> None:
-        self.sock, self.generation, self.interrupts = sock, generation, interrupts
+    def __init__(self, sock: _socket.socket, interrupts: Interrupts) -> None:
+        self.sock, self.interrupts = sock, interrupts
         self._fd = sock.fileno()
         self.pid = os.getpid()
         self.jobs: collections.deque[dict[str, Any]] = collections.deque()
@@ -576,7 +561,7 @@ class Link:
             raise RuntimeError(f"{name}() works in the REPL's own process only, not in a forked child; use threads")
         if (cell := self.interrupts.cell) is None:
             raise RuntimeError(f"{name}() was called by a thread whose cell has ended")
-        frame: dict[str, Any] = {"t": "call", "g": self.generation, "cell": cell, "name": name}
+        frame: dict[str, Any] = {"t": "call", "cell": cell, "name": name}
         frame["args"] = [_crossing(a) for a in args]
         frame["kwargs"] = {k: _crossing(v) for k, v in kwargs.items()}
         with self.interrupts:
@@ -658,15 +643,11 @@ class Link:
         frames = [_parse(line.decode())[0] for line in lines if line]
         for frame in frames:
             if frame["t"] in CAPTURED:  # it came with the frame's first byte
-                frame["pipe"] = pipe = self._pipes.popleft()
-                if frame.get("g") != self.generation and pipe >= 0:
-                    os.close(pipe)
+                frame["pipe"] = self._pipes.popleft()
         return frames
 
     def _hand_out(self, frames: list[dict[str, Any]]) -> None:
         for frame in frames:
-            if frame.get("g") != self.generation:
-                continue  # meant for the REPL before this one
             if frame["t"] != "reply":
                 self.jobs.append(frame)
             elif frame["id"] in self._waiting:
@@ -677,7 +658,6 @@ CAPTURED = ("exec", "eval")  # jobs that run code of the user's, which may print
 _ONE_DESCRIPTOR = _socket.CMSG_SPACE(4)
 _PASSCRED = getattr(_socket, "SO_PASSCRED", 0)  # Linux
 ONE_SENDER = _socket.CMSG_SPACE(12) if _PASSCRED else 0  # a process, a user, a group; no room for descriptors
-_SCM_CREDENTIALS = 2
 _CLOSE_ON_EXEC = getattr(_socket, "MSG_CMSG_CLOEXEC", 0)
 
 
@@ -704,14 +684,6 @@ def tell_sender(sock: Any) -> None:
     """Have the kernel say of each message that is received which process sent it, where it can (Linux)."""
     if _PASSCRED:
         sock.setsockopt(_socket.SOL_SOCKET, _PASSCRED, 1)
-
-
-def _sender(extra: Any) -> int:
-    """The process that sent what `recvmsg` received, as the kernel says; 0 where it does not."""
-    for level, kind, payload in extra:
-        if level == _socket.SOL_SOCKET and kind == _SCM_CREDENTIALS:
-            return array.array("i", payload[:4])[0]
-    return 0
 
 
 # ------------------------------------------------------------------------------------------------ output
@@ -1075,7 +1047,7 @@ class Repl:
         while True:
             job = self.link.next_job()
             captured = job["t"] in CAPTURED
-            frame: dict[str, Any] = {"t": "done", "quiet": not captured, "g": self.link.generation, "id": job["id"]}
+            frame: dict[str, Any] = {"t": "done", "id": job["id"]}
             frame.update(self.perform(job))
             if os.getpid() != self.link.pid:
                 os._exit(0)  # a child that the cell forked fell off the end of the cell
@@ -1084,8 +1056,7 @@ class Repl:
             self.link.send(frame)
 
     def begin(self) -> None:
-        python = sys.version.split()[0]
-        self.link.send({"t": "hello", "g": self.link.generation, "pid": os.getpid(), "python": python})
+        self.link.send({"t": "hello", "pid": os.getpid()})
 
     def perform(self, job: dict[str, Any]) -> dict[str, Any]:
         if job["t"] == "ping":
@@ -1382,168 +1353,10 @@ def _unpickled(job: dict[str, Any], form: str) -> Any:
         ) from None
 
 
-# -------------------------------------------------------------------------------------------- supervisor
-
+# --------------------------------------------------------------------------------------------- process
 
 CANNOT_GO_ON = 70  # the exit status where the worker's own code fails
 RECORD = 262_144  # characters of a cell's text that are kept for the record, where the session's own cap is smaller
-
-
-class Capture:
-    """What came through one cell's pipe: head and tail bytes, and the number of characters between them."""
-
-    def __init__(self, fd: int, cap: int) -> None:
-        self.fd, self.keep = fd, 2 * max(cap, RECORD)  # half of the cap, at up to four bytes a character
-        self.head, self.tail, self.dropped = bytearray(), bytearray(), 0
-        self.live = True
-        self.raw: list[bytes] = []
-
-    def feed(self, data: bytes) -> None:
-        room = self.keep - len(self.head)
-        self.head += data[:room]
-        self.tail += data[room:] if room > 0 else data
-        if len(self.tail) > 4 * self.keep + (1 << 16):
-            self._trim()
-
-    def _trim(self) -> None:
-        extra = len(self.tail) - self.keep
-        if extra > 0:
-            while extra < len(self.tail) and self.tail[extra] in _CONTINUATION:
-                extra += 1  # cut between characters, so that the count is exact
-            self.dropped += len(bytes(self.tail[:extra]).translate(None, _CONTINUATION))
-            del self.tail[:extra]
-
-    def parts(self) -> tuple[bytearray, int, bytearray]:
-        """The head, the number of characters dropped, and the tail."""
-        self._trim()
-        cut = _unfinished(self.head) if self.dropped else 0
-        if cut:
-            del self.head[-cut:]
-            self.dropped += 1
-        return self.head, self.dropped, self.tail
-
-    def frame(self) -> dict[str, Any]:
-        head, dropped, tail = self.parts()
-        # JSON has no bytes
-        return {"t": "out", "head": head.decode("latin-1"), "dropped": dropped, "tail": tail.decode("latin-1")}
-
-    def read(self) -> bool:
-        """Take what is in the pipe, without waiting; whether it has ended."""
-        for _ in range(16):  # a pipe holds less than this; a writer that never stops must not keep us here
-            try:
-                if not self.raw:  # read and kept in one call, so that Ctrl-C in between loses nothing
-                    self.raw.extend(map(os.read, (self.fd,), (1 << 16,)))
-            except BlockingIOError:
-                return False
-            data = self.raw.pop()
-            if not data:
-                return True
-            if self.live:
-                self.feed(data)
-        return False
-
-
-_CONTINUATION = bytes(range(0x80, 0xC0))  # bytes of UTF-8 that do not begin a character
-
-
-def _unfinished(data: bytearray) -> int:
-    """How many bytes at the end begin a character of UTF-8 without finishing it."""
-    for back in range(1, min(3, len(data)) + 1):
-        byte = data[-back]
-        if byte >= 0xC0:
-            return back if back < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4) else 0
-        if byte < 0x80:
-            return 0
-    return 0
-
-
-class Captures:
-    """What the cells of a REPL print, read by a poller's owner; what a process left behind prints later is dropped."""
-
-    def __init__(self, cap: int, poll: Any) -> None:
-        self.cap, self.poll = cap, poll
-        self.watched: dict[int, Capture] = {}
-        self.jobs: dict[Any, Capture] = {}
-
-    def begin(self, job: Any) -> int:
-        """Make the pipe for a job's output; the end that goes with the job."""
-        reader, writer = os.pipe()
-        os.set_blocking(reader, False)
-        self.jobs[job] = self.watch(reader)
-        return writer
-
-    def watch(self, fd: int) -> Capture:
-        capture = self.watched[fd] = Capture(fd, self.cap)
-        self.poll.register(fd, select.POLLIN)
-        return capture
-
-    def read(self, fd: int) -> None:
-        """Take what is there."""
-        if self.watched[fd].read():
-            self.forget(fd)
-
-    def forget(self, fd: int) -> None:
-        self.watched.pop(fd).fd = -1
-        self.poll.unregister(fd)
-        os.close(fd)
-
-    def end(self, job: Any) -> dict[str, Any] | None:
-        """The job is over; the frame that says what it printed, if it did."""
-        capture = self.jobs.pop(job, None)
-        if capture is None:
-            return None
-        if capture.fd >= 0:
-            self.read(capture.fd)
-        capture.live = False
-        return capture.frame() if capture.head else None
-
-
-class Outbox:
-    """Bytes on their way to a descriptor that may be slow; the supervisor itself never blocks.
-
-    Where it is a socket, a descriptor can be enclosed, and is closed here once it is on its way.
-    """
-
-    def __init__(self, fd: int, base: int, poll: Any, sock: Any = None) -> None:
-        self.fd, self.base, self.poll, self.sock = fd, base, poll, sock
-        self.waiting: collections.deque[tuple[Any, int]] = collections.deque()
-        os.set_blocking(fd, False)
-        poll.register(fd, base)
-
-    def send(self, data: bytes, enclosed: int = -1) -> None:
-        self.waiting.append((memoryview(data), enclosed))
-        if len(self.waiting) == 1 and not self._all_sent():
-            self.poll.modify(self.fd, self.base | select.POLLOUT)
-
-    def flush(self) -> None:
-        if self._all_sent():
-            self.poll.modify(self.fd, self.base)
-
-    def _all_sent(self) -> bool:
-        """Send as much as the other side takes; whether that was all."""
-        try:
-            while self.waiting:
-                data, enclosed = self.waiting[0]
-                if enclosed < 0:
-                    data = data[os.write(self.fd, data) :]
-                else:
-                    data = data[self.sock.sendmsg([data], enclosing(enclosed)) :]
-                    os.close(enclosed)
-                self.waiting[0] = data, -1
-                if not data:
-                    self.waiting.popleft()
-        except BlockingIOError:
-            return False
-        except OSError:
-            self.drop()  # the other side is gone; its end is noticed elsewhere
-        return True
-
-    def drop(self) -> None:
-        """Send nothing of what still waits."""
-        while self.waiting:
-            _, enclosed = self.waiting.popleft()
-            if enclosed >= 0:
-                os.close(enclosed)
 
 
 def enclosing(*fds: int) -> list[Any]:
@@ -1551,359 +1364,56 @@ def enclosing(*fds: int) -> list[Any]:
     return [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", fds))]
 
 
-def remove_and_exit(folders: list[str]) -> None:
-    """The last act, where the host is gone: `rm`, since `shutil.rmtree` calls itself for each level of folders."""
-    if folders:
-        try:
-            os.execv("/bin/rm", ["rm", "-rf", "--", *folders])
-        except OSError:
-            import shutil
+def tie_to_life_line() -> None:
+    """End this process group when the other end of descriptor 0 is closed, even in the middle of a loop in C.
 
-            with contextlib.suppress(RecursionError):
-                for folder in folders:
-                    shutil.rmtree(folder, ignore_errors=True)
-    os._exit(0)
-
-
-class Supervisor:
-    """Owns the pipes to the host; forks, interrupts, kills and replaces the REPL; ends when the host ends."""
-
-    limits: dict[str, int] = {}  # noqa: RUF012
-    fault = ""  # what the REPL is killed for
-
-    def __init__(self, cap: int, home: str = "") -> None:
-        self.cap, self.home = cap, home
-        self.parent = os.getppid()
-        self.pid = 0  # of the REPL, once there is one
-        self.poll = select.poll()
-        self.readers: dict[int, Callable[[], Any]] = {}
-        self.from_host_partial = bytearray()
-        self.captures = Captures(cap, self.poll)
-        self.generation = 0
-        # Take the protocol's descriptors away before anything else can use 0, 1 and 2.
-        self.input, output = self._connect()
-        self.own = [*{self.input, output}]
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
-        os.close(nothing)
-        os.dup2(2, 1)
-        self.prctl = _prctl()
-        if self.prctl:
-            self.prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE: else cells, the same user's, could write to its memory
-        _signal.signal(signal.SIGINT, _signal.SIG_IGN)
-        self._begin()  # the rest can be done while the REPL starts
-        if self.prctl:
-            self.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: daemons that cells leave become ours to kill
-        wake_r, wake_w = os.pipe()
-        os.set_blocking(wake_w, False)
-        self.own += [wake_r, wake_w]
-        signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
-        _signal.signal(signal.SIGCHLD, _ignore)
-        _signal.signal(signal.SIGTERM, self.die)
-        _signal.signal(signal.SIGHUP, self.die)
-        self._read_on(self.input, self.from_host)
-        self._read_on(wake_r, lambda: self.reap(wake_r))
-        os.write(wake_w, b"!")  # the REPL may have ended before there was somebody to hear of it
-
-    def _connect(self) -> tuple[int, int]:
-        """Where the host is read from, and where it is written to."""
-        output = os.dup(1)
-        self.host = Outbox(output, 0, self.poll)
-        return os.dup(0), output
-
-    def _begin(self) -> None:
-        self.spawn()
-
-    def run(self) -> None:
-        while True:
-            for fd, event in self.poll.poll(2000):
-                if event & select.POLLOUT:
-                    self._box(fd).flush()
-                if fd in self.captures.watched:
-                    self.captures.read(fd)
-                elif fd in self.readers and event & ~select.POLLOUT:
-                    self.readers[fd]()
-                elif fd == self.host.fd and event & (select.POLLERR | select.POLLHUP):
-                    self.outlive()
-            if os.getppid() != self.parent:
-                self.outlive()  # somebody else may hold the host's end of our stdin open
-
-    # -- the child
-
-    def spawn(self) -> None:
-        ours, theirs = _socket.socketpair()
-        tell_sender(ours)
-        self._fork(theirs, [ours.fileno()])
-        self.sock = ours
-        self.from_child_partial = bytearray()
-        self.child = Outbox(ours.fileno(), select.POLLIN, self.poll, ours)
-        self.readers[ours.fileno()] = self.from_child
-
-    def _fork(self, theirs: _socket.socket, not_its_own: list[int]) -> None:
-        """Start a REPL that has this end of a socket."""
-        self.generation += 1
-        supervisor = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            try:
-                for fd in [*self.own, *self.captures.watched, *not_its_own]:
-                    os.close(fd)
-                self._become_repl(theirs, supervisor)
-            finally:
-                os._exit(CANNOT_GO_ON)
-        theirs.close()
-        with contextlib.suppress(OSError):  # it did so itself, or is gone
-            os.setpgid(pid, pid)
-        self.pid = pid
-
-    def _become_repl(self, sock: _socket.socket, supervisor: int) -> None:
-        os.setpgid(0, 0)
-        signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
-            _signal.signal(number, _signal.SIG_DFL)
-        if self.prctl:
-            self.prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE: cells may look at themselves in /proc
-        _be_modest()
-        _limit(self.limits)
-        if self.prctl:
-            self.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS: no set-uid program gives a cell more than we have
-            self.prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
-        else:
-            threading.Thread(target=_watch_parent, args=(supervisor,), daemon=True).start()
-        if os.getppid() != supervisor:
-            os._exit(0)
-        _reseed()
-        repl = Repl(Link(sock, self.generation, Interrupts()), self.cap)
-        repl.begin()
-        repl.serve()
-
-    def reap(self, wake_r: int) -> None:
-        os.read(wake_r, 4096)
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            if pid == self.pid:
-                killed_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
-                code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
-                died = {"t": "died", "g": self.generation, "signal": killed_by, "code": code, "fault": self.fault}
-                self.fault = ""
-                self.replace(died)
-
-    def replace(self, died: dict[str, Any]) -> None:
-        """The REPL ended: clear up after it, tell the host, start a fresh one."""
-        while self.from_child():
-            pass  # what it still said
-        self._forget(self.sock.fileno())
-        self.kill_tree()
-        self.sock.close()
-        self.child.drop()
-        for job in list(self.captures.jobs):
-            self._end_capture(job)
-        self.tell(died)
-        self.spawn()
-
-    def kill(self, number: int) -> None:
-        if not self.pid:
-            return  # there is none yet
-        with contextlib.suppress(OSError):
-            if number == signal.SIGKILL:
-                os.killpg(self.pid, number)
-            else:
-                os.kill(self.pid, number)
-
-    def kill_tree(self) -> None:
-        """The REPL's process group, then whatever was re-parented to us because it left that group."""
-        self.kill(signal.SIGKILL)
-        for _ in range(100):
-            left = _children()
-            if not left:
-                return
-            for pid in left:
-                with contextlib.suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
-                    os.waitpid(pid, os.WNOHANG)
-            time.sleep(0.001)
-
-    def die(self, *_: Any) -> None:
-        self.kill_tree()
-        os._exit(0)
-
-    def outlive(self, *_: Any) -> None:
-        """The host ended without a word, so nobody else removes its private folder."""
-        self.kill_tree()
-        remove_and_exit([self.home] if self.home else [])
-
-    # -- traffic
-
-    def from_host(self) -> None:
-        data = os.read(self.input, 1 << 16)
-        if not data:
-            self.outlive()
-        for line in whole_lines(self.from_host_partial, data):
-            if line == b"!int\n":
-                self.kill(signal.SIGINT)
-            elif line == b"!kill\n":
-                self.kill(signal.SIGKILL)
-            elif line == b"!quit\n":
-                self.die()
-            elif line.startswith(_JOBS):
-                self._give(line)
-            else:
-                self.child.send(line)
-
-    def _give(self, line: bytes) -> None:
-        """Hand on a job that may print."""
-        job = line[line.rfind(b'"g":') : line.rfind(b"}")]  # `"g":1,"id":12`, with which the host ends a job
-        if not job.startswith(b'"g":%d,' % self.generation):
-            return  # meant for the REPL before this one
-        try:
-            writer = self.captures.begin(job)
-        except OSError:  # processes that cells left hold too many
-            self.fault = "no descriptor was left for its output"
-            self.kill(signal.SIGKILL)
-        else:
-            self.child.send(line, writer)
-
-    def from_child(self) -> bool:
-        try:
-            data, extra, _, _ = self.sock.recvmsg(1 << 16, ONE_SENDER)
-        except OSError:
-            return False
-        if data and _PASSCRED and _sender(extra) != self.pid:
-            self.fault = "a process that a cell left spoke in its place"
-            self.kill(signal.SIGKILL)
-            return True
-        for line in whole_lines(self.from_child_partial, data):
-            if line.startswith(_DONE):
-                self._end_capture(b",".join(line[len(_DONE) : len(_DONE) + 100].split(b",", 2)[:2]))
-            if line != b"\n":
-                self.host.send(b" " + line)  # the blank marks what came from the REPL, where a cell may forge it
-        if not data:  # it ended, or closed its side, which is as bad
-            self._forget(self.sock.fileno())
-            self.kill(signal.SIGKILL)
-        return bool(data)
-
-    def tell(self, frame: dict[str, Any]) -> None:
-        self.host.send(_dumps(frame).encode() + b"\n")
-
-    def _end_capture(self, job: bytes) -> None:
-        if printed := self.captures.end(job):
-            self.tell(printed)
-
-    def _read_on(self, fd: int, reader: Callable[[], Any]) -> None:
-        self.readers[fd] = reader
-        self.poll.register(fd, select.POLLIN)
-
-    def _forget(self, fd: int) -> None:
-        if self.readers.pop(fd, None):
-            self.poll.unregister(fd)
-
-    def _box(self, fd: int) -> Outbox:
-        return self.host if fd == self.host.fd else self.child
-
-
-class DirectSupervisor(Supervisor):
-    """Where the host and the REPL have a socket of their own.  Descriptor 0 is a socket, too, to the host and back.
-
-    A REPL never outlives its socket, so what belongs to an earlier one cannot be taken for a later one's.
+    Takes descriptors 0, 1 and 2 out of reach of what the cells write; the life line itself goes to another one.
     """
+    line = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    if sys.platform == "linux":
+        import fcntl
 
-    def _connect(self) -> tuple[int, int]:
-        self.descriptors: list[int] = []
-        self.line = _socket.socket(fileno=os.dup(0))
-        fd = self.line.fileno()
-        self.host = Outbox(fd, select.POLLIN, self.poll)
-        return fd, fd
-
-    def _begin(self) -> None:
-        while not self.generation:  # the host sends the first REPL's socket
-            self.poll.poll(2000)
-            self.from_host()
-            if os.getppid() != self.parent:
-                self.outlive()
-
-    def from_host(self) -> None:
-        try:
-            data, extra, _, _ = self.line.recvmsg(1 << 16, _ONE_DESCRIPTOR)
-        except BlockingIOError:
-            return
-        except OSError:
-            data, extra = b"", []
-        if not data:
-            self.outlive()
-        self.descriptors += _descriptors(extra)
-        for line in whole_lines(self.from_host_partial, data):
-            word, _, generation = line.rstrip().partition(b" ")
-            current = generation == b"%d" % self.generation  # else it was meant for a REPL that is gone
-            if word == b"!int":
-                if current:
-                    self.kill(signal.SIGINT)
-                self.tell({"t": "int"})  # from here on it cannot strike the next cell
-            elif word == b"!kill" and current:
-                self.kill(signal.SIGKILL)
-            elif word == b"!quit":
-                self.die()
-            elif word == b"!repl":
-                self.spawn_on(_socket.socket(fileno=self.descriptors.pop(0)))
-            elif word == b"!drain":
-                self.captures.watch(self.descriptors.pop(0)).live = False
-
-    def spawn_on(self, theirs: _socket.socket) -> None:
-        self._fork(theirs, [])
-
-    def replace(self, died: dict[str, Any]) -> None:
-        self.kill_tree()
-        ours, theirs = _socket.socketpair()
-        tell_sender(ours)  # the host learns who sent what, from the first byte on
-        try:
-            self.line.sendmsg([_dumps(died).encode() + b"\n"], enclosing(ours.fileno()))
-        except BlockingIOError:
-            self.die()  # the host has not read for hundreds of these
-        except OSError:
-            self.outlive()  # it ended, and an idle REPL was quicker to hear of that than we
-        ours.close()
-        self.spawn_on(theirs)
+        fcntl.fcntl(line, 10, signal.SIGKILL)  # F_SETSIG: this signal, when something happens on it
+        fcntl.fcntl(line, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(line, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+    else:
+        threading.Thread(target=_watch, args=(line,), daemon=True).start()
+    poll = select.poll()
+    poll.register(line, select.POLLIN)
+    if poll.poll(0):
+        os._exit(0)  # the host ended meanwhile
 
 
-_JOBS = tuple(b'{"t":"%s"' % kind.encode() for kind in CAPTURED)
-_DONE = b'{"t":"done","quiet":false,'  # then the job, as the host named it
+def _watch(line: int) -> None:
+    """Do the same where the kernel has no such signal; a loop in C may hold this thread up."""
+    with contextlib.suppress(OSError):
+        os.read(line, 1)
+    os.killpg(0, signal.SIGKILL)
 
 
-def whole_lines(partial: bytearray, data: bytes) -> list[bytes]:
-    """Whole lines out of what has been read; the rest stays in `partial`."""
-    end = data.rfind(b"\n") + 1
-    if not end:
-        partial += data
-        return []
-    whole = bytes(partial) + data[:end]
-    partial[:] = data[end:]
-    return whole.splitlines(True)
+def _outlive_as_init() -> None:
+    """In a container: let a child be the REPL, since the kernel spares the first process what it does to others."""
+    pid = os.fork()
+    while pid:
+        with contextlib.suppress(ChildProcessError):
+            ended, status = os.wait()
+            if ended == pid:
+                os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
 
 
-def _prctl() -> Any:
-    if not sys.platform.startswith("linux"):
-        return None
-    try:
+def no_new_privileges() -> None:
+    """Let no set-uid program give a cell more rights than this process has (Linux)."""
+    with contextlib.suppress(Exception):
         import ctypes
 
-        return ctypes.CDLL(None).prctl
-    except Exception:
-        return None
+        ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
 
 
-def _reseed() -> None:
-    """Forked processes must not draw the same random numbers; `random` sees to itself, NumPy does not."""
-    numpy_random = sys.modules.get("numpy.random")
-    if numpy_random is not None:
-        with contextlib.suppress(Exception):
-            numpy_random.seed()
-
-
-def _be_modest() -> None:
+def be_modest() -> None:
     """No core files; and when memory runs out, the kernel should take the REPL, not the host or the model."""
     import resource
 
@@ -1918,7 +1428,7 @@ def _be_modest() -> None:
         pass  # not Linux, or not allowed
 
 
-def _limit(limits: dict[str, int]) -> None:
+def limit(limits: dict[str, int]) -> None:
     """Set resource limits (the fields of the host's `Limits`) for this process and its children, for good."""
     import resource
 
@@ -1948,31 +1458,33 @@ def tasks_of_user() -> int:
     return count
 
 
-def _children() -> list[int]:
-    me = os.getpid()
-    try:
-        with open(f"/proc/{me}/task/{me}/children") as f:
-            return [int(p) for p in f.read().split()]
-    except OSError:
-        return []  # not Linux: the process group was all that could be reached
-
-
-def _watch_parent(supervisor: int) -> None:
-    """Where the kernel has no parent-death signal: end with the supervisor, even in the middle of a loop."""
-    while os.getppid() == supervisor:
-        time.sleep(0.5)
-    os.killpg(0, signal.SIGKILL)
-
-
-def _supervise(options: dict[str, Any]) -> None:
+def _serve(options: dict[str, Any]) -> None:
     sys.path += options.get("path", [])
     del sys.argv[1:]
-    Supervisor.limits = options.get("limits", {})
+    if os.getpid() == 1:
+        _outlive_as_init()
+    if "socket" in options:
+        sock = _socket.socket(_socket.AF_UNIX)
+        sock.connect(options["socket"])
+    else:
+        sock = _socket.socket(fileno=os.dup(1))
+    with contextlib.suppress(OSError):
+        os.setpgid(0, 0)
+    tie_to_life_line()
+    _signal.signal(signal.SIGQUIT, _signal.SIG_DFL)
+    be_modest()
+    limit(options.get("limits", {}))
+    no_new_privileges()
     Interrupts.spare = options.get("spare", 0)
-    kind = DirectSupervisor if options.get("direct") else Supervisor
-    kind(int(options.get("cap", 65536)), options.get("home", "")).run()
+    repl = Repl(Link(sock, Interrupts()), int(options.get("cap", 65536)))
+    repl.begin()
+    repl.serve()
 
 
 if __name__ == "__main__":
-    _options = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
-    _supervise(_options)
+    try:
+        _serve(json.loads(sys.argv[1]) if len(sys.argv) > 1 else {})
+    except BaseException:
+        traceback.print_exc(file=sys.__stderr__)
+    finally:
+        os._exit(CANNOT_GO_ON)

@@ -23,9 +23,10 @@ from rlm_loop.agents.run import Run, noted, with_hooks
 from rlm_loop.errors import nearest
 from rlm_loop.models.base import Model
 from rlm_loop.outcome import Outcome
-from rlm_loop.repl.cell_calls import CellCall
+from rlm_loop.repl.base import CellCall
 from rlm_loop.repl.contexts.fingerprint import context_fingerprint
-from rlm_loop.repl.rebuild import PastCell, cells_of
+from rlm_loop.repl.rebuild import cells_of
+from rlm_loop.repl.records import CellRecord
 from rlm_loop.replay.rebuilt import RebuiltAgent, agent_of
 from rlm_loop.replay.recorded import ROOT, Recorded, ReplayError
 from rlm_loop.tasks.base import Task
@@ -192,7 +193,7 @@ class _Past:
         for _ in {e["batch"] for e in starts if e.get("batch")}:
             meter.node.batch()
 
-    def _cells(self, turn: int) -> list[PastCell]:
+    def _cells(self, turn: int) -> list[CellRecord]:
         """Return the cells of a turn with the recorded results of their host calls."""
         step = self._recorded.root.steps[turn]
         made = [c for e in self._of("cell_calls") if _of_root(e) and e["turn"] == turn for c in e["calls"]]

@@ -23,20 +23,9 @@ def gone(pid: int, seconds: float = 60.0) -> bool:
     return False
 
 
-def replaced(supervisor: int, pid: int, seconds: float = 60.0) -> bool:
-    """Whether a worker's supervisor has another REPL than `pid` (or gets one within the time).  Linux only.
-
-    It tells the host of the end before that, so the next use of the session knows.
-    """
+def removed(folder: Path, seconds: float = 60.0) -> bool:
+    """Whether a folder has gone (or goes within the time)."""
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        with contextlib.suppress(OSError):
-            children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
-            if children and str(pid) not in children:
-                return True
+    while folder.exists() and time.monotonic() < end:
         time.sleep(0.01)
-    return False
-
-
-PIDS = "[__import__('os').getppid(), __import__('os').getpid()]"
-"""What a session's `get` is asked for: its supervisor and its REPL."""
+    return not folder.exists()

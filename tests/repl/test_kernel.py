@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import gc
 import json
 import os
-import shutil
-import socket
 import subprocess
 import sys
 import textwrap
@@ -21,11 +18,10 @@ from typing import Any
 import pytest
 from keyboard import press
 from patience import Held, Stopwatch
-from processes import gone
+from processes import gone, removed
 
 from rlm_loop.actions import Display
 from rlm_loop.repl import KernelREPL, Limits, ReplError, open_repl
-from rlm_loop.repl.kernel.side_channel import Side
 
 pytest.importorskip("ipykernel", reason='needs ipykernel: pip install -e ".[kernel]"')
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="descendants are found through /proc")
@@ -273,7 +269,7 @@ def test_a_kernel_does_not_outlive_a_host_that_is_killed(tmp_path: Path) -> None
         host.kill()
         host.wait()
     assert gone(int((tmp_path / "pid").read_text()))
-    shutil.rmtree((tmp_path / "folder").read_text())  # a known gap: nobody is left who could remove it
+    assert removed(Path((tmp_path / "folder").read_text()))
 
 
 # -- which kernel
@@ -310,24 +306,3 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # -- the side channel
-
-
-def test_only_who_knows_the_key_is_let_in(tmp_path: Path) -> None:
-    side = Side(tmp_path / "s", "secret")
-    with socket.socket(socket.AF_UNIX) as stranger, socket.socket(socket.AF_UNIX) as friend:
-        stranger.connect(str(tmp_path / "s"))
-        stranger.sendall(b"guessed\n{}\n")
-        assert side.receive() == []
-        with contextlib.suppress(ConnectionError):
-            assert stranger.recv(10) == b""
-        friend.connect(str(tmp_path / "s"))
-        friend.sendall(b'secret\n{"t": 1}\n{"t"')
-        assert side.receive() == []
-        assert side.receive() == [b'{"t": 1}\n']
-        friend.sendall(b": 2}\n")
-        assert side.receive() == [b'{"t": 2}\n']
-        side.send(b"answer\n")
-        assert friend.recv(10) == b"answer\n"
-    side.receive()
-    assert side.closed
-    side.close()

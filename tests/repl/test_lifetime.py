@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,10 +22,10 @@ from typing import Any
 import pytest
 from keyboard import press, press_once_there_is
 from patience import Stopwatch
-from processes import gone
+from processes import gone, removed
+from suite.world import marked
 
 from rlm_loop.repl import Launch, PythonREPL, ReplError
-from rlm_loop.repl.host.frames import dumps
 from rlm_loop.repl.host.launch import WORKER, worker_environment
 
 CHILDREN = (
@@ -35,6 +35,7 @@ CHILDREN = (
     "away = int(subprocess.check_output('setsid sleep 600 >/dev/null 2>&1 & echo $!', shell=True, text=True))\n"
 )
 PIDS = "[os.getpid(), os.getppid(), plain.pid, daemon.pid, away]"
+needs_bwrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap: apt-get install bubblewrap")
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="daemons are found through Linux calls")
 
 
@@ -55,11 +56,9 @@ def test_close_ends_every_process_and_removes_the_folder() -> None:
 def test_no_child_outlives_its_repl(end: str) -> None:
     with PythonREPL(launcher="plain") as repl:
         repl.run(CHILDREN)
-        own, supervisor, *children = repl.get(PIDS)
+        pids = repl.get(PIDS)
         assert repl.run(end).error == "died"
-        assert gone(own)
-        assert all(gone(p) for p in children)
-        assert not gone(supervisor, 0.05)
+        assert all(gone(p) for p in pids)
 
 
 def test_a_session_that_is_dropped_is_cleared_away() -> None:
@@ -101,10 +100,10 @@ def host(busy: str) -> Iterator[tuple[subprocess.Popen[str], list[int], Path]]:
         copy = 0  # of the host, which holds its ends of all pipes open
         try:
             assert process.stdout is not None
-            repl_pid, supervisor, folder = process.stdout.readline().split()
+            repl_pid, parent, folder = process.stdout.readline().split()
             copy = int(process.stdout.readline()) if "copy" in busy else 0
             time.sleep(0.1)
-            yield process, [int(repl_pid), int(supervisor)], Path(folder)
+            yield process, [int(repl_pid), int(parent)], Path(folder)
             assert not copy or not gone(copy, 0.01)
         finally:
             process.kill()
@@ -119,34 +118,89 @@ def test_no_repl_outlives_a_host_that_is_killed(name: str) -> None:
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=60)
         assert all(gone(p) for p in pids)
-        assert not folder.exists()
+        assert removed(folder)
+
+
+LAUNCHERS = ["plain", "hardened", pytest.param("sandbox", marks=needs_bwrap)]
+STARTING = """
+    import sys
+    from rlm_loop.repl import Launch, PythonREPL
+    from rlm_loop.repl.isolation.kinds import LAUNCHERS
+    def slow(python, options):
+        launch = LAUNCHERS[{launcher!r}](python, options)
+        print(repl.cwd.parent, flush=True)
+        return Launch(("/bin/sh", "-c", 'sleep 0.3; exec "$@"', "sh", *launch.argv), launch.env)
+    repl = PythonREPL(launcher=slow)
+    repl.run("while True: pass")
+"""
+STATES = {"busy": "repl.run('sum(range(10 ** 15))')", "idle": "sys.stdin.read()"}
+RUNNING = """
+    import sys
+    from rlm_loop.repl import PythonREPL
+    repl = PythonREPL(launcher={launcher!r}, timeout=600)
+    repl.run("import subprocess; child = subprocess.Popen(['sleep', '600'], start_new_session=True)")
+    print(repl.cwd.parent, flush=True)
+    {state}
+"""
+
+
+@linux
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize("state", ["busy", "idle", "starting"])
+def test_nothing_outlives_a_host_that_is_killed_in_any_state(launcher: str, state: str) -> None:
+    code = STARTING if state == "starting" else RUNNING
+    code = textwrap.dedent(code.format(launcher=launcher, state=STATES.get(state, "")))
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, text=True, env=env) as process:
+        assert process.stdout is not None
+        folder = Path(process.stdout.readline().strip())
+        time.sleep(0.1)
+        assert marked(folder.name)
+        process.kill()
+        process.wait(timeout=60)
+    assert removed(folder)
+    assert all(gone(pid) for pid in marked(folder.name))
+
+
+def test_a_thread_that_ends_leaves_its_session_running() -> None:
+    """A signal at the death of the parent would come at the end of the thread that started the process."""
+    with PythonREPL(launcher="plain") as repl:
+        thread = threading.Thread(target=repl.run, args=("x = 1",))
+        thread.start()
+        thread.join()
+        time.sleep(0.2)
+        assert repl.run("x").output == "1"
+
+
+@linux
+def test_a_cell_that_kills_its_parent_ends_no_host() -> None:
+    with PythonREPL(launcher="plain") as repl:
+        repl.run("import os; own = os.getpid(); os.kill(os.getppid(), 9)")
+        pid = repl.get("own")
+        assert repl.run("2").output == "2"
+    assert gone(pid)
+
+
+@linux
+def test_a_cell_that_cuts_its_life_line_is_killed_all_the_same() -> None:
+    with PythonREPL(launcher="plain", grace=0.2, timeout=60) as repl:
+        repl.run(
+            "import fcntl, os\nfor n in range(3, 20):\n    try: fcntl.fcntl(n, fcntl.F_SETFL, 0)\n"
+            "    except OSError: pass"
+        )
+        pid = repl.get("os.getpid()")
+        assert repl.run(IN_C, timeout=0.2).error == "timeout"
+        assert gone(pid)
 
 
 IN_C = "while True:\n    try: sum(range(10 ** 15))\n    except BaseException: pass"
-NO_PRCTL = f"import runpy, sys; sys.platform = 'darwin'; runpy.run_path({str(WORKER)!r}, run_name='__main__')"
-
-
-@pytest.mark.parametrize("start", [[str(WORKER)], ["-c", NO_PRCTL]], ids=["parent-death signal", "watchdog thread"])
-def test_no_repl_outlives_a_supervisor_that_is_killed(start: list[str]) -> None:
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        [sys.executable, *start, "{}"], stdin=pipe, stdout=pipe, start_new_session=True
-    ) as supervisor:
-        assert supervisor.stdout is not None
-        assert supervisor.stdin is not None
-        hello = json.loads(supervisor.stdout.readline())
-        cell = {"t": "exec", "code": "while True: pass", "file": "<cell 1>", "g": 1, "id": 1}
-        supervisor.stdin.write(dumps(cell) + b"\n")
-        supervisor.stdin.flush()
-        time.sleep(0.1)
-        assert not gone(hello["pid"], 0.05)
-        supervisor.kill()
-        assert gone(hello["pid"])
+ELSEWHERE = f"import runpy, sys; sys.platform = 'darwin'; runpy.run_path({str(WORKER)!r}, run_name='__main__')"
 
 
 def test_a_session_without_the_calls_of_linux_works_the_same() -> None:
     def elsewhere(python: str, options: str) -> Launch:
-        return Launch((python, "-c", NO_PRCTL, options), worker_environment())
+        return Launch((python, "-c", ELSEWHERE, options), worker_environment())
 
     with PythonREPL(launcher=elsewhere, grace=60, rebuild=False) as repl:
         assert "all variables are kept" in repl.run("while True: pass", timeout=0.2).message
@@ -154,7 +208,7 @@ def test_a_session_without_the_calls_of_linux_works_the_same() -> None:
         assert repl.run("x = 1\nx").output == "1"
         assert repl.run(IN_C, timeout=0.2).lost == ("x",)
         repl.run("import os, subprocess\nchild = subprocess.Popen(['sleep', '600'])")
-        pids = repl.get("[os.getpid(), os.getppid(), child.pid]")
+        pids = repl.get("[os.getpid(), child.pid]")
     assert all(gone(p) for p in pids)
 
 

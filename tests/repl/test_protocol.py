@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.host.launch import WORKER, plain
+from rlm_loop.repl.host.launch import WORKER
 from rlm_loop.repl.isolation.readable import HARDEN
 
 FIND = """
@@ -31,15 +31,15 @@ def test_the_worker_is_one_module_of_the_standard_library() -> None:
 
 
 FORGED = [
-    '{"t":"done","g":1,"id":%d,"answer":{"value":"forged"}}',
+    '{"t":"done","id":%d,"answer":{"value":"forged"}}',
     '{"t":"done"}',
-    '{"t":"done","g":1,"id":1e999}',
-    '{"t":"call","g":1,"id":1,"cell":%d,"name":"missing","args":[],"kwargs":{}}',
-    '{"t":"call","g":1,"id":1,"cell":%d,"name":"tool","args":{"~":"set","v":[[]]},"kwargs":7}',
-    '{"t":"call","g":1,"id":[],"cell":%d,"name":[],"args":0}',
+    '{"t":"done","id":1e999}',
+    '{"t":"call","id":1,"cell":%d,"name":"missing","args":[],"kwargs":{}}',
+    '{"t":"call","id":1,"cell":%d,"name":"tool","args":{"~":"set","v":[[]]},"kwargs":7}',
+    '{"t":"call","id":[],"cell":%d,"name":[],"args":0}',
     '{"t":"out","head":5,"dropped":"x"}',
     '{"t":"out","head":"\\u2028","dropped":-1,"tail":""}',
-    '{"t":"hello","g":1,"pid":-1}',
+    '{"t":"hello","pid":-1}',
     '{"t":["died"]}',
     "not JSON",
     "!kill",
@@ -61,45 +61,20 @@ def test_forged_frames_do_no_harm(forging: PythonREPL, frame: int) -> None:
     assert forging.run("print(tool(1, 2))").output == "2\n"
 
 
-STOPPED = """
-import signal, subprocess
-subprocess.Popen(f"sleep 0.2; kill -CONT {os.getppid()}", shell=True)
-os.kill(os.getppid(), signal.SIGSTOP)
-"""
-
-
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds the protocol's descriptor through /proc")
-@pytest.mark.parametrize("frame", ['{"t":"hello","g":1,"pid":-1}', '{"t":"done","quiet":false}', '{"t":"pipe"}'])
-def test_forged_frames_read_with_the_end_of_a_cell_cost_later_cells_nothing(forging: PythonREPL, frame: str) -> None:
-    forging.run(f"{FIND}{STOPPED}os.write(link[0], b'\\n' + {frame!r}.encode() + b'\\n');")
-    assert [forging.run(f"print({n})").output for n in range(3)] == ["0\n", "1\n", "2\n"]
-
-
-OF_THE_SUPERVISOR = [
-    '{"t":"died","g":1,"signal":9,"code":null}',
-    '{"t":"out","head":"forged","dropped":0,"tail":""}',
-]
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds the protocol's descriptor through /proc")
-@pytest.mark.parametrize("frame", OF_THE_SUPERVISOR)
-def test_a_cell_cannot_speak_as_the_supervisor(frame: str) -> None:
-    with PythonREPL(timeout=60, launcher="plain") as repl:
-        repl.run("x = 1")
-        result = repl.run(f"{FIND}os.write(link[0], b'\\n' + {frame!r}.encode() + b'\\n')\nprint('mine')")
-        assert (result.error, result.output, result.lost) == (None, "mine\n", ())
-        assert repl.run("x").output == "1"
+def test_forged_frames_read_with_the_end_of_a_cell_cost_later_cells_nothing(forging: PythonREPL) -> None:
+    for frame in ('{"t":"hello","pid":-1}', '{"t":"done"}', '{"t":"pipe"}'):
+        forging.run(f"{FIND}os.write(link[0], b'\\n' + {frame!r}.encode() + b'\\n');")
+        assert [forging.run(f"print({n})").output for n in range(3)] == ["0\n", "1\n", "2\n"]
 
 
 #: What of the default kind only the sandbox can do: in `hardened` a cell does not see its own descriptors and /dev/shm.
 needs_bwrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap: apt-get install bubblewrap")
 
 
-@pytest.fixture(scope="module", params=[pytest.param("auto", marks=needs_bwrap), "forwarded"])
+@pytest.fixture(scope="module", params=[pytest.param("sandbox", marks=needs_bwrap), "plain"])
 def forging(request: pytest.FixtureRequest) -> object:
-    """A session, and one of which the supervisor hands frames on, as for a container."""
-    launcher = (lambda python, options: plain(python, options)) if request.param == "forwarded" else "auto"
-    with PythonREPL(timeout=10, grace=0.5, launcher=launcher) as repl:
+    with PythonREPL(timeout=10, grace=0.5, launcher=request.param) as repl:
         yield repl
 
 

@@ -2,74 +2,56 @@
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
-import json
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from rlm_loop.accounting.scope import Scope, cell_scope
+from rlm_loop.repl.base import CellCall
+from rlm_loop.repl.host.child import Child
 from rlm_loop.repl.host.incoming import decode
-from rlm_loop.repl.host.process import Worker, WorkerGone
-from rlm_loop.repl.text import same_text
+from rlm_loop.repl.records import PastCalls, asked_with, kept
 from rlm_loop.repl.worker import form_of
 
 _LONGEST_REPR = 1_000_000
 _AT_ONCE = 128  # calls of a cell that run at the same time; the others wait for their turn
-_MOST = 200_000  # calls of one cell: all are kept, for the journal
-_MOST_SENT = 256 << 20  # bytes of all their arguments, about
+_MOST = 200_000  # calls of one cell: all are kept on record
+_MOST_BYTES = 256 << 20  # of all their arguments, about, and of all results on record
 
 inside: contextvars.ContextVar[frozenset[int]] = contextvars.ContextVar("inside", default=frozenset())
 """Identities of the sessions for which this context runs a tool; they wait for it, so it must not use them."""
 
 
-@dataclass(slots=True)
-class HostCall:
-    """A call of a host tool: its arguments and what it gave, in the JSON forms that crossed (`worker.decode`).
-
-    `outcome` has a `value`, or an `error` (the text of what it raised), or the `end` of the whole cell; it is `None`
-    where the cell was over before the tool.
-    """
-
-    name: str
-    args: Any
-    kwargs: Any
-    outcome: dict[str, Any] | None = None
-
-    def asks(self, args: Any, kwargs: Any) -> bool:
-        """Whether the call was made with these arguments, given in the forms that cross."""
-        return _same(self.args, args) and _same(self.kwargs, kwargs)
-
-
-def _same(before: Any, after: Any) -> bool:
-    return before == after or same_text(json.dumps(before), json.dumps(after))  # NaN, and addresses in a repr
-
-
 class CellCalls:
-    """The calls of one cell.  While at least one is under way, the cell's own clock stands still."""
+    """The calls of one cell.  While at least one is under way, the cell's own clock stands still.
+
+    `past` is a record: a call that is in it is answered from it, and no tool runs twice.  What is not in it is
+    refused, or made where it is `live`.
+    """
 
     def __init__(
         self,
-        worker: Worker,
-        generation: int,
+        child: Child,
         tools: Mapping[str, Callable[..., Any]],
         clock: Callable[[], float],
+        past: Sequence[CellCall] | None = None,
+        live: bool = True,
     ) -> None:
-        self.worker, self.generation, self.tools, self.clock = worker, generation, dict(tools), clock
+        self._child, self._tools, self._clock = child, dict(tools), clock
+        self.past, self._live = None if past is None else PastCalls(past), live
         self._lock = threading.Lock()
         self._under_way = 0
         self._since = 0.0
         self._waited = 0.0
         self._closed = False
-        self._sent = 0
+        self._bytes = 0
         self._threads = 0
         self._queue: deque[Callable[[], None]] = deque()
         self._scope: Scope | None = None  # of the first call on
-        self.made: list[HostCall] = []
+        self.made: list[CellCall] = []
         """All calls of the cell, in the order in which they came."""
         self.ended: BaseException | None = None
         """What a tool raised to end the whole cell: anything but an `Exception`, or a `BudgetSpent`."""
@@ -83,13 +65,13 @@ class CellCalls:
         if not self.made:
             return 0.0
         with self._lock:
-            return self._waited + (self.clock() - self._since if self._under_way else 0.0)
+            return self._waited + (self._clock() - self._since if self._under_way else 0.0)
 
     def close(self) -> None:
         """The cell is over or is being stopped: no further call starts, and a late result is credited to nobody."""
         with self._lock:
             if self._under_way:
-                self._waited += self.clock() - self._since
+                self._waited += self._clock() - self._since
             self._under_way = 0
             self._closed = True
             scope = self._scope
@@ -97,46 +79,32 @@ class CellCalls:
             scope.end("the cell that asked has ended")
 
     def start(self, frame: Mapping[str, Any], session: int) -> None:
-        """Run the tool that a `call` frame asks for; what comes of it is sent as its reply."""
-        number, name = frame.get("id"), frame.get("name")
-        call = HostCall(str(name), frame.get("args"), frame.get("kwargs"))
-        tool: Any = self.tools.get(name) if isinstance(name, str) else None
-        refusal = ""
-        args: list[Any] = []
-        kwargs: dict[str, Any] = {}
-        try:
-            args, kwargs = [*decode(frame["args"])], {**decode(frame["kwargs"])}
-        except (ValueError, TypeError, KeyError) as e:
-            refusal = f"ValueError: unreadable arguments ({type(e).__name__})"
-        if tool is None:
-            refusal = f"NameError: there is no host tool named {str(name)[:100]!r}"
-        work = partial(self._work, call, number, tool, args, kwargs)
+        """Answer a `call` frame: run the tool that it asks for, in a thread, and send what comes of it."""
+        number, name = frame.get("id"), str(frame.get("name"))
+        call, refusal = CellCall(name, ""), ""
+        work = partial(self._work, call, number, frame)
         with self._lock:
-            self._sent += frame.get("size", 0)
+            self._bytes += frame.get("size", 0)
             if self._closed:
-                refusal = refusal or "RuntimeError: the cell is being stopped"
-            elif len(self.made) >= _MOST or self._sent > _MOST_SENT:
-                refusal = (
-                    f"RuntimeError: a cell may make {_MOST:,} calls, with {_MOST_SENT:,} bytes of arguments in all"
-                )
+                refusal = "the cell is being stopped"
+            elif len(self.made) >= _MOST or self._bytes > _MOST_BYTES:
+                refusal = f"a cell may make {_MOST:,} calls, with {_MOST_BYTES:,} bytes of arguments and results in all"
             else:
                 self.made.append(call)
                 if self.ended is not None:
-                    self.reply(number, {"end": "the cell was ended"})
+                    self._reply(number, {"end": "the cell was ended"})
                     return
-                if not refusal:
-                    if not self._under_way:
-                        self._since = self.clock()
-                    self._under_way += 1
-                    if self._threads >= _AT_ONCE:
-                        self._queue.append(work)
-                        return
-                    self._threads += 1
+                if not self._under_way:
+                    self._since = self._clock()
+                self._under_way += 1
+                if self._threads >= _AT_ONCE:
+                    self._queue.append(work)
+                    return
+                self._threads += 1
             if self._scope is None:
                 self._scope = Scope()
         if refusal:
-            call.outcome = {"error": refusal}
-            self.reply(number, call.outcome)
+            self._reply(number, {"error": f"RuntimeError: {refusal}"})
             return
         context = contextvars.copy_context()
         context.run(inside.set, inside.get() | {session})
@@ -154,29 +122,57 @@ class CellCalls:
                     return
                 work = self._queue.popleft()
 
-    def _work(self, call: HostCall, number: Any, tool: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+    def _work(self, call: CellCall, number: Any, frame: Mapping[str, Any]) -> None:
         ended: BaseException | None = None
-        outcome: dict[str, Any]
+        outcome: Mapping[str, Any] | None
         try:
-            outcome = {"value": form_of(tool(*args, **kwargs), _LONGEST_REPR)}
+            outcome = self._outcome(call, frame)
         except BaseException as e:
             outcome = {"error": f"{type(e).__name__}: {e}"}
             if not isinstance(e, Exception) or type(e).__name__ == "BudgetSpent":
                 ended, outcome = e, {"end": f"{type(e).__name__}: {e}"}
+        record = outcome
+        if outcome is not None and "value" in outcome:
+            record = kept(outcome["value"])
         with self._lock:
             if self._closed:
                 return
-            call.outcome = outcome
+            if record is not None:
+                size = len(str(record["value"])) if "value" in record else 100
+                self._bytes += size
+                call.outcome = record if self._bytes <= _MOST_BYTES else {"left_out": size}
             if ended is not None and self.ended is None:
                 self.ended = ended
             self._under_way -= 1
             if not self._under_way:
-                self._waited += self.clock() - self._since
-        self.reply(number, outcome)
+                self._waited += self._clock() - self._since
+        if outcome is not None:  # else it had not answered when the cell ended, and will not now
+            self._reply(number, outcome)
         if ended is not None:
-            self.worker.wake()
+            self._child.wake()
 
-    def reply(self, number: Any, outcome: dict[str, Any]) -> None:
-        """Send what a call gave to the cell."""
-        with contextlib.suppress(WorkerGone):  # whoever reads from the worker notices
-            self.worker.send({"t": "reply", "g": self.generation, "id": number, **outcome})
+    def _outcome(self, call: CellCall, frame: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Decode the arguments, and take the result from the record or from the tool."""
+        try:
+            args, kwargs = [*decode(frame["args"])], {**decode(frame["kwargs"])}
+        except (ValueError, TypeError, KeyError) as e:
+            return {"error": f"ValueError: unreadable arguments ({type(e).__name__})"}
+        if self.past is not None:
+            past = self.past.take(call.name, args, kwargs)
+            if past is not None:
+                call.asked = past.asked
+                if past.outcome is not None and "left_out" in past.outcome:
+                    return {"error": "RuntimeError: the result of this call was too long to be recorded"}
+                return past.outcome
+            if not self._live:
+                self.past.unknown.append(call.name)
+                refusal = "this call was not made when the cell ran first, and is not made while it runs again"
+                return {"error": f"RuntimeError: {refusal}"}
+        call.asked = asked_with(args, kwargs)
+        tool = self._tools.get(call.name)
+        if tool is None:
+            return {"error": f"NameError: there is no host tool named {call.name[:100]!r}"}
+        return {"value": form_of(tool(*args, **kwargs), _LONGEST_REPR)}
+
+    def _reply(self, number: Any, outcome: Mapping[str, Any]) -> None:
+        self._child.send({"t": "reply", "id": number, **outcome})

@@ -11,12 +11,9 @@ from rlm_loop.repl.host.incoming import LONGEST, SHORT, OutOfBounds, check
 _encode = json.JSONEncoder(separators=(",", ":")).encode  # made once, not for every frame
 _parse = json.JSONDecoder().raw_decode
 
-OF_SUPERVISOR = ("died", "out")
-"""Types of frames that only a supervisor sends; a cell forged one that comes from a REPL."""
-
 
 def dumps(frame: Mapping[str, Any]) -> bytes:
-    """A frame without the line break that ends it."""
+    """Return a frame without the line break that ends it."""
     return _encode(frame).encode()
 
 
@@ -31,10 +28,10 @@ class FrameReader:
         self._held = 0
         self.refused = ""
 
-    def take(self, data: bytes) -> list[tuple[bytes, dict[str, Any]]]:
-        """The lines that are whole now, and the frames in them."""
+    def take(self, data: bytes) -> list[dict[str, Any]]:
+        """Return the frames of the lines that are complete now."""
         *lines, rest = data.split(b"\n")
-        found: list[tuple[bytes, dict[str, Any]]] = []
+        frames: list[dict[str, Any]] = []
         if lines and self._partial:
             lines[0] = b"".join(self._partial) + lines[0]
             self._partial.clear()
@@ -52,13 +49,13 @@ class FrameReader:
                     check(line)
                 text = line.decode()
                 frame: Any
-                frame, end = _parse(text, line[:1] == b" ")
+                frame, end = _parse(text)
             except OutOfBounds as error:
                 self.refused = str(error)
                 continue
             except (ValueError, RecursionError):
                 continue  # junk that a cell wrote to our descriptor
-            if end == len(text) and isinstance(frame, dict) and "t" in frame:
+            if end == len(text) and isinstance(frame, dict) and isinstance(frame.get("t"), str):
                 frame["size"] = len(line)
-                found.append((line, cast("dict[str, Any]", frame)))
-        return found
+                frames.append(cast("dict[str, Any]", frame))
+        return frames

@@ -11,6 +11,7 @@ from __future__ import annotations
 import decimal
 import fractions
 import re
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,8 @@ _LEVELS = 4 * DEEPEST  # of JSON: a value takes up to three for one of its own
 SHORT = _LEVELS
 """Bytes of a line that cannot be out of bounds."""
 _DIGITS = 1_000_000  # of a number; arithmetic beyond it takes minutes
+_ALIKE = 16  # different keys that may share a hash
+_AT_ONCE = 1 << 20  # bytes of a frame that are decoded at once: some 30 ms
 _FARTHEST = 100_000  # decimal places; as an int, `Decimal("1e999999999")` would fill the memory
 
 
@@ -47,27 +50,66 @@ def check(line: bytes) -> None:
 
 
 def decode(value: Any) -> Any:
-    """The value of a JSON form that `worker.encode` can have written.
+    """Return the value of a JSON form that `worker.encode` can have written.
 
     Types: those of JSON, tuples, sets, bytes, complex numbers, dates and times, ranges, decimals, fractions; a pandas
     table where this process has imported pandas itself.  Raises `ValueError` for anything else.
     """
+    if type(value) not in (dict, list):
+        return value
     try:
-        return unbounded(value, _KINDS)
+        return unbounded(value, _Kinds(_KINDS))
     except (TypeError, LookupError, ArithmeticError, RecursionError, AttributeError) as error:
         raise ValueError(f"no value that can be read ({type(error).__name__}: {error})") from None
 
 
-def _keys(keys: list[Any]) -> list[Any]:
-    """Keys of a set or dict; many with the same hash would take the square of their number to compare."""
-    if len(keys) > 1000 and len({hash(k) for k in keys}) < len(set(map(repr, keys))) // 2:
-        raise ValueError("keys that were chosen to collide")
+def decode_within(value: Any, size: int, seconds: float) -> Any:
+    """Decode a value of a frame of this many bytes; a large one in a thread, so that no clock and no Ctrl-C waits.
+
+    Raises `ValueError` also where it takes longer than `seconds`.
+    """
+    if size <= _AT_ONCE:
+        return decode(value)
+    results: list[Any] = []
+    failures: list[ValueError] = []
+
+    def work() -> None:
+        try:
+            results.append(decode(value))
+        except ValueError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(max(0.0, seconds))
+    if failures:
+        raise failures[0]
+    if not results:
+        raise ValueError("a value that takes too long to read")
+    return results[0]
+
+
+class _Kinds(dict[str, Callable[[Any, Any], Any]]):
+    """What makes the value of each tagged form; one for each frame, since `digits` are counted over all of it."""
+
+    digits = 0
+
+
+def _hashable(keys: list[Any]) -> list[Any]:
+    """Return values that are to be hashed, unless many different ones share a hash: to tell these apart would take
+    the square of their number."""
+    groups: dict[int, list[Any]] = {}
+    for key in keys:
+        groups.setdefault(hash(key), []).append(key)
+    for group in groups.values():
+        if len(group) > _ALIKE and len({(type(k), repr(k)) for k in group}) > _ALIKE:
+            raise ValueError("keys that were chosen to collide")
     return keys
 
 
 def _dict(form: Any, kinds: Any) -> dict[Any, Any]:
     pairs = unpack_items(form, kinds)
-    _keys([key for key, _ in pairs])
+    _hashable([key for key, _ in pairs])
     return dict(pairs)
 
 
@@ -84,9 +126,10 @@ def _decimal(form: Any, _: Any) -> decimal.Decimal:
     return number
 
 
-def _fraction(form: Any, _: Any) -> fractions.Fraction:
+def _fraction(form: Any, kinds: Any) -> fractions.Fraction:
     over, under = form
-    if len(over) + len(under) > _DIGITS // 10:  # the greatest common divisor takes the square of it
+    kinds.digits += len(over) + len(under)
+    if kinds.digits > _DIGITS // 10:  # the greatest common divisor takes the square of it
         raise ValueError("too many digits")
     return fractions.Fraction(_int(over), _int(under))
 
@@ -106,14 +149,20 @@ def _table(form: Any, kinds: Any) -> Any:
     counts = {len(columns), len(form["dtypes"]), len(form["columns"])}
     if len(counts) > 1 or any(len(column) != count for column in columns):
         raise ValueError("a table with columns of different lengths")
+    for dtype, column in zip((*form["dtypes"], form["index_dtype"]), (*columns, form["index"]), strict=True):
+        if dtype.startswith(("datetime", "timedelta")) and any(isinstance(v, str) for v in column):
+            raise ValueError("a date as a text, of which pandas would try every format")
+        if dtype == "category" or column is form["index"]:
+            _hashable(unpack_items(column, kinds))
+    _hashable(unpack_items(form["columns"], kinds))
     return unpack_table(form, kinds)
 
 
 _KINDS: dict[str, Callable[[Any, Any], Any]] = {
     **UNPACK,
     "dict": _dict,
-    "set": lambda v, kinds: set(_keys(unpack_items(v, kinds))),
-    "frozenset": lambda v, kinds: frozenset(_keys(unpack_items(v, kinds))),
+    "set": lambda v, kinds: set(_hashable(unpack_items(v, kinds))),
+    "frozenset": lambda v, kinds: frozenset(_hashable(unpack_items(v, kinds))),
     "int": _int,
     "decimal": _decimal,
     "fraction": _fraction,

@@ -14,7 +14,7 @@ import json
 import marshal
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,7 +40,8 @@ class Launch:
     """What `subprocess.Popen` needs: `argv` and the environment.
 
     `kind` is the isolation that is really in force (`plain`, `hardened`, `sandbox`, `container`, `custom`), `note`
-    what to know about it in this case, and `cleanup` is called once the process ended other than by itself.
+    what to know about it in this case, and `cleanup` is called where the process had to be ended by force.  A process
+    that does not pass its descriptor 1 on, a socket, connects to the path `connects_to` in the private folder.
     """
 
     argv: tuple[str, ...]
@@ -48,6 +49,7 @@ class Launch:
     kind: str = "custom"
     note: str = ""
     cleanup: Callable[[], None] = _nothing
+    connects_to: Path | None = None
 
 
 Launcher = Callable[[str, str], Launch]
@@ -59,7 +61,6 @@ class Plain:
     """The launcher that isolates nothing: the environment is cut down to an allow-list, that is all."""
 
     kind = "plain"
-    direct = True
 
     def __call__(self, python: str, options: str) -> Launch:
         """`python worker.py OPTIONS`."""
@@ -107,19 +108,23 @@ def lent(options: str) -> list[str]:
     return [path for path in json.loads(options).get("read", []) if os.path.exists(path)]
 
 
-# In sh, since it has to outlive an isolated worker, which cannot remove its host's folder; and as the parent of the
-# sandbox it does not end with the thread that started it, as far as parent-death signals go.
+# In sh, since it has to outlive the REPL, and its host: it kills what cells moved into sessions of their own, which is
+# known by the environment, and removes the private folder where the host is gone.  What a cell makes of its parent, or
+# of its environment, is its own loss.
 _TIDY = """
-h=$1; shift; "$@"; c=$?
+h=$1; shift; exec 3<&0; RLM_LOOP_HOME=$h "$@" <&3 3<&- & p=$!; exec 3<&- </dev/null >/dev/null; wait $p; c=$?
+for n in 1 2 3 4 5 6 7 8 9; do
+l=$(grep -lsaF "RLM_LOOP_HOME=$h" /proc/[0-9]*/environ); [ "$l" ] || break
+for f in $l; do f=${f#/proc/}; kill -9 ${f%/environ} 2>/dev/null; done; done
 read -r _ _ _ p _ 2>/dev/null </proc/$$/stat
 [ -z "$p" ] || [ "$p" = "$PPID" ] || rm -rf -- "$h"
 exit $c
 """
 
 
-def tidied(argv: list[str], home: Path) -> tuple[str, ...]:
-    """The command, such that the private folder goes when it ends and the host is gone by then."""
-    return ("/bin/sh", "-c", _TIDY, "rlm-loop", str(home), *argv)
+def tidied(argv: Sequence[str], home: Path) -> list[str]:
+    """Return a command that runs another one and clears up after it."""
+    return ["/bin/sh", "-c", _TIDY, "rlm-loop", str(home), *argv]
 
 
 def worker_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -18,9 +18,9 @@ from typing import Any
 from rlm_loop.errors import install_line
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.host.incoming import decode
-from rlm_loop.repl.host.session_resources import SessionResources
 from rlm_loop.repl.in_process.modules import ANALYSIS
 from rlm_loop.repl.in_process.session import InProcessSession
+from rlm_loop.repl.resources import Resources
 from rlm_loop.repl.settings import Settings
 from rlm_loop.repl.worker import form_of
 
@@ -72,8 +72,8 @@ class RestrictedREPL(InProcessSession):
         except ImportError as e:
             raise ReplError(f"restricted sessions need {e.name}: {install_line('restricted')}") from None
         settings = Settings(cwd, files or {}, setup, timeout, grace, output_cap, clock=clock)
-        self._owned = SessionResources()
-        self._finalizer = weakref.finalize(self, SessionResources.release, self._owned, os.getpid())
+        self._owned = Resources()
+        self._finalizer = weakref.finalize(self, Resources.release, self._owned, os.getpid())
         names: dict[str, Any] = {"__name__": MAIN}
         owned = self._owned  # not `self`: built-ins outlive it in the hands of cells
         self._folder = lambda: owned.folder(settings.cwd, settings.files)

@@ -11,7 +11,7 @@ from types import CodeType
 from typing import Any
 
 from rlm_loop.accounting.scope import Scope, cell_scope
-from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, Session, SetupFailed
+from rlm_loop.repl.base import CellCall, CellResult, EvaluationFailed, ReplError, Session, SetupFailed
 from rlm_loop.repl.contexts.on_disk import ContextFile, ContextFolder
 from rlm_loop.repl.host.calls import inside
 from rlm_loop.repl.host.driver import Ended, Stopped
@@ -19,6 +19,7 @@ from rlm_loop.repl.host.transfer import on_disk_frame
 from rlm_loop.repl.in_process.stopper import CellStopped, Stopper
 from rlm_loop.repl.in_process.streams import CellOutput, captured
 from rlm_loop.repl.names import about_tool, check_names
+from rlm_loop.repl.records import MOST, asked_with, kept
 from rlm_loop.repl.results import cell_result, given
 from rlm_loop.repl.settings import Settings
 from rlm_loop.repl.worker import (
@@ -27,6 +28,7 @@ from rlm_loop.repl.worker import (
     HostEnded,
     cut,
     explain,
+    form_of,
     load,
     one_line,
     portable,
@@ -62,6 +64,7 @@ class InProcessSession(Session):
         self._scope = Scope()
         self._spent: BaseException | None = None
         self._waited = 0.0
+        self._calls: list[CellCall] = []
 
     # -- what a subclass decides
 
@@ -105,7 +108,7 @@ class InProcessSession(Session):
         with self._turn():
             self._cells += 1
             ended, raised = self._perform(code, f"<cell {self._cells}>", limit)
-            self.last = cell_result(ended, limit, self.output_cap)
+            self.last = cell_result(ended, limit, self.output_cap, calls=self._calls)
             if raised is not None:
                 raise raised
             return self.last
@@ -209,7 +212,7 @@ class InProcessSession(Session):
         report: dict[str, Any] = {}
         output = CellOutput(self.output_cap)
         self._sources[file] = code
-        self._spent, self._waited, self._scope = None, 0.0, Scope()
+        self._spent, self._waited, self._scope, self._calls = None, 0.0, Scope(), []
         if file != _EXPRESSION:
             self._slot.begin(code)
         began = self._clock()
@@ -302,12 +305,17 @@ class InProcessSession(Session):
             if mine:
                 stopper.leave()
             began = self._clock()
+            record = CellCall(name, asked_with(args, kwargs))
+            self._calls.append(record)
             token, within = inside.set(inside.get() | {id(self)}), cell_scope.set(self._scope)
             try:
                 with captured(None):
                     crossed = [self._crossing(a) for a in args]
-                    return self._crossing(tool(*crossed, **{k: self._crossing(v) for k, v in kwargs.items()}))
+                    value = self._crossing(tool(*crossed, **{k: self._crossing(v) for k, v in kwargs.items()}))
+                    record.outcome = kept(form_of(value, MOST))
+                    return value
             except BaseException as e:
+                record.outcome = {"error": f"{type(e).__name__}: {e}"}
                 if isinstance(e, Exception) and type(e).__name__ != "BudgetSpent":
                     raise tool_error(f"{type(e).__name__}: {e}") from None
                 self._spent = e

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.host.launch import WORKER, Launch, folders, lent, tidied
+from rlm_loop.repl.host.launch import WORKER, Launch, folders, lent
 from rlm_loop.repl.isolation import seccomp
 from rlm_loop.repl.isolation.ordinary_user import cell_user
 from rlm_loop.repl.isolation.readable import HARDEN
@@ -60,8 +60,10 @@ class Container:
         argv, environment, cleanup = self.command(options, [(WORKER, _INSIDE), (HARDEN, _HARDEN)])
         # The engine's own filter has a hole or two, by its version: AF_VSOCK leads to the host of a virtual machine.
         rights = json.dumps({"filter": seccomp.for_this_machine(shares="nothing").hex()})
-        command = [*argv, self.python, "-u", _HARDEN, rights, _INSIDE, options]
-        return Launch(tidied(command, folders(options)[1]), environment, self.kind, cleanup=cleanup)
+        path = folders(options)[1] / "socket"  # an engine passes bytes on, and no descriptors
+        options = json.dumps({**json.loads(options), "socket": str(path)})
+        command = (*argv, self.python, "-u", _HARDEN, rights, _INSIDE, options)
+        return Launch(command, environment, self.kind, cleanup=cleanup, connects_to=path)
 
     def command(
         self, options: str, scripts: list[tuple[Path, str]]
@@ -74,7 +76,8 @@ class Container:
         cwd, home = folders(options)
         limits = json.loads(options).get("limits", {})
         name = f"rlm-loop-{uuid.uuid4().hex[:12]}"
-        argv = [engine, "run", "--interactive", "--rm", "--name", name, "--pull", "never", *_engine_options(engine)]
+        argv = ["env", "-u", "RLM_LOOP_HOME", engine, "run"]  # else the engine's own processes would count as a cell's
+        argv += ["--interactive", "--rm", "--name", name, "--pull", "never", *_engine_options(engine)]
         argv += ["--network", "none", "--read-only", "--cap-drop=all", "--security-opt", "no-new-privileges"]
         argv += ["--security-opt", "label=disable", *_user(engine, cwd, home), *_resources(limits)]
         argv += ["--tmpfs", f"/tmp:size={self.temporary},mode=1777", *_environment()]
@@ -128,7 +131,7 @@ def _resources(limits: dict[str, int]) -> list[str]:
     if "memory" in limits:  # the worker's own limit, without what several processes and /tmp take together
         argv += ["--memory", str(limits["memory"] + (64 << 20))]
     if "processes" in limits:
-        argv += ["--pids-limit", str(limits["processes"] + 8)]  # the supervisor, the REPL, and the engine's own
+        argv += ["--pids-limit", str(limits["processes"] + 8)]  # the REPL, its parent, and the engine's own
     return argv
 
 

@@ -59,7 +59,6 @@ class Hardened:
 
     read: tuple[str | Path, ...] = ()
     kind = "hardened"
-    direct = True
 
     def problem(self, python: str) -> str:
         """Why this launcher does not work here, in one line; an empty string where it does."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ class Strongest:
 
     kinds: tuple[Sandbox | Hardened, ...] = (Sandbox(), Hardened())
     kind = "auto"
-    direct = True
 
     def __call__(self, python: str, options: str) -> Launch:
         for launcher in self.kinds:
@@ -84,15 +82,11 @@ def launcher_named(launcher: Launcher | str) -> Launcher:
 
 
 class Remembered:
-    """A launcher that knows what became of it: `kind` and `note` of its latest `Launch`.
-
-    `direct` says whether what it starts gets its descriptor 0 as it is, a socket on which more can be passed.
-    """
+    """A launcher that knows what became of it: `kind` and `note` of its latest `Launch`."""
 
     def __init__(self, launcher: Launcher) -> None:
         self.launcher = launcher
         self.kind, self.note = str(getattr(launcher, "kind", "custom")), ""
-        self.direct = bool(getattr(launcher, "direct", False)) and sys.platform.startswith("linux")
 
     def __call__(self, python: str, options: str) -> Launch:
         launch = self.launcher(python, options)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.host.clearing import remove
-from rlm_loop.repl.host.launch import WORKER, Launch, folders, isolated_environment, lent, script, tidied
+from rlm_loop.repl.host.launch import WORKER, Launch, folders, isolated_environment, lent, script
 from rlm_loop.repl.isolation import seccomp
 from rlm_loop.repl.isolation.ordinary_user import cell_user
 from rlm_loop.repl.isolation.readable import HARDEN, SETTINGS, SYSTEM, Readable, readable
@@ -35,7 +35,6 @@ class Sandbox:
     temporary: int = 512 << 20
     program: str = "bwrap"
     kind = "sandbox"
-    direct = True
 
     def problem(self, python: str) -> str:
         """Why this launcher does not work here, in one line; an empty string where it does.
@@ -55,7 +54,7 @@ class Sandbox:
         needed = readable(python, environment, [*self.read, *lent(options)])
         scripts = [script(s, python, options) for s in (HARDEN, WORKER)]
         argv = self.command(cwd, home, needed, scripts, [python, "-u"])
-        return Launch(tidied([*argv, options], home), environment, self.kind)
+        return Launch((*argv, options), environment, self.kind)
 
     def command(self, cwd: Path, home: Path, needed: Readable, scripts: list[str], python: list[str]) -> list[str]:
         """All but the arguments of the script that is to be run.

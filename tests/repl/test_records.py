@@ -1,4 +1,4 @@
-"""What ran is on record: variables come back after a kill, no host tool is paid twice, and notebooks run alone."""
+"""What ran is on record: variables come back after a kill, and no host tool is paid twice."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from patience import Stopwatch
-from processes import PIDS, replaced
+from processes import gone
 
-from rlm_loop.repl import PythonREPL, journal
-from rlm_loop.repl.host.calls import HostCall
+from rlm_loop.repl import PythonREPL, history
+from rlm_loop.repl.base import CellCall
+from rlm_loop.repl.history import History
 from rlm_loop.repl.host.transfer import IN_FRAME
-from rlm_loop.repl.journal import Cell, Journal
+from rlm_loop.repl.records import CellRecord, asked_with
 from rlm_loop.repl.worker import summary
 
 DIE = "import os; os._exit(3)"
@@ -40,14 +41,14 @@ def test_a_cell_is_on_record_with_its_calls_and_names(repl: PythonREPL) -> None:
     repl.run("a = ask('first')\nprint(a)\nb = [a]")
     repl.run("try: fail('no')\nexcept RuntimeError as e: b.append(str(e))")
     repl.run("a = 2\n1/0")
-    one, two, three = repl.journal
-    assert (one.step, one.output, one.error) == (1, "1\n", None)
+    one, two, three = repl.records
+    assert (one.number, one.output, one.error) == (1, "1\n", None)
     assert one.changed == {"a": "int 1", "b": summary([1])}
-    assert one.calls == (HostCall("ask", ["first"], {}, {"value": 1}),)
-    assert two.calls == (HostCall("fail", ["no"], {}, {"error": "LookupError: no"}),)
+    assert one.calls == (CellCall("ask", asked_with(["first"], {}), {"value": 1}),)
+    assert two.calls == (CellCall("fail", asked_with(["no"], {}), {"error": "LookupError: no"}),)
     assert set(two.changed) == {"b"}
     assert (three.error, set(three.changed)) == ("runtime", {"a"})
-    assert all(c.seconds > 0 for c in repl.journal)
+    assert all(c.seconds > 0 for c in repl.records)
 
 
 NOTICED = {
@@ -66,7 +67,7 @@ def test_new_and_changed_names(shared: PythonREPL, name: str) -> None:
     first, second, changed = NOTICED[name]
     shared.run(first)
     shared.run(second)
-    assert set(shared.journal[-1].changed) == changed
+    assert set(shared.records[-1].changed) == changed
 
 
 def test_the_record_keeps_nothing_alive(shared: PythonREPL) -> None:
@@ -87,7 +88,6 @@ def test_odd_names_and_threads_that_bind_names_do_no_harm(repl: PythonREPL) -> N
 KILLS = {
     "exit": DIE,
     "segmentation fault": "import ctypes; ctypes.string_at(0)",
-    "supervisor": "import os, time; os.kill(os.getppid(), 9); time.sleep(60)",
     "in C": "while True:\n    try: sum(range(10 ** 13))\n    except BaseException: pass",
 }
 
@@ -119,9 +119,9 @@ def test_variables_come_back_and_nothing_is_paid_twice(name: str) -> None:
 def test_a_death_between_cells_is_told_with_what_came_back() -> None:
     with PythonREPL(timeout=60, launcher="plain") as repl:
         repl.run("x = 1")
-        pids = repl.get(PIDS)
+        pid = repl.get("__import__('os').getpid()")
         repl.run("import os, threading\nthreading.Timer(0.05, lambda: os.path.exists('f') or os._exit(5)).start()")
-        assert replaced(*pids)
+        assert gone(pid)
         (repl.cwd / "f").touch()
         result = repl.run("x + 1")
         assert result.output.endswith("\n2")
@@ -217,8 +217,10 @@ def test_a_cell_that_kills_when_run_again_is_left_out() -> None:
         result = repl.run("(a, c)")
         assert result.output.endswith("(1, 3)")
         assert set(result.lost) == {"b", "os"}
-        repl.run(DIE)  # and it stays out
-        assert repl.run("(a, c)").output == "(1, 3)"
+        repl.run(
+            "import time\nwhile True:\n    try: time.sleep(60)\n    except BaseException: pass", timeout=0.1, grace=0.1
+        )
+        assert repl.run("(a, c)").output == "(1, 3)"  # and it stays out
 
 
 def test_a_value_that_kills_when_it_is_removed_is_left_and_said() -> None:
@@ -229,6 +231,36 @@ def test_a_value_that_kills_when_it_is_removed_is_left_and_said() -> None:
         assert repl.run("safe").output.endswith("\n1")
         assert repl.rebuilt is not None
         assert (repl.rebuilt.lost, repl.rebuilt.doubtful) == ((), ("d",))
+
+
+LOOPS = {
+    "an alarm": "import signal; signal.alarm(1)",
+    "a timer that aborts": "import os, threading; threading.Timer(0.5, os.abort).start()",
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_cells_that_end_the_repl_later_do_so_once_more_at_most(name: str) -> None:
+    """Each restart ran them again, and so ended the next one, for ever."""
+    with PythonREPL(timeout=20, launcher="plain") as repl:
+        repl.run(f"x = 1\n{LOOPS[name]}")
+        told = [repl.run("import time; time.sleep(3); y = 2") for _ in range(2)]
+        assert [r.error for r in told] == ["died", "died"]
+        assert "x" in told[1].lost
+        assert "memory" not in told[0].message + told[1].message
+        assert [repl.run("import time; time.sleep(2); 3").output.splitlines()[-1] for _ in range(2)] == ["3", "3"]
+
+
+def test_used_up_processor_time_is_named_and_does_not_come_again() -> None:
+    from rlm_loop.repl import Limits
+
+    with PythonREPL(timeout=20, launcher="plain", limits=Limits(cpu_seconds=1)) as repl:
+        repl.run("x = 1")
+        repl.run("import time; began = time.process_time()\nwhile time.process_time() - began < 0.7: pass")
+        first = repl.run("while True: pass")
+        assert (first.error, "SIGXCPU" in first.message) == ("died", True)
+        assert repl.run("while True: pass").error == "died"
+        assert repl.run("2").output.splitlines()[-1] == "2"
 
 
 def test_values_of_the_host_come_back_as_they_were_then(repl: PythonREPL) -> None:
@@ -242,18 +274,18 @@ def test_values_of_the_host_come_back_as_they_were_then(repl: PythonREPL) -> Non
     assert repl.get("(n, m, big[0], len(big))") == (IN_FRAME + 1, IN_FRAME + 3, "d", IN_FRAME + 3)
 
 
-def test_a_journal_that_grows_too_large_forgets_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "_MOST", 1000)
-    kept = Journal()
-    for step in range(1, 101):
-        kept.add(Cell(step, f"x = {step}", "." * 90))
-    assert kept.forgotten > 80
-    assert [c.step for c in kept.cells] == list(range(kept.forgotten + 1, 101))
+def test_a_history_that_grows_too_large_forgets_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "_MOST", 1000)
+    kept = History()
+    for number in range(1, 101):
+        kept.add(CellRecord(f"x = {number}", output="." * 90, number=number))
+    assert 5 < len(kept.cells) < 20
+    assert kept.cells[-1].number == 100
     assert sum(c.weight() for c in kept.cells) <= 1000
 
 
 def test_what_is_forgotten_is_lost(repl: PythonREPL, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "_MOST", 1000)
+    monkeypatch.setattr(history, "_MOST", 1000)
     repl.run("old = 1\n#" + "x" * 900)
     repl.run("new = 2\n#" + "x" * 900)
     assert repl.run(DIE).lost == ("old",)
@@ -314,9 +346,6 @@ def test_any_session_killed_anywhere_goes_on_as_if_it_had_not_been(cells: list[s
 def _unnumbered(told: Any) -> Any:
     """Without the number of the cell, which is one more after the kill."""
     return told if told is None else ("".join(told[0].split("<cell ")[0]), *told[1:])
-
-
-# -- notebooks
 
 
 @settings(max_examples=60)

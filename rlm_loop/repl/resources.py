@@ -1,4 +1,4 @@
-"""What a session uses outside its own memory: a worker, a private folder, a working folder, files lent to its cells."""
+"""The process, folders and files of a session, outside of its own memory."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from rlm_loop.repl.host.shielded import shielded
 _SEE_EVERYTHING = ("plain", "kernel", "custom")
 
 
-class SessionResources:
-    """The worker, folders and files of a session; `release` clears them away when the session ends."""
+class Resources:
+    """The REPL, folders and files of a session; `release` clears them away when the session ends."""
 
     def __init__(self) -> None:
         self.driver: Driver | None = None
@@ -28,14 +28,14 @@ class SessionResources:
         self._files = 0
 
     def home(self) -> Path:
-        """The private folder: values on their way, the worker's log, and the working folder where none was given."""
+        """Return the private folder: values on their way, the REPL's log, the working folder if none was given."""
         if self._home is None:
             with shielded():
                 self._home = Path(tempfile.mkdtemp(prefix="rlm-loop-")).resolve()
         return self._home
 
     def folder(self, given: Path | str | None, files: Mapping[str, str | bytes]) -> Path:
-        """The working folder: the one that was given, or one in the private folder.  The files are written at first.
+        """Return the working folder: the one that was given, or one in the private folder.  The files are written once.
 
         Raises `ReplError` where there is no folder of that name.
         """
@@ -61,7 +61,7 @@ class SessionResources:
             remove(self._home)
 
     @staticmethod
-    def release(owned: SessionResources, pid: int) -> None:
+    def release(owned: Resources, pid: int) -> None:
         if os.getpid() != pid:
             return  # a forked copy of the host: the session is not its own
         if owned.driver is not None:

@@ -1,0 +1,366 @@
+"""The session protocol over a REPL in a process of its own, which is replaced where it is lost."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, Session, SetupFailed
+from rlm_loop.repl.folder import Listing, changes, listing
+from rlm_loop.repl.history import History
+from rlm_loop.repl.host.calls import CellCalls, inside
+from rlm_loop.repl.host.child import Child
+from rlm_loop.repl.host.driver import Driver, Ended
+from rlm_loop.repl.host.launch import Launch
+from rlm_loop.repl.host.shielded import shielded
+from rlm_loop.repl.host.transfer import set_frame
+from rlm_loop.repl.names import check_names, tools_frame
+from rlm_loop.repl.rebuild import Rebuild
+from rlm_loop.repl.records import CellRecord, Rebuilt
+from rlm_loop.repl.resources import Resources
+from rlm_loop.repl.results import (
+    NO_RESTART,
+    RestartReport,
+    cell_result,
+    given,
+    names_changed,
+    names_in_report,
+    restart_report,
+    restarted,
+)
+from rlm_loop.repl.settings import Settings
+
+
+class ProcessSession(Session):
+    """A `Session` that remembers what ran and gets its variables back after a loss.
+
+    `launch` says how the process is started, given the worker's options; it must not hold the session, or that would
+    never be collected.  The process is started at first use; it ends with `close`, with this process, or when the
+    session is collected.
+    """
+
+    def __init__(self, settings: Settings, launch: Callable[[Mapping[str, Any]], Launch]) -> None:
+        self.timeout, self.grace, self.output_cap = settings.timeout, settings.grace, settings.output_cap
+        self._settings, self._launch = settings, launch
+        self._resources = Resources()
+        self._closed = False
+        self._pid = os.getpid()
+        self._finalizer = weakref.finalize(self, Resources.release, self._resources, self._pid)
+        self._turns = threading.RLock()
+        self._files: Listing | str | None = None  # of the working folder at the last look; a text: why none is taken
+        self._tools: dict[str, Callable[..., Any]] = {}
+        self._covered: dict[str, list[Callable[..., Any]]] = {}  # host tools under those of the same names
+        # What the REPL holds
+        self._history = History()
+        self._variables: set[str] = set()  # of the host
+        self._names: tuple[str, ...] = ()
+        self._given: frozenset[str] = frozenset()  # names that a fresh REPL has once it was set up
+        self._cells = 0
+        self._setup_calls: CellCalls | None = None  # of the setup code, once it has run
+        # What is to be done, and to be told, since it was lost
+        self._ahead: list[tuple[int, str]] = []  # jobs of the beginning that were sent and not yet waited for
+        self._expected: tuple[str, ...] | None = None  # names to be rebuilt
+        self._foreseen = NO_RESTART  # what was said of the names when it was lost
+        self._cause = ""  # why it was lost, where no cell's result said so and a rebuild comes first
+        self._untold = NO_RESTART  # the report of a restart that the next cell's result tells
+        self._rebuilt: Rebuilt | None = None
+
+    # -- the session protocol
+
+    def run(self, code: str, *, timeout: float | None = None, grace: float | None = None) -> CellResult:
+        """Run one cell.  What the cell does is in the result; `timeout` overrides the session's, in seconds, and
+        `grace` shortens its grace time.
+
+        Raises what a host tool raised to end the run (a `BudgetSpent`, or anything but an `Exception`),
+        `KeyboardInterrupt` after Ctrl-C (the cell is stopped, the session stays usable), and `ReplError`.
+        """
+        limit = self.timeout if timeout is None else timeout
+        with self._turn():
+            driver = self._ready(limit)
+            self._cells += 1
+            earlier, self._untold = self._untold, NO_RESTART
+            frame = {"t": "exec", "code": code, "file": f"<cell {self._cells}>"}
+            folder = self._resources.cwd or Path()
+            before = listing(folder) if self._files is None else self._files
+            ended, spent, calls = driver.serve(frame, self._tools, limit, grace)
+            restart = self._after(ended)
+            made = calls.made
+            self.last = own = cell_result(ended, limit, self.output_cap, restart, calls=made)
+            if earlier.note:
+                self.last = cell_result(ended, limit, self.output_cap, restart, earlier, calls=made)
+            after = before if isinstance(before, str) else listing(folder)
+            if isinstance(after, str) or after != before:
+                self.last = replace(self.last, effects=changes(before, after))
+            self._files = after
+            changed = names_changed(ended) if "changed" in ended.report else {}
+            self._history.add(CellRecord(code, tuple(made), own.output, own.error, ended.seconds, changed, self._cells))
+            if spent is not None:
+                raise spent
+            return self.last
+
+    def set(self, name: str, value: Any, *, reserved: bool = False) -> None:
+        """Bind a variable: an exact copy, of any size.  A `reserved` one is restored after a cell that rebinds it.
+
+        A `ContextFile` or `ContextFolder` is bound to what is in it, which the cells read where it lies.
+        It comes back after a restart as it was set.  Raises `TypeError` for what cannot be copied.
+        """
+        check_names([name])
+        if name in self._tools:
+            raise ValueError(f"{name!r} is the name of a tool; choose another name for the variable")
+        with self._turn():
+            driver, resources = self._ready(start=False), self._resources
+            reach = resources.lent.reach(self.isolation, driver.child is not None)
+            frame = {**set_frame(name, value, resources.new_path(), reach), "reserved": reserved}
+            self._tell(frame, f"cannot set {name!r}")
+            self._variables.add(name)
+            self._history.bind(frame)
+
+    def get(self, expression: str, *, timeout: float | None = None) -> Any:
+        """Return the value of an expression: equal to the one in the REPL where it can cross, else its `repr`.
+
+        `timeout` overrides the session's, in seconds.  Raises `EvaluationFailed` where evaluating it fails.
+        """
+        limit = self.timeout if timeout is None else timeout
+        with self._turn():
+            ended, spent, _ = self._ready().serve({"t": "eval", "code": expression}, self._tools, limit)
+            restart = self._after(ended)
+            if spent is not None:
+                raise spent
+            if ended.how != "done" or ended.stopped or "error" in ended.report:
+                failed = cell_result(ended, limit, self.output_cap, restart)
+                raise EvaluationFailed(f"{expression!r}: {failed.message}")
+            return given(ended.report, ended.report.get("size", 0), limit - ended.seconds).value
+
+    def add_tools(self, tools: Mapping[str, Callable[..., Any]]) -> None:
+        """Make host functions callable from cells, over variables and tools of the same names.
+
+        A call runs in a thread of the host.  What it raises arrives in the cell as a `RuntimeError`, except that a
+        `BudgetSpent` or anything but an `Exception` ends the cell and is raised by `run`.
+        """
+        check_names(tools, taken=dict.fromkeys(self._variables))
+        with self._turn():
+            before = self._tools
+            self._tell(tools_frame({**before, **tools}), "cannot add tools")
+            self._tools = {**before, **tools}
+            for name in tools.keys() & before.keys():
+                self._covered.setdefault(name, []).append(before[name])
+
+    def remove_tools(self, names: Iterable[str]) -> None:
+        """Take the latest host functions of these names away: what they were put over returns."""
+        with self._turn():
+            gone = self._tools.keys() & set(names)
+            before = {name: self._covered[name][-1] for name in gone if self._covered.get(name)}
+            left = {n: before.get(n, tool) for n, tool in self._tools.items() if n not in gone or n in before}
+            self._tell(tools_frame(left), "cannot remove tools")
+            self._tools = left
+            for name in before:
+                self._covered[name].pop()
+
+    def new_run(self) -> None:
+        """Forget an answer left by an earlier run; variables stay."""
+        with self._turn():
+            self._tell({"t": "new_run"}, "cannot begin a new run")
+            self._history.new_run()
+
+    def close(self) -> None:
+        """End the process and all that it started, and remove the private folder.  May be called again."""
+        self._closed = True
+        child = self._resources.driver.child if self._resources.driver is not None else None
+        if child is not None and not self._turns.acquire(blocking=False):
+            child.kill()  # a cell runs in another thread: it ends as died
+            self._turns.acquire()
+        elif child is None:
+            self._turns.acquire()
+        try:
+            with shielded():
+                self._finalizer()
+        finally:
+            self._turns.release()
+
+    # -- beyond the protocol
+
+    def start(self) -> None:
+        """Start now instead of at first use; raises `SetupFailed` or `ReplError`."""
+        with self._turn():
+            self._ready().ensure()
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Public names in the namespace after the latest cell, tools not included."""
+        return self._names
+
+    @property
+    def rebuilt(self) -> Rebuilt | None:
+        """How the variables came back after the latest restart; `None` where there was nothing to rebuild."""
+        return self._rebuilt
+
+    @property
+    def records(self) -> tuple[CellRecord, ...]:
+        """The cells that a restart would run again, oldest first."""
+        return self._history.cells
+
+    @property
+    def cwd(self) -> Path:
+        """The working folder of the cells."""
+        return self._place()[1]
+
+    # -- whose turn it is
+
+    def _turn(self) -> AbstractContextManager[bool]:
+        """One thread at a time; not for a tool that the session itself waits for."""
+        if id(self) in inside.get():
+            raise ReplError("a tool cannot use the REPL that is waiting for it; give the tool a session of its own")
+        return self._turns
+
+    def _ready(self, seconds: float | None = None, *, start: bool = True) -> Driver:
+        """Return the driver; with `start`, its REPL is set up.  Rebuilding takes at most `seconds`."""
+        if self._closed:
+            raise ReplError("this REPL is closed; open a new one")
+        if os.getpid() != self._pid:
+            raise ReplError("this REPL belongs to the process that this one was forked from; open a new one here")
+        driver = self._resources.driver or self._place()[0]
+        if death := driver.died_meanwhile(len(self._ahead)):
+            self._lose(rebuilt_again=True)
+            self._tell_next(death.cause)
+        if driver.ready and not self._ahead and self._expected is None and not self._cause:
+            return driver
+        if start or driver.child is not None:
+            self._make_ready(driver, self.timeout if seconds is None else seconds)
+        return driver
+
+    def _place(self) -> tuple[Driver, Path]:
+        """Return the driver and the working folder, made when first asked for."""
+        resources, settings = self._resources, self._settings
+        cwd = resources.folder(settings.cwd, settings.files)
+        if resources.driver is None:
+            home = resources.home()
+            options = {**settings.worker_options(cwd, home), "read": resources.lent.paths}
+            start = partial(_start, self._launch, options, cwd, home, settings.output_cap)
+            resources.driver = Driver(start, settings.clock, settings.grace, id(self))
+        return resources.driver, cwd
+
+    def _tell(self, frame: Mapping[str, Any], what: str) -> None:
+        """Give a job that has to succeed to a REPL that was started; `what` begins the message where it does not."""
+        driver = self._ready(start=False)
+        if driver.child is None:
+            return
+        ended, spent, _ = driver.serve(frame, self._tools, self.timeout)
+        report = self._after(ended)
+        if ended.how != "done":
+            self._tell_next(ended.cause)
+        if spent is not None:
+            raise spent
+        if ended.how != "done" or ended.stopped:
+            raise ReplError(f"{what}: {restarted(ended, self.timeout, report)}")
+        if "error" in ended.report:
+            raise TypeError(f"{what} in the REPL: {cell_result(ended, self.timeout, self.output_cap).message}")
+
+    # -- how it is lost
+
+    def _after(self, ended: Ended) -> RestartReport:
+        """Bring the names up to date after a job; return what becomes of them where the REPL was lost."""
+        if ended.how == "done":
+            if "names" in ended.report:
+                self._names = names_in_report(ended, self._names)
+            return NO_RESTART
+        self._lose(rebuilt_again=ended.how == "died")
+        return self._foreseen
+
+    def _lose(self, rebuilt_again: bool) -> None:
+        """Note that all is lost, and what will be rebuilt; `rebuilt_again`: the cells themselves may have been why."""
+        if rebuilt_again:
+            self._history.remove_rerun()
+        names = self._names if self._expected is None else self._expected
+        own = tuple(n for n in names if n not in self._given and n not in self._variables)
+        if self._settings.rebuild:
+            self._foreseen = self._history.foreseen(own)
+            self._expected = names
+        else:
+            self._foreseen = RestartReport(own)
+            self._history.begin()
+        self._names, self._ahead = (), []
+
+    def _tell_next(self, cause: str) -> None:
+        """Have the next cell's result say that the REPL was lost."""
+        if self._settings.rebuild:
+            self._cause = cause
+        else:
+            lost = tuple(dict.fromkeys(self._untold.lost + self._foreseen.lost))
+            self._untold = restart_report(cause, RestartReport(lost), None)
+
+    # -- how it comes back
+
+    def _make_ready(self, driver: Driver, seconds: float) -> None:
+        """Bring a fresh REPL to where the next cell must find it: tools, variables, setup, earlier cells."""
+        try:
+            self._set_up(driver)
+            if self._expected is None:
+                return
+            expected, history = self._expected, self._history
+            events = history.plan()[1]
+            if not events:
+                names = [n for n in expected if n not in self._given and n not in self._variables]
+                lost = RestartReport(tuple(names)) if self._cause else NO_RESTART
+                self._untold = restart_report(self._cause, lost, None) if self._cause else self._untold
+            else:
+                given_names = self._given | self._variables
+                again = Rebuild(events, seconds, self.output_cap, self._settings.clock, given_names)
+                while not again.attempt(driver, self._names, expected):
+                    self._set_up(driver)
+                history.remove(again.out)
+                for cell in history.cells:
+                    cell.rerun = True
+                self._rebuilt, self._names = again.outcome(expected)
+                report = restart_report(self._cause, self._foreseen, self._rebuilt)
+                self._untold = RestartReport(self._untold.lost + report.lost, note=report.note or self._untold.note)
+            self._expected, self._cause, self._foreseen = None, "", NO_RESTART
+        except BaseException:
+            driver.drop()
+            raise
+
+    def _set_up(self, driver: Driver) -> None:
+        driver.begin()
+        if driver.fresh:
+            driver.fresh = False
+            jobs: list[tuple[str, Mapping[str, Any]]] = []
+            if self._tools:
+                jobs.append(("tools", tools_frame(self._tools)))
+            jobs += self._history.plan()[0].items()
+            if self._settings.setup.strip():
+                jobs.append(("setup", {"t": "exec", "code": self._settings.setup, "file": "<setup>"}))
+            if not jobs:
+                self._given = frozenset()
+            self._names = ()
+            self._ahead = [(driver.send(frame), what) for what, frame in jobs]
+        limit, cap = self.timeout, self.output_cap
+        while self._ahead:
+            job, what = self._ahead[0]
+            calls = driver.calls(self._tools)
+            if what == "setup" and self._setup_calls is not None:
+                calls = CellCalls(driver.begin(), self._tools, self._settings.clock, self._setup_calls.made)
+            ended = driver.wait(job, limit, calls)
+            if ended.how == "done":
+                self._names = names_in_report(ended, self._names)
+            if ended.how != "done" or ended.stopped or "error" in ended.report:
+                reason = cell_result(ended, limit, cap)
+                if what == "setup":
+                    raise SetupFailed(f"the setup code failed: {reason.message}\n{reason.output}".rstrip())
+                raise ReplError(f"cannot set {what!r} in the REPL: {reason.message}")
+            self._ahead.pop(0)
+            if what == "setup" and self._setup_calls is None:
+                self._setup_calls = calls
+            if not self._ahead:
+                self._given = frozenset(self._names)
+
+
+def _start(
+    launch: Callable[[Mapping[str, Any]], Launch], options: Mapping[str, Any], cwd: Path, home: Path, cap: int
+) -> Child:
+    return Child(launch(options), cwd, home, cap, home / "worker.log")
