@@ -69,8 +69,7 @@ def kernel(times: int, cells: int) -> tuple[list[float], list[float]] | None:
 def byte_and_back(times: int) -> list[float]:
     """Seconds for one byte to a child process and back: what any exchange with another process costs here.
 
-    A cell makes this way once.  Where descriptors cannot be passed, as to a container, a supervisor stands between the
-    host and the REPL, and it makes the way twice.
+    A cell makes this way once.
     """
     there, here = os.pipe(), os.pipe()
     child = os.fork()

@@ -226,9 +226,9 @@ class ProcessSession(Session):
         if os.getpid() != self._pid:
             raise ReplError("this REPL belongs to the process that this one was forked from; open a new one here")
         driver = self._resources.driver or self._place()[0]
-        if death := driver.died_meanwhile(len(self._ahead)):
+        if cause := driver.died_meanwhile(len(self._ahead)):
             self._lose(rebuilt_again=True)
-            self._tell_next(death.cause)
+            self._tell_next(cause)
         if driver.ready and not self._ahead and self._expected is None and not self._cause:
             return driver
         if start or driver.child is not None:

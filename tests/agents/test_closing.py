@@ -96,8 +96,8 @@ def test_ctrl_c_while_a_session_is_closed_leaves_nothing() -> None:
     with pytest.raises(Interrupted) as caught:
         ToolLoopAgent(model=ScriptedModel([ANSWER]), repl=lambda: opened).run("How much?")
     assert caught.value.outcome.answer == 5
-    owned = opened._lifecycle.resources  # pyright: ignore[reportPrivateUsage]
+    owned = opened._resources  # pyright: ignore[reportPrivateUsage]
     assert not owned.home().exists()
     assert owned.driver is not None
-    assert owned.driver.worker is None
+    assert owned.driver.child is None
     assert not before or len(os.listdir("/proc/self/fd")) <= before

@@ -59,14 +59,3 @@ def test_a_printed_look_alike_of_the_mark_is_text(number: str) -> None:
     shown, cut = clip_again(text, 100)
     assert cut
     assert len(shown) <= 100
-
-
-def test_the_last_act_of_a_worker_removes_folders_of_any_depth(tmp_path: Path) -> None:
-    (tmp_path / "there").mkdir()
-    nest(tmp_path / "there", 1500)
-    from rlm_loop.repl.worker import remove_and_exit
-
-    if (child := os.fork()) == 0:
-        remove_and_exit([str(tmp_path / "there")])
-    assert os.waitpid(child, 0)[1] == 0
-    assert not (tmp_path / "there").exists()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import escapes
 import pytest
+from processes import removed
 
 from rlm_loop.repl import Hardened, Limits, PythonREPL, Sandbox
 from rlm_loop.repl.host.launch import isolated_environment
@@ -55,7 +56,7 @@ def test_no_answer_of_our_tasks_is_read(box: PythonREPL) -> None:
 
 
 def test_no_environment_variable_outside_the_allow_list(box: PythonREPL) -> None:
-    assert escapes.environment_seen(box) <= {*isolated_environment("/tmp")}
+    assert escapes.environment_seen(box) <= {*isolated_environment("/tmp"), "PWD", "RLM_LOOP_HOME"}
 
 
 def test_no_host_process_is_visible(box: PythonREPL) -> None:
@@ -146,13 +147,12 @@ def test_a_cell_cannot_make_the_host_end_another_process() -> None:
         repl = PythonREPL(timeout=60, launcher="hardened", grace=0.2)
         repl.run(
             "import json, os\n"
-            f"frame = json.dumps({{'t': 'hello', 'g': 1, 'pid': {process.pid}}}).encode() + b'\\n'\n"
+            f"frame = json.dumps({{'t': 'hello', 'pid': {process.pid}}}).encode() + b'\\n'\n"
             "for fd in range(3, 64):\n    try:\n        os.write(fd, frame)\n    except OSError:\n        pass\n",
             timeout=2,
         )
-        assert (
-            repl.run("import os, signal, time; os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)").error == "died"
-        )
+        stubborn = "while True:\n    try: sum(range(10 ** 15))\n    except BaseException: pass"
+        assert repl.run(stubborn, timeout=0.2).error == "timeout"
         repl.close()
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.5)
@@ -192,9 +192,7 @@ def test_nothing_outlives_a_host_that_is_killed() -> None:
     while any(Path(f"/proc/{p}").exists() for p in pids) and time.monotonic() < end:
         time.sleep(0.02)
     assert not any(Path(f"/proc/{p}").exists() for p in pids)
-    left = [p for p in Path(folder).rglob("*") if p.is_file()]
-    assert left == []  # the folder itself lies in one that the worker may not change
-    Path(folder).rmdir()
+    assert removed(Path(folder))
 
 
 def test_the_attempts_succeed_without_isolation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -168,7 +168,7 @@ def test_a_crash_is_a_result() -> None:
             assert result.error == "died"
             assert cause in result.message
             assert result.output == "last words\n" or "closerange" in code
-            assert repl.run("y").output == "2"
+            assert repl.run("y").output.endswith("2")
 
 
 CLUMSY = {

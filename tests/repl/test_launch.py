@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -22,11 +23,13 @@ def test_the_worker_runs_from_byte_code_that_is_the_sessions_own(tmp_path: Path)
     assert path.parent == tmp_path
     path.write_bytes(b"")  # spoiled in whatever way: the next start has a whole one again
     assert script(WORKER, sys.executable, options) == str(path)
-    pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, str(path), "{}"], stdin=pipe, stdout=pipe, text=True) as worker:
-        assert worker.stdout is not None
-        assert any('"t":"hello"' in worker.stdout.readline() for _ in range(2))
-        worker.communicate("!quit\n")
+    here, there = socket.socketpair()
+    with subprocess.Popen([sys.executable, str(path), "{}"], stdin=subprocess.PIPE, stdout=there) as worker, here:
+        there.close()
+        assert b'"t":"hello"' in here.recv(1000)
+        assert worker.stdin is not None
+        worker.stdin.close()  # its life line
+        assert worker.wait(30) in (0, -9)
 
 
 def test_another_interpreter_gets_the_source() -> None:

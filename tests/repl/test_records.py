@@ -159,7 +159,7 @@ def test_what_differs_is_noticed_and_said(repl: PythonREPL, name: str) -> None:
 def test_a_call_that_is_not_on_record_is_not_made(repl: PythonREPL) -> None:
     ask = Counter()
     repl.add_tools({"ask": ask})
-    repl.run("import os\nmine = ask(os.getpid())\nafter = mine + 1")
+    repl.run("import time\nmine = ask(time.time_ns())\nafter = mine + 1")
     repl.run("other = ask('steady')")
     repl.run(DIE)
     told = repl.run("other")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 from patience import Held, Stopwatch
-from processes import PIDS, replaced
+from processes import gone
 
 from rlm_loop.repl import CellResult, PythonREPL
 
@@ -211,10 +210,9 @@ def test_setup_runs_again_after_a_kill() -> None:
         ("import os; os._exit(3)", "exit status 3"),
         ("import os; os.kill(os.getpid(), 11)", "SIGSEGV"),
         ("import ctypes; ctypes.string_at(0)", "SIGSEGV"),
-        ("import os; os.kill(os.getpid(), 9)", "memory ran out"),
+        ("import os; os.kill(os.getpid(), 9)", "killed by SIGKILL"),
         ("import os; os.abort()", "SIGABRT"),
         ("import os; os.closerange(0, 256)", "died ("),
-        ("import os; os.kill(os.getppid(), 9); import time; time.sleep(60)", "supervisor was killed"),
     ],
 )
 def test_a_dead_process_is_a_result(forgetful: PythonREPL, code: str, cause: str) -> None:
@@ -224,18 +222,16 @@ def test_a_dead_process_is_a_result(forgetful: PythonREPL, code: str, cause: str
     assert result.error == "died"
     assert cause in result.message
     assert (result.lost, forgetful.rebuilt) == (("x", "y"), None)
-    if "ppid" not in code:
-        assert result.output == "last words\n"
+    assert result.output == "last words\n"
     assert forgetful.run("context").output == "'stays'"
     assert forgetful.run("x").error == "runtime"
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the new REPL is seen in Linux's /proc")
 def test_a_death_between_cells_is_told_by_the_next() -> None:
     with PythonREPL(timeout=60, rebuild=False, launcher="plain") as repl:
-        pids = repl.get(PIDS)
+        pid = repl.get("__import__('os').getpid()")
         repl.run("x = 1\nimport os, threading\nthreading.Timer(0.05, os._exit, [5]).start()")
-        assert replaced(*pids)
+        assert gone(pid)
         result = repl.run("2 + 2")
         assert result.error is None
         assert result.output.endswith("\n4")

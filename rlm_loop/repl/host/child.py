@@ -14,7 +14,7 @@ import weakref
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.host.frames import FrameReader, dumps
@@ -22,22 +22,12 @@ from rlm_loop.repl.host.launch import Launch, tidied
 from rlm_loop.repl.host.outgoing import Outgoing
 from rlm_loop.repl.host.output import Output
 from rlm_loop.repl.text import NOTHING, Piece
-from rlm_loop.repl.worker import CANNOT_GO_ON, CAPTURED, ONE_SENDER, tell_sender
+from rlm_loop.repl.worker import CAPTURED, ONE_SENDER, tell_sender
 
 _READ = 1 << 16
 _SOON = 2  # milliseconds: a cell that is over by then is woken for once, at its end, and not when it prints
 _CONNECT = 120.0  # seconds for a process that connects by itself, such as a kernel, to do so
 _STATUS = 1.0  # seconds for the exit status, once the socket is closed
-
-EndedBy = Literal["cell", "worker"]
-"""What ended a REPL: the cell (or the system, for what it did), or the worker's own code that could not go on."""
-
-
-class Death(NamedTuple):
-    """That a REPL ended: what ended it, and in a few words how, as far as that is known."""
-
-    by: EndedBy
-    cause: str
 
 
 class ChildEnded(Exception):
@@ -138,13 +128,16 @@ class Child:
                 os.kill(self.pid, signal.SIGINT)
 
     def kill(self) -> None:
-        """Have the kernel end the process and its group."""
+        """Have the kernel end the process and its group, also where it has cut its life line or left the group."""
         if self._line >= 0:
             os.close(self._line)
             self._line = -1
+            if self.pid > 1 and not self._ended:
+                with contextlib.suppress(OSError):
+                    os.kill(self.pid, signal.SIGKILL)
 
     def force(self) -> None:
-        """End what has cut its life line."""
+        """End it where it is not gone long after `kill`, and whatever stands around it."""
         self.kill()
         for target in {self._popen.pid, *_in_session(self._popen.pid), self.pid if not self._ended else 0} - {0}:
             with contextlib.suppress(OSError):
@@ -231,11 +224,11 @@ class Child:
         """Hear it no longer, and have it killed: no honest worker does what it did."""
         if self._ended:
             return
-        self.fault, self._ended = fault, True
         if fault:
             self._frames.clear()
         self._poll.unregister(self._sock_fd)
         self.kill()
+        self.fault, self._ended = fault, True
 
     def _end_output(self, job: int, output: Output) -> None:
         if output.fd >= 0 and output.read():
@@ -265,22 +258,17 @@ class Child:
             return lines[-1] if lines else ""
         return ""
 
-    def death(self) -> Death:
-        """Return how it ended, once it has."""
-        if self.fault:
-            return Death("cell", self.fault)
-        status = self._waited(_STATUS)
-        if status == CANNOT_GO_ON:
-            return Death("worker", f"it ended itself with exit status {status}")
+    def death(self) -> str:
+        """Return how it ended, in a few words, once it has."""
+        status = None if self.fault else self._waited(_STATUS)
         if status is None or status < 0:  # the shell around it did not live to tell
-            return Death("cell", "nothing is known of how")
+            return self.fault or "nothing is known of how"
         if status <= 128:
-            return Death("cell", f"it ended itself with exit status {status}")
+            return f"it ended itself with exit status {status}"
         try:
-            name = signal.Signals(status - 128).name
+            return f"killed by {signal.Signals(status - 128).name}"
         except ValueError:
-            name = f"signal {status - 128}"
-        return Death("cell", f"killed by {name}")
+            return f"killed by signal {status - 128}"
 
     def close(self, patience: float = 1.0) -> None:
         """End the process and what it started; by force if that takes more than `patience` seconds.
@@ -319,6 +307,7 @@ class Child:
 
     def leave_to_parent(self) -> None:
         """In a forked copy of the host: close what keeps the process alive, which is not the copy's."""
+        self._ended = True
         self.kill()
         self._sock.close()
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.host.calls import CellCalls
-from rlm_loop.repl.host.child import Child, ChildEnded, Death, EndedBy
+from rlm_loop.repl.host.child import Child, ChildEnded
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.settings import REPEAT
 from rlm_loop.repl.text import NOTHING, Piece
@@ -29,7 +29,7 @@ Stopped = Literal["", "timeout", "budget", "interrupted"]
 class Ended(NamedTuple):
     """How a job ended: `how` it came back, whether the host had `stopped` it, and what it printed and reported.
 
-    `cause` and `by` say why the REPL ended, where it did; `seconds` is the job's own time.
+    `cause` says how the REPL ended, where it did; `seconds` is the job's own time.
     """
 
     how: Literal["done", "died", "killed"]
@@ -38,7 +38,6 @@ class Ended(NamedTuple):
     out: Piece = NOTHING
     seconds: float = 0.0
     cause: str = ""
-    by: EndedBy = "cell"
 
 
 class Driver:
@@ -77,7 +76,7 @@ class Driver:
                     if self._clock() > end:
                         raise ReplError(f"the REPL did not start within {_START:g} s")
             except ChildEnded:
-                cause = child.complaint() or child.death().cause
+                cause = child.complaint() or child.death()
                 self.drop()
                 raise ReplError(f"the REPL ended while starting: {cause}") from None
             except BaseException:
@@ -85,11 +84,11 @@ class Driver:
                 raise
         return child
 
-    def died_meanwhile(self, sent_ahead: int) -> Death | None:
-        """Read what arrived between jobs; return how the REPL ended, if it did."""
+    def died_meanwhile(self, sent_ahead: int) -> str:
+        """Read what arrived between jobs; return how the REPL ended, or an empty text."""
         child = self.child
         if child is None:
-            return None
+            return ""
         end = 0.0
         try:
             while child.has_said():
@@ -103,7 +102,7 @@ class Driver:
                         self._unasked()
         except ChildEnded:
             return self._lost(child)
-        return None
+        return ""
 
     def send(self, frame: Mapping[str, Any], number: int = 0) -> int:
         """Hand over a job and return its number (a new one unless given); it runs after those before it."""
@@ -165,13 +164,13 @@ class Driver:
         grace = self._grace if grace is None else min(grace, self._grace)
         since, next_interrupt, killed = began, 0.0, False
 
-        def ended(how: Literal["done", "died", "killed"], report: Mapping[str, Any], death: Death = _ALIVE) -> Ended:
+        def ended(how: Literal["done", "died", "killed"], report: Mapping[str, Any], cause: str = "") -> Ended:
             waited = 0.0
             if calls.made:
                 calls.close()
                 waited = calls.waited()
             own = max(0.0, clock() - began - waited)
-            return Ended(how, stopped, report, child.printed_by(job), own, death.cause, death.by)
+            return Ended(how, stopped, report, child.printed_by(job), own, cause)
 
         try:
             while True:
@@ -215,8 +214,8 @@ class Driver:
                 elif not self._greet(frame):
                     self._unasked()
         except ChildEnded:
-            death = self._lost(child, printed_by=job)
-            return ended("killed" if killed else "died", {}, death)
+            cause = self._lost(child, job, killed)
+            return ended("killed" if killed else "died", {}, cause)
 
     def _unasked(self) -> None:
         if self.child is not None:
@@ -232,12 +231,11 @@ class Driver:
             if child is not None:
                 child.close(patience=_QUIT)
 
-    def _lost(self, child: Child, printed_by: int = 0) -> Death:
-        death = child.death()
-        if printed_by:
-            child.keep_printed(printed_by)
+    def _lost(self, child: Child, job: int = 0, killed: bool = False) -> str:
+        cause = "" if killed else child.death()
+        child.keep_printed(job)
         self.drop()
-        return death
+        return cause
 
     def close(self) -> None:
         """End the REPL."""
@@ -253,7 +251,6 @@ class Driver:
         return True
 
 
-_ALIVE = Death("cell", "")
 _FLOOD = "it sent messages that nobody had asked for"
 
 

@@ -19,7 +19,7 @@ class Outgoing:
     """The way to one REPL.  Short frames go at once; long ones, and those behind them, go by a thread.
 
     So Ctrl-C, which strikes in the main thread, leaves no half frame behind, and a REPL that does not read stops
-    nobody.  What cannot be sent since the REPL is gone is dropped: the supervisor will say that it died.
+    nobody.  What cannot be sent since the REPL is gone is dropped.
     """
 
     def __init__(self, sock: socket.socket) -> None:

@@ -21,7 +21,7 @@ from rlm_loop.repl.isolation.ordinary_user import RootFolder, cell_user, made_up
 from rlm_loop.repl.isolation.readable import HARDEN, SETTINGS, SYSTEM, readable
 from rlm_loop.repl.worker import tasks_of_user
 
-# What counting processors and measuring memory reads.  /proc/self is the supervisor, which looks for stray children.
+# What counting processors and measuring memory reads.  /proc/self is the REPL.
 _KERNEL = (
     "/proc/self",
     "/proc/cpuinfo",
