@@ -299,6 +299,8 @@ class ProcessSession(Session):
 
     def _make_ready(self, driver: Driver, seconds: float) -> None:
         """Bring a fresh REPL to where the next cell must find it: tools, variables, setup, earlier cells."""
+        if driver.fresh and self._expected is None and self._history.cells:
+            self._lose(rebuilt_again=False)  # given up while something was raised
         try:
             self._set_up(driver)
             if self._expected is None:
