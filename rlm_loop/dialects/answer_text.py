@@ -17,8 +17,13 @@ _REFUSAL = re.compile(
 _BLOCKED = re.compile(r"\**BLOCKED:\**\s*(\S.*)")
 _CALL = re.compile(r"""["'](?:name|tool|arguments)["']\s*:|^\s*Action(?: Input)?:""", re.MULTILINE)
 _ANSWERS = re.compile(r"\b(?:answer|result) (?:is|would be|should be)\b|\bfinal answer\b|\bhowever\b", re.IGNORECASE)
-_MARKER = re.compile(r"[ \t]*+(#{1,6}[ \t]++)?+(\*\*|__)?+[ \t]*+final[ \t]++answer(?![^\W_])[ \t]*+", re.IGNORECASE)
-_LINE_MARKER = re.compile("^" + _MARKER.pattern, re.IGNORECASE | re.MULTILINE)
+_MARKER = re.compile(
+    r"^[ \t]*+(?P<heading>\#{1,6}[ \t]++)?+(?P<bold>\*\*|__)?+[ \t]*+final[ \t]++answer(?![^\W_])[ \t]*+"
+    r"(?P<closed>(?(bold)(?P=bold)|(?!))[ \t]*+)?+"
+    r"(?::(?P<after>(?(bold)(?P=bold)|(?!)))?+|(?(heading)|(?(closed)|(?!)))(?=[\r\n]|\Z))",
+    re.IGNORECASE | re.MULTILINE,
+)
+_AGAIN = re.compile(r"\s*+" + _MARKER.pattern[1:], re.IGNORECASE)  # "Final Answer: Final Answer: 42"
 
 
 def looks_like_refusal(text: str) -> bool:
@@ -50,46 +55,15 @@ def strip_answer_prefix(text: str) -> str:
     The marker may be a heading or bold, in any letter case.  Without a colon it must be a heading or bold and stand
     alone on its line.  A last marker with nothing after it is dropped; the text before it is then what counts.
     """
-    while (answer := _strip_once(text)) != text:  # again, where what is left begins with a marker of its own
-        text = answer
-    return text
-
-
-def _strip_once(text: str) -> str:
-    found = [place for match in _LINE_MARKER.finditer(text) if (place := _after(text, match)) is not None]
-    end = len(text)
-    for begin, start, bold in reversed(found):
-        while match := _MARKER.match(text, _skip_space(text, start)):  # "Final Answer: Final Answer: 42"
-            again = _after(text, match)
-            if again is None or again[1] > end:
-                break
-            start, bold = again[1], again[2]
-        answer = text[start:end].strip()
-        if bold:
+    markers, end = list(_MARKER.finditer(text)), len(text)
+    for first in reversed(markers):
+        marker = first
+        while again := _AGAIN.match(text, marker.end(), end):
+            marker = again
+        answer, bold = text[marker.end() : end].strip(), marker["bold"]
+        if bold and not marker["closed"] and not marker["after"]:  # it is open still
             answer = answer.removesuffix(bold).rstrip()
         if answer:
             return answer
-        end = begin
-    return text[:end].strip() if found else text
-
-
-def _skip_space(text: str, at: int) -> int:
-    while at < len(text) and text[at].isspace():
-        at += 1
-    return at
-
-
-def _after(text: str, match: re.Match[str]) -> tuple[int, int, str] | None:
-    """Where the marker begins and its answer starts, and the bold mark that is still open; None if it is no marker."""
-    heading, bold, at = match[1], match[2] or "", match.end()
-    if bold and text.startswith(bold, at):
-        at, bold = at + len(bold), ""
-        while text[at : at + 1] in (" ", "\t"):
-            at += 1
-    if text[at : at + 1] == ":":
-        at += 1
-        if bold and text.startswith(bold, at):
-            at, bold = at + len(bold), ""
-        return match.start(), at, bold
-    alone = (heading or (match[2] and not bold)) and text[at : at + 1] in ("", "\n", "\r")
-    return (match.start(), at, "") if alone else None
+        end = first.start()
+    return text[:end].strip() if markers else text
