@@ -63,7 +63,6 @@ class Workspace(CodeTools):
             _show_start(self._own, theirs, self.base)
             self._files = Files(self._own, self.base, droppings, self.submodules)
             shutil.copyfile(self._own.git_dir / "info" / "exclude", theirs.git_dir / "info" / "exclude")
-            self._left_out = self._files.left_out()
         except OSError as error:
             self.close()
             raise WorkspaceError(f"the workspace could not be made: {error}") from None
@@ -90,8 +89,7 @@ class Workspace(CodeTools):
         gave just these files; what was left out is listed.  Raises `WorkspaceError` where it did not.
         """
         now = self.snapshot()
-        left_out = {n: reason for n, reason in self._files.left_out().items() if self._left_out.get(n) != reason}
-        return patches.compose(self._own, self.base, now, Patterns(() if tests else test_files), left_out)
+        return patches.compose(self._own, self.base, now, Patterns(() if tests else test_files), self._files.left_out())
 
     def apply(self, patch: str) -> None:
         """Apply a patch; `WorkspaceError` says why it does not fit, and nothing is changed then."""

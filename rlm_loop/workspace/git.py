@@ -41,7 +41,7 @@ _SETTINGS = {
     "core.attributesFile": os.devnull,
     "core.fsmonitor": "false",  # in a repository's own configuration it names a program to run
     "core.fsync": "none",  # a throw-away folder need not outlive a power cut
-    "core.looseCompression": "0",
+    "core.compression": "0",
     "core.quotePath": "true",
     "init.defaultBranch": "main",
     "pack.writeReverseIndex": "false",

@@ -129,7 +129,7 @@ def _submodules(git: Git) -> tuple[str, ...]:
 def _added(lay_out: Callable[[Path], None], own: Git, root: Path) -> Iterable[str]:
     """Lay files out and add all of them to the index."""
     lay_out(root)
-    own("add", "--all", "--force", ".")
+    own("-c", "core.bigFileThreshold=1", "add", "--all", "--force", ".")  # so all go into one pack, not a file each
     return ()
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from lazy import BARE
-from made_patches import BUGGY, FAIL_TO_PASS, FILES, FIXED, PASS_TO_PASS, SETTINGS, TESTS, Change, patch
+from made_patches import BUGGY, FAIL_TO_PASS, FILES, FIXED, PASS_TO_PASS, SETTINGS, TESTS, Change, patch, patch_of
 
 from rlm_loop.workspace import Workspace, WorkspaceError
-from rlm_loop.workspace.evaluation import Evaluation, evaluate
+from rlm_loop.workspace.evaluation import Evaluation, TestsCannotRun, evaluate
 
 FIX: Mapping[str, Change] = {"pkg/__init__.py": FIXED}
 
@@ -177,6 +177,48 @@ def test_patches_that_are_none(text: str, reason: str) -> None:
     assert found.reason.startswith(reason)
     assert "\n" not in found.reason
     assert found.applied is (reason == "the patch is empty")
+
+
+HELPED = {
+    "pkg.py": "def add(a, b):\n    return a - b\n",
+    "support/check.py": "def same(a, b):\n    assert a == b\n",
+    "test_a.py": "from support.check import same\nfrom pkg import add\ndef test_add(): same(add(1, 2), 3)\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "judging", "refused"),
+    [
+        ({"support/check.py": "def same(a, b):\n    pass\n"}, ("support/check.py",), set[str]()),
+        ({"support/check/__init__.py": "def same(a, b):\n    pass\n"}, (), {"support/check/__init__.py"}),
+    ],
+)
+def test_a_helper_that_judges_is_named_and_cannot_be_hidden(
+    changes: dict[str, Change], judging: tuple[str, ...], refused: set[str]
+) -> None:
+    text = patch_of(HELPED, changes)
+    options: dict[str, Any] = {"fail_to_pass": ["test_a.py::test_add"], "pass_to_pass": [], "place": "plain"}
+    found = evaluate(lambda: Workspace(HELPED), text, env=BARE, **options)
+    assert (found.judging, set(found.refused)) == (judging, refused)
+    assert found.resolved is bool(judging)
+    assert ("the patch changes what the tests import and what checks: support/check.py" in found.reason) is bool(
+        judging
+    )
+
+
+def test_lines_around_a_change_may_differ_as_in_the_official_harness() -> None:
+    text = patch(FIX).replace(" def two", " def three")
+    assert text != patch(FIX)
+    found = judged(text)
+    assert found.resolved, found.reason
+
+
+def test_where_no_test_runs_the_reference_is_asked() -> None:
+    ends = patch({"pkg/__init__.py": "import os\nos._exit(0)\n"})
+    assert judged(ends, fail_to_pass=["tests/test_pkg.py"]).reason.startswith("no test ran")
+    broken = patch({"pytest.ini": "[pytest]\nminversion = 99\n"})
+    with pytest.raises(TestsCannotRun, match="without the patch neither: pytest cannot use"):
+        judged(patch(FIX), test_patch=broken)
 
 
 def test_no_tests_listed() -> None:
