@@ -1,7 +1,7 @@
-"""What an agent puts around a prompt, told by structure alone: reminders, environment, memory files, tagged blocks.
+"""Blocks that an agent puts around a prompt, told by structure alone.
 
-Nothing of any agent is known here.  What is looked at are tags in lines of their own, headings, trees of files, and
-the names that memory files have by custom.  Text that shows no such structure stays what it was.
+Nothing of any agent is known here.  The structure is tags in lines of their own, headings, trees of files, and the
+names that memory files have by custom.  Text that shows no such structure stays what it was.
 
 - a memory file: from a heading that names one (`# AGENTS.md instructions for /x`, `Contents of /x/CLAUDE.md`) to the
   end that is said, else of the block it stands in or before, else (in system text) of the text;
@@ -75,7 +75,7 @@ def pieces(text: str, role: str) -> Iterator[tuple[str, str]]:
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int, str]]:
-    """Where the outermost blocks begin and end, and their tags: in time that grows with the text's length alone."""
+    """Find the outermost blocks: begin, end and tag, in time that grows with the text's length alone."""
     closed: dict[str, list[tuple[int, int]]] = {}
     for close in _CLOSE.finditer(text):
         closed.setdefault(close["tag"], []).append(close.span())
@@ -115,7 +115,7 @@ def _with_memory(block: str, cause: str) -> Iterator[tuple[str, str]]:
 
 
 def _end(text: str, heading: re.Match[str], last: int) -> int:
-    """Where a memory file ends: at a line that says so, at the next one's heading, or at the last place it can."""
+    """Find where a memory file ends: at a line that says so, at the next one's heading, or at the last place it can."""
     said = re.compile(rf"^[^\n]*\bEnd of\b[^\n]*{re.escape(heading['file'])}[^\n]*\n?", re.MULTILINE)
     if (end := said.search(text, heading.end(), last)) is not None:
         return end.end()

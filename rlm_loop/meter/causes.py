@@ -1,4 +1,4 @@
-"""Why a piece of a stranger's prompt is there, told by structure alone: nothing of the framework is known.
+"""Causes of the pieces of a stranger's prompt, told by structure alone: nothing of the framework is known.
 
 system and developer messages are `system`; the first user message is `task`; lines of later user messages that an
 earlier user or system message had are `scaffold:repeated`, lines that the model itself wrote `scaffold:echo`, and all
@@ -65,7 +65,7 @@ def sections_of(text: str) -> Iterator[tuple[str, str]]:
 
 
 def own_words(text: str) -> str:
-    """What of a user's text no harness has put there, as far as its structure tells."""
+    """Return the user's own words, without what a harness put there, as far as the structure tells."""
     return "".join(piece for piece, cause in blocks.pieces(text, "user") if not cause).strip()
 
 
@@ -111,7 +111,7 @@ class Causes:
         return tuple(out)
 
     def wrote(self, reply: Reply) -> None:
-        """What the model wrote, so that it is known again."""
+        """Note what the model wrote, so that it is known again."""
         self._written |= written(reply)
 
     def _spans(self, one: RequestMessage, *, first: bool) -> Iterator[tuple[str, str]]:
@@ -122,7 +122,7 @@ class Causes:
             yield "", f"{UNATTRIBUTED}/{kind}"
 
     def _pieces(self, one: RequestMessage, first: bool) -> Iterator[tuple[str, str]]:
-        """What is known, where it stands; else the blocks that a harness marks; else what the role and place tell."""
+        """Yield known texts; else the blocks that a harness marks; else what the role and place tell."""
         plain: set[str] = set()
         for text, marked in blocks.pieces(one.text, one.role):
             at = 0

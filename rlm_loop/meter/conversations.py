@@ -1,4 +1,4 @@
-"""Which earlier requests a request goes on from: a framework's session may hold several conversations."""
+"""Conversations of a session: each request goes on from one of them, or begins one."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class MeteredConversation:
         return () if self.reply is None else (said_back(self.reply),)
 
     def free(self, arrived: float) -> bool:
-        """Whether it waited for no reply then."""
+        """Return whether it waited for no reply then."""
         return not self.busy and self.ended <= arrived
 
     def echoed(self, lines: Mapping[str, int]) -> bool:
-        """Whether a request has a line of the last reply more often than the one before it."""
+        """Return whether a request has a line of the last reply more often than the one before it."""
         if self.reply is None:
             return False
         if self._wrote is None:
@@ -56,7 +56,7 @@ class MeteredConversation:
 
 
 def counted(said: Sequence[RequestMessage]) -> Counter[str]:
-    """How often each line stands in a request from its first user message on."""
+    """Count each line of a request from its first user message on."""
     return Counter(line.strip() for one in said[len(opening(said)) - 1 :] for line in one.text.splitlines())
 
 
@@ -68,7 +68,7 @@ def opening(said: Sequence[RequestMessage]) -> tuple[RequestMessage, ...]:
 
 
 def _replies(said: Sequence[RequestMessage]) -> set[tuple[str, tuple[str | None, ...]]]:
-    """What the assistant said: each text, and the ids of its calls."""
+    """Return what the assistant said: each text, and the ids of its calls."""
     ours = [one for one in said if one.role == "assistant" and (one.text.strip() or one.tool_calls)]
     return {(one.text.strip(), tuple(call.id for call in one.tool_calls)) for one in ours}
 
@@ -83,7 +83,7 @@ def _answered(said: Sequence[RequestMessage]) -> bool:
 
 
 class Conversations:
-    """Those of one session, oldest first.
+    """The conversations of one session, oldest first.
 
     A request goes on from the conversation with which it shares the longest beginning, the first user message at
     least; else from one with the same task of whose replies it has one (a harness that changes its reminders or its

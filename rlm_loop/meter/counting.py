@@ -1,4 +1,4 @@
-"""What went through, counted by one thread that nobody waits for, in the order in which the replies ended.
+"""Forwarded requests, counted by one thread that nobody waits for, in the order in which the replies ended.
 
 A client asks again as soon as it has the end of a reply, which may be before the reply was noted as ended here.  So a
 request is not counted while one of its session is under way whose reply may have ended before this one arrived: whose
@@ -61,6 +61,6 @@ class InOrder:
             return found
 
     def _may_follow(self, exchange: ForwardedExchange) -> bool:
-        """Whether it may go on from a reply that is not over here."""
+        """Return whether it may go on from a reply that is not over here."""
         own = (one for one in self._under_way if one.session is exchange.session and one.first is not None)
         return any(one.ended <= exchange.call.arrived for one in own)

@@ -1,4 +1,4 @@
-"""One request and what came of it, as the meter keeps it."""
+"""A request and its outcome, as the meter keeps it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass
 class MeteredCall:
-    """One request to the meter, served or not.
+    """A request to the meter, served or not.
 
     `call` is its number in the session's ledger (`None`: it was refused or the model failed, nothing was charged),
     `node` the conversation ("0" is the session's first, "0.1" the next beside it), `turn` the reply's number in it.

@@ -1,4 +1,4 @@
-"""What a client is told when there is no reply: status and kind by whose fault it is."""
+"""Errors as clients are told them: status and kind by whose fault it is."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _BY_CLASS: tuple[tuple[type[ModelError], int, str, str | None], ...] = (
 
 
 def failure(error: BaseException) -> ErrorReply:
-    """What to tell the client of an error."""
+    """Return the answer that tells a client of an error."""
     if isinstance(error, Refused):
         kind = "not_found_error" if error.status == 404 else "invalid_request_error"
         return ErrorReply(error.status, kind, error.message, error.param, error.code)

@@ -1,4 +1,4 @@
-"""What a meter found out, as tables: of a running meter or of one that was read back."""
+"""A meter's findings as tables: of a running meter or of one that was read back."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MAYBE = {name: "Int64" for name in _TIMES if name == "call" or name.endswith("_
 
 @dataclass(frozen=True)
 class Total:
-    """One session in sum.  `by_cause` are input tokens: all of them, and those that had been sent before.
+    """A session in sum.  `by_cause` are input tokens: all of them, and those that had been sent before.
 
     `harness_median` is the median time between the end of a reply and the next request, `None` before there were
     two; seconds, as all times.
@@ -68,20 +68,20 @@ class Figures:
                     yield {"session": name, "node": call.node, **{k: getattr(row, k) for k in _ROWS[2:]}}
 
     def frame(self) -> pd.DataFrame:
-        """One row per call x cause x turn of origin; a call's `tokens` sum to the input tokens it was charged."""
+        """Return a row per call x cause x turn of origin; a call's `tokens` sum to the input tokens it was charged."""
         import pandas as pd
 
         return pd.DataFrame(list(self.rows()), columns=_ROWS)
 
     def times(self) -> pd.DataFrame:
-        """One row per request: what it cost, and the time of the model, of the framework and of the meter."""
+        """Return one row per request: what it cost, and the time of the model, of the framework and of the meter."""
         import pandas as pd
 
         rows = [[getattr(call, name) for name in _TIMES] for call in self.calls]
         return pd.DataFrame(rows, columns=_TIMES).astype(_MAYBE)
 
     def trees(self) -> list[Branch]:
-        """One tree for each session: conversation, cause, detail; with first request, each turn and total."""
+        """Return a tree for each session: conversation, cause, detail; with first request, each turn and total."""
         return [tree_of_session(name, ledger, calls) for name, (ledger, calls) in self.sessions.items()]
 
     def breaks(self) -> dict[str, tuple[Break, ...]]:
@@ -91,7 +91,7 @@ class Figures:
         return {name: breaks for name, breaks in found.items() if breaks}
 
     def totals(self) -> list[Total]:
-        """One for each session."""
+        """Return the sum of each session."""
         return [_total(name, ledger, calls) for name, (ledger, calls) in self.sessions.items()]
 
 

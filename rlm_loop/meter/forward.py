@@ -91,7 +91,7 @@ class ForwardedProvider:
 
 
 def _label(address: str) -> str:
-    """What genai-prices calls the provider at an address."""
+    """Return the name that genai-prices has for the provider at an address."""
     try:
         from genai_prices.data_snapshot import get_snapshot
 
@@ -168,7 +168,7 @@ class _Watch:
 
 @dataclass(eq=False)
 class ForwardedExchange:
-    """What goes through: the request, and the answer as far as it came.  `api` reads both.
+    """A forwarded request, and its answer as far as it came.  `api` reads both.
 
     `ended` is when the latest piece of the answer was about to go out: before the client can have asked again.
     """
@@ -244,7 +244,7 @@ def _unpacked(data: bytes, packing: str) -> bytes:
 
 
 def understood(exchange: ForwardedExchange) -> tuple[Request, Reply, str]:
-    """What went through as request and reply, and what could not be read.
+    """Read a forwarded request and its reply; say what could not be read.
 
     A request that cannot be read is one of which nobody knows what its tokens are; a reply that cannot be read has no
     usage.

@@ -60,7 +60,7 @@ def _camel(value: Any) -> Any:
 
 
 def _content(content: Any, where: str, role: Any = None) -> Iterator[RequestMessage]:
-    """One content; responses of functions, which come in a user's content here, are messages of their own."""
+    """Read a content; responses of functions, which come in a user's content here, are messages of their own."""
     form = FieldReader({"parts": [content]} if isinstance(content, str) else content, where)
     parts = form.take("parts", (list, dict, str)) or []
     texts, thoughts, unread, calls = list[str](), list[str](), list[str](), list[ToolCall]()

@@ -41,7 +41,7 @@ def read(body: Any) -> Request:
 
 
 def _message(data: Any, where: str) -> Iterator[RequestMessage]:
-    """One message; results of tools, which come in a user's message here, are messages of their own."""
+    """Read a message; results of tools, which come in a user's message here, are messages of their own."""
     form = FieldReader(data, where)
     role, content = form.role(_ROLES), form.take("content", (str, list))
     rest: list[Any] = []

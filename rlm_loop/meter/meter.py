@@ -163,11 +163,9 @@ class Meter:
         return self.figures.calls
 
     def frame(self) -> pd.DataFrame:
-        """One row per call x cause x turn of origin: `session, node, call, turn, cause, origin_turn, tokens, resent,
-        cached`.  A call's `tokens` sum to the input tokens that it was charged."""
+        """Return a row per call x cause x turn of origin (see `Figures.frame`)."""
         return self.figures.frame()
 
     def times(self) -> pd.DataFrame:
-        """One row per request: its tokens, and `model_seconds`, `harness_seconds`, `meter_seconds` (see
-        `MeteredCall`)."""
+        """Return one row per request: its tokens and times (see `MeteredCall`)."""
         return self.figures.times()

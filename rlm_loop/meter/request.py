@@ -24,7 +24,7 @@ _SEALED = ("encrypted_content", "signature", "thoughtSignature", "thought_signat
 
 @dataclass(frozen=True)
 class RequestMessage:
-    """One message as the client sent it.
+    """A message as the client sent it.
 
     `thought` is what the model had thought, where it is sent back; `unread` what it holds beside text: `image`, `file`,
     `thinking` (encrypted), `previous_response` (kept by the provider).  `reference` is the id of an item of an earlier
@@ -42,7 +42,7 @@ class RequestMessage:
 
 @dataclass(frozen=True)
 class Request:
-    """One request.
+    """A request as it was read.
 
     `sampling` are settings that a model of ours is told, `not_applied` holds those that are known but have no place
     there (a forced tool choice), `ignored` names the fields that nothing here knows: both go into the record.
@@ -106,7 +106,7 @@ class FieldReader:
         return value
 
     def role(self, roles: Mapping[str, Role]) -> Role:
-        """Who says a message, by the names in `roles`."""
+        """Return the role of a message, by the names in `roles`."""
         role = self.take("role", str)
         if role not in roles:
             raise Refused(f"{self.what}.role is {role!r}; use {', '.join(roles)}", param=f"{self.what}.role")

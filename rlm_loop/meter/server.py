@@ -54,7 +54,7 @@ _KEYS = ("Authorization", "x-api-key", "x-goog-api-key", "api-key")
 
 @dataclass(frozen=True)
 class _Route:
-    """What a path asks for: an API, of which model and how where the path says so."""
+    """The API that a path asks for, of which model and how where the path says so."""
 
     api: Any
     model: str = ""

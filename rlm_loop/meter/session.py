@@ -1,4 +1,4 @@
-"""One client's session: its conversations, its ledger, its times, and its trace."""
+"""A client's session: its conversations, its ledger, its times, and its trace."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class MeterSession:
         return self._charge(request, call, self._model)
 
     def heard(self, request: Request, reply: Reply, call: MeteredCall, name: str) -> None:
-        """What went through to a provider and came back, charged and recorded."""
+        """Charge and record what went through to a provider and came back."""
         request = replace(self._continued(request), ignored=(), not_applied={}, sampling={})
         assert isinstance(self._model, Heard)
         self._charge(replace(request, model=name), call, replace(self._model, name=name, reply=reply))
@@ -318,7 +318,7 @@ class MeterSession:
 
 
 def turn_of(reply: Reply, new: Sequence[Message]) -> tuple[tuple[Action, ...], tuple[Observation, ...]]:
-    """What a reply asked for and what came of it, as the messages that followed show."""
+    """Return what a reply asked for and what came of it, as the messages that followed show."""
     ours = [m for m in new if m.role != "assistant"]
     told = "".join(
         s.text for m in ours if m.role == "user" for s in m.spans if s.cause not in ("task", "scaffold:echo")

@@ -1,4 +1,4 @@
-"""What a meter found out as a tree: agent, conversation, cause, detail (a tool, the tag of a block)."""
+"""A meter's findings as a tree: agent, conversation, cause, detail (a tool, the tag of a block)."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _servers(details: Sequence[Branch]) -> list[Branch]:
 
 
 def server_prefix(tool: str) -> str:
-    """What agents put before the name of an MCP server's tool: `mcp__github__`, `github__`, `mcp_github_`; else empty.
+    """Return what agents put before the name of an MCP server's tool, else "": `mcp__github__`, `mcp_github_`.
 
     One underscore after a plain word (`read_file`) is part of a name.
     """

@@ -82,9 +82,9 @@ class Model(ABC):
     sampling: Mapping[str, Any] | None = None
     """Settings sent with every prompt; `None`: it has none, and takes none from a request."""
     slots: int = 1
-    """How many calls it answers at once."""
+    """The number of calls that it answers at once."""
     loop_retry: RetryPolicy | None = RetryPolicy()
-    """How a run asks again after a `retryable` error; `None`: the model does so itself, or nobody should."""
+    """The policy of a run after a `retryable` error; `None`: the model asks again itself, or nobody should."""
     interruptible: bool = False
     """Ctrl-C ends a call at once, as it ends Python's own waits: without a time limit no thread is needed."""
     immediate: bool = False

@@ -32,7 +32,7 @@ class Wheels:
 
 @dataclass(frozen=True)
 class KnownModel:
-    """One entry of the table.  `size` is in bytes, `window` the context length it was trained for, in tokens."""
+    """A model of the table.  `size` is in bytes, `window` the context length it was trained for, in tokens."""
 
     name: str
     filename: str

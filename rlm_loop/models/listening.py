@@ -1,4 +1,4 @@
-"""Who hears what a model does while it does it: a context variable, so that no model's signature knows of it."""
+"""The listener to a model at work: a context variable, so that no model's signature knows of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 from rlm_loop.accounting.scope import call_scope
 
 Kind = Literal["begin", "loading", "thinking", "text", "call", "retry", "end"]
-"""What a text is: a call begins (what was heard before is of another one), a model is being loaded (its name), a
+"""Kind of a text: a call begins (what was heard before is of another one), a model is being loaded (its name), a
 piece of reasoning, of the reply, or of a tool call's arguments, an attempt that failed and why (what was heard of it
 does not count), the call has ended."""
 
