@@ -171,6 +171,24 @@ def test_a_crash_is_a_result() -> None:
             assert repl.run("y").output.endswith("2")
 
 
+RESTARTS = (
+    "get_ipython().kernel.do_shutdown(True)",
+    "get_ipython().ask_exit()",
+    "exit(keep_kernel=False)",
+    "%reset -f",
+    "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)",
+)
+
+
+def test_a_session_survives_a_restart_that_a_cell_asked_for() -> None:
+    with KernelREPL(timeout=60) as repl:
+        repl.set("given", 7, reserved=True)
+        repl.add_tools({"five": lambda: 5})
+        for code in RESTARTS:
+            repl.run(code)
+            assert repl.run("given + five()").output == "12", code
+
+
 CLUMSY = {
     "no stream": "import sys\nsys.stdout = None",
     "a stream that is a text": "import sys\nsys.stdout = 'text'",
