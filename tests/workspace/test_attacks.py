@@ -184,7 +184,7 @@ def judged(attack: Attack, place: str = "plain") -> Evaluation:
 def test_an_attack_does_not_resolve(name: str) -> None:
     found = judged(ATTACKS[name])
     assert not found.resolved
-    assert ATTACKS[name].why in found.reason, (found.reason, found.output)
+    assert ATTACKS[name].why in found.reason, (found.reason, found.run.output)
 
 
 @pytest.mark.parametrize("place", ["hardened", "sandbox"])
@@ -197,14 +197,14 @@ def test_a_test_is_not_rewritten_in_isolation_either(place: str) -> None:
     assert not found.resolved
     assert WROTE in found.reason
     found = judged(Attack({"pkg/__init__.py": FIXED}), place)
-    assert found.resolved, (found.reason, found.output)
+    assert found.resolved, (found.reason, found.run.output)
 
 
 def test_a_fix_that_brings_modules_is_one() -> None:
     new = {"pkg/more.py": "", "tools/statistics.py": "", "other/__init__.py": "", "space/part.py": "", "run": "x\n"}
     found = judged(Attack({"pkg/__init__.py": FIXED, **new}))
-    assert found.resolved, (found.reason, found.output)
-    assert found.restored == ()
+    assert found.resolved, (found.reason, found.run.output)
+    assert found.refused == {}
 
 
 WRITES_ITS_DATA = """

@@ -41,7 +41,7 @@ def evaluate(
     files of the listed tests and of `test_patch`, whole folders `tests` of theirs, files named like tests, and what
     steers pytest or the start of Python (docs/repositories.md has the list).  Such changes are undone, and not held
     against it.  A skipped or a missing test has not passed; one that its file expects to fail has, when it does.
-    The other arguments are as in `run_tests`; `timeout` holds for each of the two runs.
+    The other arguments are as in `run_tests`.
 
     A patch that git does not apply is tried with `patch --fuzz=5`, as by the official harness.  Files of the patch that
     the tests import, and that check something themselves, are named in `Evaluation.judging` and in the reason.
@@ -103,25 +103,14 @@ def evaluate(
             # what the tests write without the patch they may write with it, except code
             also = {name for name in without.touched if not name.endswith(".py")}
             doubt = doubt or _rewritten([name for name in first.touched if name not in also])
-        flaky: tuple[str, ...] = ()
-        if bad and not first.timed_out:  # a test that hangs would cost its time again
-            second = run(bad)
-            flaky = tuple(test for test in bad if _verdict(test, second) == "passed")
     return replace(
         found,
         resolved=not (bad or doubt),
-        reason=_reason(first, results, fail_to_pass, pass_to_pass, flaky, doubt, found),
+        reason=_reason(first, results, fail_to_pass, pass_to_pass, doubt, found),
         results=results,
-        flaky=flaky,
         broke_others=bool(bad) and not set(bad) & set(fail_to_pass),
         seconds=time.monotonic() - start,
-        test_seconds=first.seconds,
-        messages=first.messages,
-        output=first.output,
-        cut_short=first.cut_short or first.complaint,
-        timed_out=first.timed_out,
-        place=first.place,
-        note=first.note,
+        run=first,
     )
 
 
@@ -178,7 +167,6 @@ def _reason(
     results: Mapping[str, ListedOutcome],
     fail_to_pass: Iterable[str],
     pass_to_pass: Iterable[str],
-    flaky: Sequence[str],
     doubt: str,
     found: Evaluation,
 ) -> str:
@@ -191,7 +179,7 @@ def _reason(
     if not parts and not doubt:
         return "; ".join(["all listed tests pass", *_notes(found, judging=True)])
     stop = run.complaint or run.cut_short or doubt
-    parts = [*([stop] if stop else []), *parts, *([f"{len(flaky)} passed when run again"] if flaky else [])]
+    parts = [*([stop] if stop else []), *parts]
     return "; ".join([*parts, *_notes(found)])[:600]
 
 
