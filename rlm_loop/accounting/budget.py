@@ -1,4 +1,4 @@
-"""One account that a whole call tree spends from, within the limits of a `Budget`.
+"""An account that a whole call tree spends from, within the limits of a `Budget`.
 
 A model call first *reserves* what it may cost, so threads cannot race past a limit, and then *settles* what
 it did cost.  The bound: output tokens never exceed the limit; input exceeds it by at most the error of the

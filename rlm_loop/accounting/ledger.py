@@ -127,7 +127,7 @@ class Ledger:
 
     @property
     def usage(self) -> Usage:
-        """The sum over all calls."""
+        """Sum of all calls."""
         return sum(map(attrgetter("usage"), list(self.calls)), Usage.nothing())
 
     @property
@@ -153,15 +153,15 @@ class Ledger:
 
     @property
     def counting(self) -> str:
-        """The way in which the tokens of the rows were found, one of `COUNTING`; empty without a call.
+        """The least sure way in which tokens were counted, one of `COUNTING`; empty without a call.
 
-        They sum to the provider's own number all the same.  Where calls differ, it is the least sure way.
+        They sum to the provider's own number all the same.
         """
         ways = [0 if c.exact else 2 if c.counted is None else 1 for c in list(self.calls)]
         return COUNTING[max(ways)] if ways else ""
 
     def usage_warnings(self) -> list[str]:
-        """One line for each call whose provider reported no usage, or one that cannot be."""
+        """Return a line for each call whose provider reported no usage, or one that cannot be."""
         return [f"call {call.call}: {call.usage_warning}" for call in list(self.calls) if call.usage_warning]
 
     def frame(self) -> pd.DataFrame:

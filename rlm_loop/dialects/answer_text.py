@@ -33,7 +33,7 @@ def looks_like_refusal(text: str) -> bool:
 
 
 def blocked_reason(text: str) -> str | None:
-    """The reason in a reply that begins or ends with a line `BLOCKED: reason`, and has no code besides."""
+    """Return the reason in a reply that begins or ends with a line `BLOCKED: reason`, and has no code besides."""
     if "BLOCKED:" not in text or "```" in text or "~~~" in text:
         return None
     lines = [line.strip() for line in text.strip().split("\n")]
@@ -42,7 +42,7 @@ def blocked_reason(text: str) -> str | None:
 
 
 def is_prose(text: str) -> bool:
-    """Whether a text could be an answer in words: not empty, without a fence, not code, and not (part of) a call."""
+    """Say whether a text could be an answer in words: no fence, no code and no part of a call."""
     plain = text.strip()
     if not plain or plain[0] in "{[<" or _CALL.search(plain):
         return False

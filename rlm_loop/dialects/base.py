@@ -1,4 +1,4 @@
-"""What a dialect is: how one strategy speaks.  Pure: no state and no I/O, so a table of examples tests it."""
+"""The protocol of dialects, as which strategies speak.  Pure: no state and no I/O."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ActionMode = Literal["code", "calls", "none"]
 
 @dataclass(frozen=True)
 class Problem:
-    """What a strategy is told, the same for every strategy.
+    """A question as every strategy is told it.
 
     `context` is one line about the REPL variable of that name (type, size, a preview), `inline` is for a
     strategy without tools: the material itself, already clipped.
@@ -33,7 +33,7 @@ class Problem:
 
 
 class Dialect(Protocol):
-    """How one strategy puts a task, reads a reply, and shows a turn back.
+    """The language of one strategy: it puts a task, reads a reply, and shows a turn back.
 
     `action_mode` says how it acts: by `code` (tools are functions in the REPL), by `calls` (the REPL is one of the
     tools), or not at all.  `parse_reply` is total: any reply gives at least one action, and it never raises; the tools

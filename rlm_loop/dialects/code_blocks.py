@@ -56,7 +56,7 @@ class CodeBlocks(DialectDefaults):
         return [assistant_message(turn), user_results(turn)]
 
     def _problem(self, reply: Reply, reading: FencedReply) -> str:
-        """What keeps a text without code from being the answer."""
+        """Return the reason why a text without code is no answer; "" where it is one."""
         if reply.tool_calls:
             return "There are no tool calls here; write a ```python block."
         if reading.blocks:

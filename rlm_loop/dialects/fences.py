@@ -120,8 +120,7 @@ def read_fences(text: str, *, languages: frozenset[str] = PYTHON) -> FencedReply
             notes.append(f"line {block.line}: skipped a block of {mark.language or 'no language'}")
         for note in block.notes:
             notes.append(f"line {block.line}: {note}")
-    if labelled and not all(block.language for block in blocks):
-        bare = [block for block in blocks if not block.language]
+    if labelled and (bare := [block for block in blocks if not block.language]):
         notes += [f"line {block.line}: skipped a block without a label beside labelled ones" for block in bare]
         blocks = [block for block in blocks if block.language]
         skipped = sorted((*skipped, *(_skip(block) for block in bare)), key=lambda block: block.line)
@@ -153,7 +152,7 @@ def _ends(marks: Sequence[_Mark], at: int, python: bool) -> Iterator[tuple[_Mark
 
 
 def _block(lines: Sequence[str], marks: Sequence[_Mark], at: int, python: bool) -> tuple[Block, int]:
-    """The block that `marks[at]` opens, and the line after it."""
+    """Return the block that `marks[at]` opens, and the line after it."""
     opener = marks[at]
     first: tuple[Block, int] | None = None  # the first end found, though inside a string: used if no other is better
     for tries, (mark, note) in enumerate(_ends(marks, at, python), 1):
@@ -200,15 +199,16 @@ def _mark(number: int, line: str) -> _Mark | None:
     match = _FENCE.fullmatch(line)
     if match is None or (match[3][0] == "`" and "`" in match[4]):  # no fence, or a span of inline code
         return None
-    return _Mark(number, _column(match[1] + (match[2] or "")), match[3], match[4].strip(), match[2] is not None)
+    before = match[1] + (match[2] or "")
+    return _Mark(number, _column(before) if before else 0, match[3], match[4].strip(), match[2] is not None)
 
 
 def _column(whitespace: str) -> int:
-    return len(whitespace.expandtabs(4)) if whitespace else 0
+    return len(whitespace.expandtabs(4))
 
 
 def _indent(line: str) -> int:
-    """The width of the whitespace before the first other character, in columns with tab stops of four."""
+    """Return the width of the whitespace before the first other character, in columns with tab stops of four."""
     return _column(line[: len(line) - len(line.lstrip(" \t"))])
 
 
@@ -243,5 +243,5 @@ class _ListItems:
         self._after_blank = False
 
     def hold(self, mark: _Mark) -> bool:
-        """Whether a fence may stand at this mark's column: at most three past the margin or an item's text."""
+        """Say whether a fence may stand at this column: at most three past the margin or an item's text."""
         return mark.in_item or mark.indent <= 3 or any(0 <= mark.indent - column <= 3 for column in self._columns)

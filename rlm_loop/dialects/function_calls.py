@@ -105,7 +105,7 @@ def _native(call: ToolCall, call_id: str, tools: Mapping[str, Tool]) -> CallTool
 
 
 def _lenient(call: TextCall, tools: Mapping[str, Tool]) -> Action:
-    """A call out of text, marked as such; a bare value is the parameter of a tool that has just one."""
+    """Return a call out of text, marked as such; a bare value is the parameter of a tool that has just one."""
     bare = BARE_VALUE in call.notes
     arguments = wrapped(tools.get(call.name), json.loads(call.arguments)) if bare else call.arguments
     if arguments is None:
@@ -116,7 +116,10 @@ def _lenient(call: TextCall, tools: Mapping[str, Tool]) -> Action:
 
 
 def _call_ids(reply: Reply) -> list[str]:
-    """One id per call, in order; missing and duplicate ids are replaced, so every call gets exactly one result."""
+    """Return an id for each call, in order; missing and duplicate ids are replaced.
+
+    So every call gets exactly one result.
+    """
     seen: set[str] = set()
     ids: list[str] = []
     for number, call in enumerate(reply.tool_calls, 1):
@@ -129,7 +132,7 @@ def _call_ids(reply: Reply) -> list[str]:
 
 
 def _as_json(call: ToolCall, action: Action) -> str:
-    """The arguments to send back: as they came, else repaired, else `{}`, since providers refuse what is no JSON."""
+    """Return the arguments to send back: as they came, else repaired, else `{}`: providers refuse what is no JSON."""
     for text in (call.arguments, action.arguments if isinstance(action, CallTool) else "{}"):
         with suppress(ValueError, RecursionError):
             json.loads(text, strict=False)
@@ -138,7 +141,7 @@ def _as_json(call: ToolCall, action: Action) -> str:
 
 
 def call_schema(tools: Mapping[str, Tool]) -> dict[str, Any]:
-    """A JSON schema of one call of any of the tools: `{"name": ..., "arguments": {...}}`."""
+    """Return a JSON schema of one call of any of the tools: `{"name": ..., "arguments": {...}}`."""
     choices = [
         {
             "type": "object",

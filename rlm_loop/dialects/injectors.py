@@ -82,7 +82,7 @@ class FormatReminder(AddsNothing):
 
 @dataclass(frozen=True)
 class Nudge(FormatReminder):
-    """One line after every result: how to end.  It says nothing before there is a result."""
+    """A line after every result on how to end; nothing is said before there is a result."""
 
     text: str = NUDGE
     name: str = "nudge"

@@ -44,7 +44,7 @@ def decode(text: str, start: int) -> Decoded:
 
 
 def stray_braces(text: str, found: Decoded) -> Decoded:
-    """The value with the closing braces that follow it and belong to nothing."""
+    """Return the value with the closing braces that follow it and belong to nothing."""
     stray = _STRAY.match(text, found.end)
     return replace(found, end=stray.end(), notes=(*found.notes, "stray closing brace")) if stray else found
 
@@ -95,7 +95,7 @@ _READERS: tuple[tuple[Callable[[str], Any], str], ...] = (
 
 
 def _balanced(text: str, start: int) -> tuple[int, int]:
-    """Where the bracket at `start` is closed, and 0; or where that stops being possible, and how many are open.
+    """Return the place behind the bracket's end, and 0; or where none is possible, and how many are open.
 
     Two strings in a row are one to Python, and to a model nearly always quotes that it did not escape.
     """

@@ -1,4 +1,4 @@
-"""What happened in a run: written line by line, read back, without secrets."""
+"""Traces of runs: written line by line, read back, without secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How values show themselves in a notebook without knowing how they are drawn.
+"""Drawings of values in a notebook, found without an import upward.
 
 Values lie in rooms below the one that draws them, and imports go downward only.  So a value names what draws it, and
 that is loaded when a front end asks.

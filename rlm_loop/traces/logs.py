@@ -25,7 +25,7 @@ _PLAIN = re.compile(r"[\w.:/@+-]+")
 
 
 def say(logger: logging.Logger, what: str, *, level: int = logging.INFO, **values: Any) -> None:
-    """One line: what happened, then the fields that are known, then any further values."""
+    """Write a line: the event, then the fields that are known, then any further values."""
     if not logger.isEnabledFor(level):
         return
     hidden = redactor(os.environ)
@@ -61,7 +61,7 @@ _LEVELS = {
 
 
 def _of(event: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """What an event says in words of its own."""
+    """Return the fields that only this kind of event has."""
     match event:
         case "run_start":
             return {"agent": data.get("agent"), "model": data.get("model")}

@@ -22,7 +22,7 @@ _Key = tuple[Any, ...]
 
 @dataclass(frozen=True, repr=False)
 class RunRecord(RunEvents[tuple[Mapping[str, Any], ...]]):
-    """One run as read back: its events, and the model calls as (request digest, prompt, reply)."""
+    """A run as read back: its events, and the model calls as (request digest, prompt, reply)."""
 
     events: tuple[Mapping[str, Any], ...]
     number: int = 0

@@ -1,4 +1,4 @@
-"""What others wrote and this process reads whole: files, and JSON in them or from a server.
+"""Files and JSON of others, which this process reads whole.
 
 Nothing in either may take the process down or keep it waiting: a file is an ordinary one of bounded size, and JSON is
 no deeper than what is done with it afterwards can stand.

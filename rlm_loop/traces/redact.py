@@ -218,7 +218,7 @@ def _made(values: frozenset[str]) -> Redactor:
 
 @functools.lru_cache(maxsize=1024)
 def _is_named(name: str, value: str) -> bool:
-    """Whether an environment variable holds a secret."""
+    """Say whether an environment variable holds a secret."""
     known = _data()["environment"]
     words = re.split(r"[^A-Z0-9]+", name.upper())
     if (words[-1] in known["about"].split() and "WEBHOOK" not in words) or name.upper() in ("PWD", "OLDPWD"):
@@ -264,13 +264,13 @@ def _places(text: str, where: str, mark: str, kinds: list[Kind]) -> Iterator[tup
 
 
 def _holds_secret(name: str, value: str) -> bool:
-    """Whether a field of that name holds a secret as its value."""
+    """Say whether a field of that name holds a secret as its value."""
     squeezed = re.sub(r"[\s\"'`]+", ".", value[:4000])
     return any(end > len(name) + 4 for _, end in _secrets(f'"{name}": "{squeezed}"'))
 
 
 def _is_secret(found: re.Match[str], judge: str) -> bool:
-    """Whether what a pattern found is a secret, by the rule of its group."""
+    """Say whether a match of a pattern is a secret, by the rule of its group."""
     group = found.lastgroup
     if group is None or group == "whole":
         return True
@@ -302,7 +302,7 @@ def _is_secret(found: re.Match[str], judge: str) -> bool:
 
 
 def _is_mixed(value: str, least: int) -> bool:
-    """Whether a value is neither a word nor a number."""
+    """Say whether a value is neither a word nor a number."""
     if len(value) < least or not re.search(r"[^\W\d_]", value):
         return False
     return re.search(r"\d", value) is not None or (len(value) >= 8 and not _value("words").match(value))

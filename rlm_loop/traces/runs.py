@@ -42,7 +42,7 @@ class RunEvents(Generic[Events]):
 
     @property
     def aborted(self) -> str | None:
-        """Why this run no longer counts, such as an attempt that was broken off and tried again; else `None`."""
+        """The reason why this run no longer counts, such as an attempt that was tried again; else `None`."""
         return next((str(e.get("reason", "")) for e in reversed(self.events) if e["event"] == "aborted"), None)
 
     @property

@@ -20,7 +20,10 @@ _NOT_FINITE = ({"repr": "nan"}, {"repr": "inf"}, {"repr": "-inf"})
 
 
 def sound(event: Any, *, complete: bool = False) -> bool:
-    """Whether a value is an event whose parts are of their types; with `complete`, all that its kind needs is there."""
+    """Say whether a value is an event whose parts are of their types.
+
+    With `complete`, all that its kind needs has to be there.
+    """
     kind = cast("dict[str, Any]", event).get("event") if isinstance(event, dict) else None
     if not isinstance(kind, str) or not _fits(event, _ANY) or not _fits(event, _SHAPES.get(kind, {}), complete):
         return False

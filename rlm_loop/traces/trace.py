@@ -7,6 +7,7 @@ is linear in turns.  The context itself is never written, only its hash and size
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import json
@@ -118,7 +119,8 @@ class Trace:
         with self._lock:
             self.run = self._ids()  # only now: a process may have been forked since this trace was made
             self._lines = EventLines(self.run)  # a key may have been set since the last run
-            self._put = self._out.unread.append if isinstance(self._out, _Memory) else self._write
+            out = self._out
+            self._put = out.unread.append if isinstance(out, _Memory) else functools.partial(self._write, out)
             self.task = str(data.get("task", ""))
             self._steps = getattr(data.get("budget"), "steps", None)
             if self._steps is not None:  # of a session's further question the turns are numbered on
@@ -143,11 +145,11 @@ class Trace:
         """Append an event of another trace, of which the log has been told already."""
         self._put((self._lines, event, self._clock(), data))
 
-    def _write(self, event: _Event) -> None:
+    def _write(self, file: LineFile, event: _Event) -> None:
         lines, name, at, data = event
         try:
             with self._lock:
-                self._out.append(lines.of(name, at, data))
+                file.append(lines.of(name, at, data))
         except OSError as error:
             reason = error.strerror or error
             hint = "free some space, or choose another path"
