@@ -125,10 +125,10 @@ CASES = {
     ),
     "generators": cell("def g():\n    yield 1\n    yield from (2, 3)", "list(g()), next(g())", output="([1, 2, 3], 1)"),
     "walrus": cell("if (n := 3) > 2: print(n)", output="3\n"),
-    "match": cell(
+    "match": refused(
         "def f(v):\n    match v:\n        case {'k': [a, *rest]}: return a, rest\n"
         "        case int() | str(): return 'plain'\n"
-        "        case _: return None",
+        "        case _: return None\n"
         "f({'k': [1, 2]}), f(3), f(None)",
         output="((1, [2]), 'plain', None)",
     ),

@@ -2,7 +2,7 @@
 
 RestrictedPython rewrites a syntax tree so that reading attributes, items and iterators, and writing, go through
 guards (`guards.py`), and refuses what it does not know.  Here allowed too: annotated assignment, augmented
-assignment of items and attributes, `nonlocal`, `match`, metaclasses, most double-underscore methods, and names and
+assignment of items and attributes, `nonlocal`, metaclasses, most double-underscore methods, and names and
 attributes with one leading underscore (the guards let such attributes be read on the cells' own classes only).
 """
 
@@ -193,46 +193,7 @@ class Policy(RestrictingNodeTransformer):
             node.handlers.insert(0, through)
         return node
 
-    # -- what may stand there with whatever its parts may be
-
-    def _allowed(self, node: ast.AST) -> Any:
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         return self.node_contents_visit(node)
 
-    visit_Module = visit_AnnAssign = visit_Match = visit_match_case = _allowed
-    visit_MatchSingleton = visit_MatchSequence = visit_MatchOr = _allowed
-
-    # -- patterns
-
-    def visit_MatchValue(self, node: ast.MatchValue) -> Any:
-        self._check_dotted(node.value)
-        return node  # a call of a guard would be no pattern
-
-    def visit_MatchMapping(self, node: ast.MatchMapping) -> Any:
-        self.check_name(node, node.rest)
-        for key in node.keys:
-            self._check_dotted(key)
-        node.patterns = [self.visit(p) for p in node.patterns]
-        return node
-
-    def visit_MatchClass(self, node: ast.MatchClass) -> Any:
-        self._check_dotted(node.cls)
-        if node.patterns:  # they read whatever `__match_args__` names
-            self.error(node, "a pattern without a name in a class pattern; write `case C(x=...)` or `case C() as x`")
-        for name in node.kwd_attrs:
-            if name.startswith("_") or forbidden_attribute(name):
-                self.error(node, f"the attribute {name!r}")
-        node.kwd_patterns = [self.visit(p) for p in node.kwd_patterns]
-        return node
-
-    def visit_MatchAs(self, node: ast.MatchAs | ast.MatchStar) -> Any:
-        self.check_name(node, node.name)
-        return self.node_contents_visit(node)
-
-    visit_MatchStar = visit_MatchAs
-
-    def _check_dotted(self, node: ast.expr) -> None:
-        for part in ast.walk(node):
-            if isinstance(part, ast.Attribute) and (part.attr.startswith("_") or forbidden_attribute(part.attr)):
-                self.error(part, f"the attribute {part.attr!r}")
-            elif isinstance(part, ast.Name):
-                self.check_name(part, part.id)
+    visit_Module = visit_AnnAssign

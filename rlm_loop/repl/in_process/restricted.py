@@ -36,9 +36,9 @@ class RestrictedREPL(InProcessSession):
     limited.  Cells stop at `timeout`, in seconds, unless they are in a C function that cannot be interrupted, or,
     outside of the main thread, asleep.  For anything else use `PythonREPL`.
 
-    Ordinary analysis code runs.  What does not: `async`, `except*`, `import *`, `exec` and `eval`, modules that are
-    not in `imports`, attributes of frames and code, most double-underscore attributes, and private parts of objects
-    that no cell made.  Prints of child processes or C code are not captured, and neither are those of threads.
+    Ordinary analysis code runs.  What does not: `async`, `match`, `except*`, `import *`, `exec` and `eval`, modules
+    that are not in `imports`, attributes of frames and code, most double-underscore attributes, and private parts of
+    objects that no cell made.  Prints of child processes or C code are not captured, and neither are those of threads.
 
     - `imports`: modules that may be imported, of which cells see only the public names.  Add to the default as in
       `imports=(*ANALYSIS, "numpy", "pandas")`; such a package reads and writes files, and is a way out for who
