@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Any, Literal
 
 from rlm_loop.workspace.git import WorkspaceError
 
@@ -55,10 +55,10 @@ def extract(archive: Path, root: Path) -> None:
     try:
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as zipped:
-                _unpack(_zip_members(zipped), root)
+                _unpack(_named(_zip_members(zipped)), root)
         elif tarfile.is_tarfile(archive):
             with tarfile.open(archive, "r:*") as tar:
-                _unpack(_tar_members(tar), root)
+                _unpack(_named(_tar_members(tar)), root)
         else:
             raise _Unfit("it is no complete tar or zip file")
     except _Unfit as error:
@@ -68,45 +68,48 @@ def extract(archive: Path, root: Path) -> None:
         raise WorkspaceError(f"{archive} cannot be unpacked: {reason}") from None
 
 
-def _unpack(members: Iterator[_Member], root: Path) -> None:
-    """Files first and links last, so that nothing is ever written through a link."""
-    links: list[tuple[str, _Member]] = []
-    written = 0
-    tops: set[str] = set()
-    folders: set[str] = set()
+def _named(members: Iterator[_Member]) -> dict[str, _Member]:
+    """Return the members by clean names, in their order; of two with one name the last one counts."""
+    named: dict[str, _Member] = {}
     for count, member in enumerate(members, 1):
         if count > MAX_MEMBERS:
             raise _Unfit(f"it holds more than {MAX_MEMBERS} files")
         parts = _parts(member.name)
         if not parts or any(part.casefold() == ".git" for part in parts):
             continue
-        tops.add(parts[0])
-        if len(parts) > 1 or member.kind == "folder":
-            folders.add(parts[0])
-        name = "/".join(parts)
-        target = root / name
         if member.kind == "device":
             raise _Unfit(f"{member.name!r} is a device or pipe")
+        named.pop("/".join(parts), None)
+        named["/".join(parts)] = member
+    return named
+
+
+def _unpack(members: dict[str, _Member], root: Path) -> None:
+    """Write files first and links last, so that nothing is ever written through a link."""
+    tops = {name.partition("/")[0] for name in members}
+    inside = all("/" in name or member.kind == "folder" for name, member in members.items())
+    prefix = f"{tops.pop()}/" if len(tops) == 1 and inside else ""
+    placed = {name.removeprefix(prefix): member for name, member in members.items() if f"{name}/" != prefix}
+    left = MAX_BYTES
+    for name, member in placed.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
         if member.kind == "folder":
-            target.mkdir(parents=True, exist_ok=True)
+            (root / name).mkdir(exist_ok=True)
         elif member.kind == "file":
-            written += _write(member, target, MAX_BYTES - written)
-        else:
-            links.append((name, member))
-    prefix = ""
-    if len(tops) == 1 and tops == folders:
-        prefix = tops.pop() + "/"
-        _hoist(root, prefix[:-1])
-    links = [(name.removeprefix(prefix), member) for name, member in links]
-    for name, member in sorted(
-        links, key=lambda link: link[1].kind == "link"
-    ):  # none is there yet when files are copied
-        if member.kind == "link":
-            _link(root / name, member)
-        else:
-            _copy(root, name, "/".join(_parts(member.target)).removeprefix(prefix), member)
+            left -= _write(member, root / name, left)
+    links = {name: member for name, member in placed.items() if member.kind == "link"}
+    for name, member in placed.items():
+        if member.kind == "hard link":
+            origin = root / "/".join(_parts(member.target)).removeprefix(prefix)
+            if not origin.is_file():
+                raise _Unfit(f"{member.name!r} repeats {member.target!r}, which is not in it")
+            shutil.copy(origin, root / name)
+    for name, member in links.items():
+        if not member.target or member.target.startswith("/"):
+            raise _Unfit(f"the link {member.name!r} to {member.target!r} leads out of the folder")
+        (root / name).symlink_to(member.target)
     top = Path(os.path.realpath(root))
-    for name, member in links:
+    for name, member in links.items():
         # Asked of the whole, once all links are there: one link may lead through another.
         if not Path(os.path.realpath(root / name)).is_relative_to(top):
             raise _Unfit(f"the link {member.name!r} to {member.target!r} leads out of the folder")
@@ -120,8 +123,6 @@ def _parts(name: str) -> list[str]:
 
 
 def _write(member: _Member, target: Path, room: int) -> int:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.unlink(missing_ok=True)  # the same name again: the last one counts
     content = member.content()
     if content is None:
         raise _Unfit(f"{member.name!r} has no content")
@@ -132,47 +133,19 @@ def _write(member: _Member, target: Path, room: int) -> int:
             if size > room:
                 raise _Unfit(f"it holds more than {MAX_BYTES} bytes")
             file.write(chunk)
-    if member.executable:
-        target.chmod(0o755)
+    target.chmod(0o755 if member.executable else 0o644)
     return size
 
 
-def _hoist(root: Path, top: str) -> None:
-    """Bring what lies in the only folder one level up."""
-    aside = root.parent / "unpacked"
-    os.replace(root / top, aside)
-    for inner in os.listdir(aside):
-        os.replace(aside / inner, root / inner)
-    aside.rmdir()
-
-
-def _copy(root: Path, name: str, origin: str, member: _Member) -> None:
-    if not (root / origin).is_file():
-        raise _Unfit(f"{member.name!r} repeats {member.target!r}, which is not in it")
-    (root / name).parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(root / origin, root / name)
-
-
-def _link(place: Path, member: _Member) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.unlink(missing_ok=True)
-    if not member.target or member.target.startswith("/"):
-        raise _Unfit(f"the link {member.name!r} to {member.target!r} leads out of the folder")
-    place.symlink_to(member.target)
-
-
 def _tar_members(tar: tarfile.TarFile) -> Iterator[_Member]:
+    size = 0
     for entry in tar:
-        if entry.isdir():
-            yield _Member(entry.name, "folder")
-        elif entry.issym():
-            yield _Member(entry.name, "link", target=entry.linkname)
-        elif entry.islnk():
-            yield _Member(entry.name, "hard link", target=entry.linkname)
-        elif entry.isreg():
-            yield _Member(entry.name, "file", lambda e=entry: tar.extractfile(e), bool(entry.mode & 0o100))
-        else:
-            yield _Member(entry.name, "device")
+        if (size := size + entry.size) > MAX_BYTES:
+            raise _Unfit(f"it holds more than {MAX_BYTES} bytes")
+        kinds = {tarfile.DIRTYPE: "folder", tarfile.SYMTYPE: "link", tarfile.LNKTYPE: "hard link"}
+        kind: Any = "file" if entry.isreg() else kinds.get(entry.type, "device")
+        executable = bool(entry.mode & 0o100)
+        yield _Member(entry.name, kind, lambda e=entry: tar.extractfile(e), executable, entry.linkname)
     while tar.fileobj.read(1 << 20):
         pass  # a compressed file is checked as a whole only when it was read to its end
 
@@ -180,11 +153,7 @@ def _tar_members(tar: tarfile.TarFile) -> Iterator[_Member]:
 def _zip_members(zipped: zipfile.ZipFile) -> Iterator[_Member]:
     for entry in zipped.infolist():
         mode = entry.external_attr >> 16 if entry.create_system == 3 else 0  # 3: Unix, else there is no mode
-        if entry.is_dir():
-            yield _Member(entry.filename, "folder")
-        elif stat.S_ISLNK(mode):
-            yield _Member(entry.filename, "link", target=os.fsdecode(zipped.read(entry)))
-        elif stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-            yield _Member(entry.filename, "device")
-        else:
-            yield _Member(entry.filename, "file", lambda e=entry: zipped.open(e), bool(mode & 0o100))
+        kinds = {0: "file", stat.S_IFREG: "file", stat.S_IFLNK: "link"}
+        kind: Any = "folder" if entry.is_dir() else kinds.get(stat.S_IFMT(mode), "device")
+        target = os.fsdecode(zipped.read(entry)) if kind == "link" else ""
+        yield _Member(entry.filename, kind, lambda e=entry: zipped.open(e), bool(mode & 0o100), target)

@@ -12,6 +12,7 @@ import shutil
 import stat
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,7 +71,8 @@ class Files:
         if not (changed or new or gone):
             return self._base
         for name in (*changed, *new):
-            _make_readable(self._root / name)
+            with suppress(FileNotFoundError, NotADirectoryError):
+                _make_readable(self._root / name)
         shutil.copyfile(self._start_index, self._index)
         for option, names in (("--force-remove", gone), ("--add", [*changed, *new])):
             if names:
@@ -102,12 +104,13 @@ class Files:
             if folder not in real:
                 continue
             place = os.path.join(self._root, folder)
-            _make_readable(Path(place), folder=True)
-            with os.scandir(place) as entries:
-                for entry in entries:
+            with suppress(FileNotFoundError, NotADirectoryError):  # gone meanwhile
+                _make_readable(Path(place), folder=True)
+                for entry in os.scandir(place):
                     name = f"{folder}/{entry.name}" if folder else entry.name
                     if entry.name in names:
-                        yield name, entry.stat(follow_symlinks=False)
+                        with suppress(FileNotFoundError):
+                            yield name, entry.stat(follow_symlinks=False)
                     if name in self._folders and entry.is_dir(follow_symlinks=False):
                         real.add(name)
 
@@ -140,7 +143,10 @@ class Files:
             return "git's own"
         if len(parts) > MAX_FOLDERS or len(os.fsencode(name)) > MAX_NAME:
             return "too deep in folders"
-        status = os.lstat(self._root / name)
+        try:
+            status = os.lstat(self._root / name)
+        except (FileNotFoundError, NotADirectoryError):
+            return "gone meanwhile"
         if parts[-1].casefold() == ".gitmodules" and stat.S_ISLNK(status.st_mode):
             return "a link that git refuses"
         if not _counts(status):

@@ -199,6 +199,16 @@ def test_lines_around_a_change_may_differ_as_in_the_official_harness() -> None:
     assert found.resolved, found.reason
 
 
+def test_a_patch_that_git_does_not_apply_leaves_nothing_behind() -> None:
+    changes = every_trick() | {"pkg/__init__.py": BUGGY.replace("return 2", "return 2 + 0")}
+    found = judged(patch(changes).replace(" def two", " def three"))
+    assert found.results["tests/test_pkg.py::test_add"] == "failed"
+    assert {"conftest.py", "sitecustomize.py", "pytest.py"} < set(found.refused)
+    inner = {"sub/.git/HEAD": "ref: refs/heads/main\n", "sub/.git/objects/x": "x\n", "sub/.git/refs/x": "x\n"}
+    hidden = patch({**FIX, **inner, "sub/conftest.py": FORGE}).replace(" def two", " def three")
+    assert not judged(hidden).applied
+
+
 def test_where_no_test_runs_the_reference_is_asked() -> None:
     ends = patch({"pkg/__init__.py": "import os\nos._exit(0)\n"})
     assert judged(ends, fail_to_pass=["tests/test_pkg.py"]).reason.startswith("no test ran")

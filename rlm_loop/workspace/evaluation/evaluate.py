@@ -124,9 +124,12 @@ def _patched(space: Workspace, git: Git, patch: str) -> str:
         # Unified diffs alone: of another form, an ed script, lines are commands.
         command = [program, "--batch", "--fuzz=5", "-p1", "--unified", "--no-backup-if-mismatch", "--reject-file=-"]
         done = run_group(command, cwd=space.root, timeout=60, stdin=patch.encode("utf-8", "surrogatepass"))
-        patched = space.snapshot() if done.ok else space.base
-        space.restore(space.base)
-        if patched == space.base:
+        index = str(git.git_dir / "scratch")
+        git("read-tree", space.base, GIT_INDEX_FILE=index)
+        git("add", "--all", "--force", ".", GIT_INDEX_FILE=index)  # whatever a `.gitignore` of the patch says
+        patched = git("write-tree", GIT_INDEX_FILE=index).decode().strip()
+        lay(git, patched, space.base)
+        if not done.ok or patched == space.base or git("ls-files", "--others", GIT_INDEX_FILE=index):
             raise
         return patched
 
