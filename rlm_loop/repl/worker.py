@@ -831,12 +831,12 @@ class Displays:
 
     def flush(self, *_: Any, **__: Any) -> None:
         """Show the open figures of Matplotlib and close them."""
-        figures: Any = getattr(sys.modules.get("matplotlib._pylab_helpers"), "Gcf", None)
-        for manager in figures.get_all_fig_managers() if figures is not None else ():
+        helpers: Any = sys.modules.get("matplotlib._pylab_helpers")
+        for manager in helpers.Gcf.get_all_fig_managers() if hasattr(helpers, "Gcf") else ():
             figure = manager.canvas.figure
             if figure.axes or figure.lines:
                 self.add(self.bundle(figure))
-            figures.destroy(manager.num)
+            helpers.Gcf.destroy(manager.num)
 
     # -- the finder and loader of the modules in `hooks`
 
@@ -1287,8 +1287,8 @@ def load(job: dict[str, Any]) -> Any:
         return decode(job["value"])
     path = job.get("source") or job["path"]
     try:
-        if form.startswith("pickle"):
-            return _unpickled(job, form)
+        if form == "pickle":
+            return _unpickled(job)
         if form == "folder":
             return {name: _file(os.path.join(path, *name.split("/")), name) for name in job["names"]}
         with _opened(path, job["shown"], job["size"]) as f:
@@ -1328,18 +1328,13 @@ def _opened(path: str, shown: str, size: int = 0) -> Any:
     raise ContextGone(f"{shown} was cut to {there:,} bytes; it had {size:,} when the run began")
 
 
-def _unpickled(job: dict[str, Any], form: str) -> Any:
+def _unpickled(job: dict[str, Any]) -> Any:
     """Host to worker only; nothing that a worker wrote is ever unpickled."""
     import pickle
 
     try:
         with open(job["path"], "rb") as f:
-            if form == "pickle":
-                return pickle.load(f)
-            pieces: list[Any] = []  # of a list, or the pairs of a dict
-            while f.peek(1):
-                pieces += pickle.load(f)
-            return dict(pieces) if form.endswith("dict") else pieces
+            return pickle.load(f)
     except ImportError as error:
         who, needs = sys.version.split()[0], job.get("needs") or error.name
         raise ImportError(

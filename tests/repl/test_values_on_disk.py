@@ -174,7 +174,7 @@ def test_objects_of_a_class_of_the_script_are_named_with_what_to_give(monkeypatc
     ],
     ids=["leaves", "pairs", "records", "nested"],
 )
-def test_large_lists_and_dicts_cross_piece_by_piece(tmp_path: Path, value: Any) -> None:
+def test_large_lists_and_dicts_cross_through_a_file(tmp_path: Path, value: Any) -> None:
     from rlm_loop.repl.worker import load
 
     frame = set_frame("context", value, tmp_path / "value")

@@ -11,44 +11,16 @@ _READ = 1 << 16
 _CONTINUATION = bytes(range(0x80, 0xC0))  # bytes of UTF-8 that do not begin a character
 
 
-class Printed:
-    """Bytes of text, of which head and tail are kept: half of `cap` characters each, at up to four bytes."""
+class Output:
+    """The output of one cell, from the pipe `fd`: head and tail, half of `cap` characters each, at up to four bytes.
 
-    def __init__(self, cap: int) -> None:
-        self._keep = 2 * max(cap, RECORD)
-        self.head, self._tail, self._dropped = bytearray(), bytearray(), 0
-
-    def feed(self, data: bytes) -> None:
-        """Add what comes next."""
-        room = self._keep - len(self.head)
-        self.head += data[:room]
-        self._tail += data[room:] if room > 0 else data
-        if len(self._tail) > 4 * self._keep + _READ:
-            self._trim()
-
-    def piece(self) -> Piece:
-        """Return the text."""
-        self._trim()
-        if cut := _unfinished(self.head) if self._dropped else 0:
-            del self.head[-cut:]
-            self._dropped += 1
-        return printed(self.head, self._dropped, self._tail)
-
-    def _trim(self) -> None:
-        extra = len(self._tail) - self._keep
-        if extra > 0:
-            while extra < len(self._tail) and self._tail[extra] in _CONTINUATION:
-                extra += 1  # cut between characters, so that the count is exact
-            self._dropped += len(bytes(self._tail[:extra]).translate(None, _CONTINUATION))
-            del self._tail[:extra]
-
-
-class Output(Printed):
-    """The output of one cell, from the pipe `fd`; once it is not `live` any more, what still comes is dropped."""
+    Once it is not `live` any more, what still comes is dropped.
+    """
 
     def __init__(self, fd: int, cap: int) -> None:
-        super().__init__(cap)
-        self.fd, self.live = fd, True
+        self.fd, self._keep = fd, 2 * max(cap, RECORD)
+        self.head, self._tail, self._dropped = bytearray(), bytearray(), 0
+        self.live = True
         self._raw: list[bytes] = []
 
     def read(self) -> bool:
@@ -63,8 +35,28 @@ class Output(Printed):
             if not data:
                 return True
             if self.live:
-                self.feed(data)
+                room = self._keep - len(self.head)
+                self.head += data[:room]
+                self._tail += data[room:] if room > 0 else data
+                if len(self._tail) > 4 * self._keep + _READ:
+                    self._trim()
         return False
+
+    def piece(self) -> Piece:
+        """Return what was printed."""
+        self._trim()
+        if cut := _unfinished(self.head) if self._dropped else 0:
+            del self.head[-cut:]
+            self._dropped += 1
+        return printed(self.head, self._dropped, self._tail)
+
+    def _trim(self) -> None:
+        extra = len(self._tail) - self._keep
+        if extra > 0:
+            while extra < len(self._tail) and self._tail[extra] in _CONTINUATION:
+                extra += 1  # cut between characters, so that the count is exact
+            self._dropped += len(bytes(self._tail[:extra]).translate(None, _CONTINUATION))
+            del self._tail[:extra]
 
 
 def _unfinished(data: bytearray) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable, Iterator
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,8 @@ from rlm_loop.repl.worker import NotExact, encode
 
 IN_FRAME = 1_000_000  # bytes or characters; above it a file is quicker than JSON on a pipe, and takes less memory
 _STEP = 1 << 20
-_ITEMS = 10_000  # of a list or dict are pickled at a time, as a pickler remembers all that it has seen
 _DEEPEST = 100  # levels that are looked into
 _END = object()
-_LEAVES = frozenset((str, bytes, int, float, bool, type(None)))
 
 
 def set_frame(name: str, value: Any, path: Path, reach: Callable[[OnDisk, Path], Path] | None = None) -> dict[str, Any]:
@@ -52,10 +50,10 @@ def set_frame(name: str, value: Any, path: Path, reach: Callable[[OnDisk, Path],
             pass
     try:
         with path.open("wb") as f:
-            form = _pickle(value, f)
+            pickle.dump(value, f, protocol=5)  # arrays (of a `DataFrame` too) as they lie in memory, without a copy
     except Exception as e:
         raise TypeError(f"cannot send {name!r} ({type(value).__name__}) to the REPL, it does not pickle: {e}") from e
-    return {**frame, "form": form, "path": str(path), "needs": _package(value)}
+    return {**frame, "form": "pickle", "path": str(path), "needs": _package(value)}
 
 
 def on_disk_frame(name: str, value: OnDisk) -> dict[str, Any]:
@@ -92,21 +90,6 @@ def _too_large(value: Any) -> bool:
         elif type(item) is dict and len(todo) < _DEEPEST:
             todo.append(chain.from_iterable(item.items()))
     return left < 0
-
-
-def _pickle(value: Any, f: Any) -> str:
-    """Write a value; lists and dicts of plain things piece by piece, so that the host's memory does not grow.
-
-    Protocol 5 writes arrays (of a `DataFrame` too) as they lie in memory, without a copy.
-    """
-    plain = type(value) in (list, dict) and all(type(v) in _LEAVES for v in value)
-    if not plain or (type(value) is dict and not all(type(v) in _LEAVES for v in value.values())):
-        pickle.dump(value, f, protocol=5)
-        return "pickle"
-    items: Iterator[Any] = iter(value.items() if type(value) is dict else value)
-    while piece := [*islice(items, _ITEMS)]:
-        pickle.dump(piece, f, protocol=5)
-    return "pickled " + type(value).__name__
 
 
 def _package(value: Any) -> str:

@@ -251,7 +251,7 @@ CASES = (
         'import os, threading, time; threading.Thread(target=os._exit, args=(4,)).start(); time.sleep(5)', 'raised died'),
     cells('stops-its-parent', 'ends of the process', 'stops its parent with SIGSTOP, and loops',
         'it is stopped within timeout + grace + 0.5 s, and the session goes on',
-        Step('import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)\nwhile True: pass', 'stopped died'), keeps='told', needs='process stops', fresh=True),
+        Step('import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)\nwhile True: pass', 'stopped died raised'), keeps='told', needs='process stops', fresh=True),
     cells('dies-between-cells', 'ends of the process', 'leaves a timer that ends the process after the cell',
         'the next cell says that the session was restarted, and what was lost', 'import os, threading\nthreading.Timer(0.1, os._exit, [5]).start()',
         Step("import time\nfor _ in range(40): time.sleep(0.01)\nprint('slept')", ANY), keeps='told', fresh=True),
