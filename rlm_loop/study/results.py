@@ -52,6 +52,8 @@ class Results:
     lock: Mapping[str, Any] = field(default_factory=dict[str, Any])
     folder: str = ""
     recorded: bool = False
+    subset: str = ""
+    """How these rows were chosen from those of the study (`only`, `filter`); empty for all of them."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -100,7 +102,9 @@ class Results:
         unknown = [a for a in arms if a not in self.arms]
         if unknown or not arms:
             raise StudyError(f"there is no arm {', '.join(unknown) or 'named'}; there are {', '.join(self.arms)}")
-        return replace(self, rows=[r for r in self.rows if r["arm"] in arms])
+        if set(arms) == set(self.arms):
+            return self
+        return replace(self, rows=[r for r in self.rows if r["arm"] in arms], subset=f"arms {', '.join(arms)}")
 
     def filter(self, **wanted: Any) -> Results:
         """The episodes that have these values: `filter(suite="tables", arm=["lean", "code"], resolved=False)`.
@@ -109,7 +113,9 @@ class Results:
         are then compared on the pairs that are left.  Raises `StudyError` for a column or a value that is not there.
         """
         kept = chosen_rows([_tidy(row) for row in self.rows], wanted)
-        return replace(self, rows=[row for row, keep in zip(self.rows, kept, strict=True) if keep])
+        chosen = ", ".join(f"{name}={value!r:.40}" for name, value in wanted.items())
+        rows = [row for row, keep in zip(self.rows, kept, strict=True) if keep]
+        return self if len(rows) == len(self.rows) else replace(self, rows=rows, subset=chosen)
 
     def plot(self, path: str | Path | None = None, kind: str = "tokens", **options: Any) -> Figure:
         """A figure, saved where a `path` is given (`.png`, `.svg` or `.pdf`; without an ending PNG and SVG).

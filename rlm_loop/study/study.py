@@ -198,6 +198,7 @@ class Study:
         _require_limits(limit=limit, seconds=seconds, jobs=jobs)
         agents, arms = self._made()
         grid = self._episodes(agents, arms, limit)
+        whole = self._episodes(agents, arms, None)
         names = list(dict.fromkeys(c.name for c in arms))
         if self.analysis is not None:
             self.analysis.fits(names)
@@ -212,6 +213,7 @@ class Study:
                 self.order_seed,
                 self.analysis,
                 tuple(self.factors),
+                _planned(names, whole, self.seeds),
             ),
             folder,
             lambda: require_fair(fairness_check(self, limit=limit, agents=agents)),
@@ -235,6 +237,16 @@ class Study:
         tasks = {(c.suite, c.task.id): c.task for c in grid}
         local = local_models(agent for by_arm in agents.values() for agent in by_arm.values())
         return identity(self.name, arms, [(s, t, task_digest(t)) for (s, _), t in tasks.items()], self.seeds, local)
+
+
+def _planned(arms: Sequence[str], whole: Sequence[Episode], seeds: Sequence[int]) -> dict[str, Any]:
+    """The plan that a study locks before its first episode."""
+    tasks: dict[str, dict[str, None]] = {}
+    for episode in whole:
+        tasks.setdefault(episode.suite, {})[episode.task.id] = None
+    models = list(dict.fromkeys(episode.model for episode in whole))
+    ids = {suite: list(of) for suite, of in tasks.items()}
+    return {"arms": list(arms), "models": models, "tasks": ids, "seeds": list(seeds)}
 
 
 def _require_limits(*, limit: Any, seconds: Any, jobs: Any) -> None:

@@ -111,10 +111,37 @@ def test_another_analysis_than_the_declared_one_is_exploratory(other: dict[str, 
     assert not compare(results, "base", margin=0.03, family=("resolved", "input_tokens")).exploratory
 
 
-def test_a_plan_that_was_written_down_elsewhere_is_named_as_one() -> None:
+def test_a_plan_that_is_given_afterwards_is_as_if_declared() -> None:
     plan = Analysis("lean", margin=0.2, family=("steps",))
     made = compare(Results(paired([("y", "y")] * 20).rows), analysis=plan)
-    assert (made.baseline, made.margin, made.family, made.exploratory) == ("lean", 0.2, ("steps",), False)
+    assert (made.baseline, made.margin, made.family, made.exploratory) == ("lean", 0.2, ("steps",), True)
+    assert "as if declared" in made.departs
+    assert not any(said.startswith("Shown") for said in made.sentences())
+
+
+def test_a_subset_of_a_declared_study_shows_nothing(tmp_path: Path) -> None:
+    results = study(Analysis(margin=0.1), 4).run(tmp_path, progress=False)
+    assert not compare(results).exploratory
+    for part in (results.filter(task=["t0", "t1"]), results.filter(task="t0")):
+        assert "subset" in compare(part).departs
+        assert compare(part).exploratory
+    assert results.filter(suite="sums") is results  # all of them
+    assert not compare(results.only("one", "two")).exploratory
+
+
+def test_a_look_before_the_end_is_an_interim_one(tmp_path: Path) -> None:
+    for limit in (1, 3):
+        results = study(Analysis(margin=0.1), 4).run(tmp_path, progress=False, limit=limit)
+        assert f"interim look: {limit} of 4 planned pairs" in compare(results).departs
+    assert compare(study(Analysis(margin=0.1), 4).run(tmp_path, progress=False)).departs == ""
+
+
+def test_arms_and_tasks_that_come_later_were_not_declared(tmp_path: Path) -> None:
+    study(Analysis(margin=0.1), 2).run(tmp_path, progress=False)
+    more = study(Analysis(margin=0.1), 3).run(tmp_path, progress=False)
+    assert "1 of 3 pairs (model, task, seed) were added" in compare(more).departs
+    third = replace(more, rows=[*more.rows, *({**row, "arm": "three"} for row in more.rows if row["arm"] == "two")])
+    assert "three was added" in compare(third).departs
 
 
 def caption(made: Any) -> str:

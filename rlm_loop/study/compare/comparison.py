@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -21,7 +22,7 @@ from rlm_loop.study.compare.sentences import ArmFindings, by_suite, findings, me
 from rlm_loop.study.compare.suites import Interaction, SuiteEffect, interactions, suite_effects
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.frames import frame_of
-from rlm_loop.study.plan.analysis import Analysis, read, unchanged
+from rlm_loop.study.plan.analysis import Analysis, departs, read, unchanged
 from rlm_loop.study.statistics import mean
 from rlm_loop.study.store.rows import Row
 
@@ -47,6 +48,9 @@ class Rows(Protocol):
 
     @property
     def lock(self) -> Mapping[str, Any]: ...
+
+    @property
+    def subset(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -153,10 +157,11 @@ def compare(
     so nothing is tested unless `family` or `analysis` says it: differences and ratios are described, with intervals
     that cover the worst and the best case of missing pairs.
 
-    What is not given is as the study declared it (`Analysis`), or as `analysis` says, for a plan that was written down
-    before the run elsewhere.  Without either the baseline is the first arm, and nothing is claimed: intervals are
-    plain ones, and no claim is judged.  What differs from the declared baseline, margin, family or policy, or was not
-    declared at all, is called exploratory.
+    What is not given is as the study declared it (`Analysis`), or as `analysis` says: a plan that is given now counts
+    "as if declared", with today's date.  Without either the baseline is the first arm, and nothing is claimed:
+    intervals are plain ones, and no claim is judged.  What differs from the declared baseline, margin, family or
+    policy, a subset of the rows, a look before all planned pairs are there, and arms or tasks that were added later are
+    called exploratory.
 
     The claim in the resolve rate is that an arm resolves no more than `margin` (0.03: 3 points) fewer;
     `margin=0` makes it that the rates differ.  The claim
@@ -187,7 +192,14 @@ def compare(
     )
     reference = str(used.baseline)
     expected = declared and replace(declared, baseline=declared.baseline or results.arms[0], targets={})
-    changed = analysis is None and not unchanged(results.lock)
+    if results.subset:
+        departure = f"these rows are a subset of the study ({results.subset})"
+    elif analysis is not None:
+        departure = f"the plan was given to compare() on {date.today().isoformat()}, as if declared"
+    elif not unchanged(results.lock):
+        departure = "the analysis in study.json is not the one that was locked before the run"
+    else:
+        departure = "" if declared is None else departs(results.lock, results.rows)
     made: list[tuple[Contrast, Pairs]] = []
     every, left_out = complete_and_incomplete(results.rows)
     measures = (*MEASURES, TOTAL) if any(TOTAL in row for row in results.rows) else MEASURES
@@ -211,8 +223,8 @@ def compare(
         family=tuple(used.family),
         alpha=alpha,
         left_out=len(left_out),
-        exploratory=used != expected or changed,
-        changed=changed,
+        exploratory=used != expected or bool(departure),
+        departs=departure,
         rows=results.rows,
         cluster=cluster,
         results=results,

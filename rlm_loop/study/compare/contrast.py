@@ -72,7 +72,8 @@ class Judged:
 
     `contrasts` has one entry for each model, arm and measure; `left_out` counts the units that not every arm was tried
     on, which are in none of them.  `exploratory` is true where this is not what was declared before the run, and
-    `changed` where what stands in `study.json` is not what was locked there.  `margin` is a share of all tasks.
+    `departs` says how the rows or the plan depart from it (a subset, an interim look, arms or tasks that were added, a
+    plan that was changed or given afterwards).  `margin` is a share of all tasks.
     """
 
     contrasts: Sequence[Contrast]
@@ -83,7 +84,7 @@ class Judged:
     alpha: float
     left_out: int = 0
     exploratory: bool = True
-    changed: bool = False
+    departs: str = ""
 
 
 def at_the_floor(contrast: Contrast, margin: float) -> bool:

@@ -133,11 +133,7 @@ def _exploratory(comparison: Judged) -> str:
     told = [c for c in comparison.contrasts if c.measure in {*_TOLD, *comparison.family}]
     known = [c for c in told if c.low is not None and c.high is not None]
     apart = [c for c in known if not _contains_none(c)]
-    why = (
-        "the analysis in study.json is not the one that was locked before the run"
-        if comparison.changed
-        else "this analysis was not declared before the run"
-    )
+    why = comparison.departs or "this analysis was not declared before the run"
     return f"Exploratory: {why}, so no claim is judged; {len(apart)} of {len(known)} intervals exclude no difference."
 
 

@@ -93,5 +93,40 @@ def agreed(old: Mapping[str, Any] | None, new: Analysis | None, begun: bool, fol
     return {"analysis": now}
 
 
+def planned(old: Mapping[str, Any] | None, new: Mapping[str, Any], begun: bool) -> dict[str, Any]:
+    """The part of the lock with the planned arms, models, tasks (ids by suite) and seeds.
+
+    It is written before the first episode and stays as it is; empty for a folder that was begun without it.
+    """
+    before: Mapping[str, Any] | None = (old or {}).get("planned")
+    if before is None:
+        return {} if begun else {"planned": {**new, "digest": digest(dict(new))[:16]}}
+    return {"planned": dict(before)}
+
+
+def departs(lock: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+    """How rows depart from what the lock planned, in a clause; empty where they are what was planned.
+
+    A folder without a plan of its tasks departs in nothing that is known.
+    """
+    plan: Mapping[str, Any] | None = lock.get("planned")
+    if plan is None:
+        return ""
+    if plan["digest"] != digest({name: value for name, value in plan.items() if name != "digest"})[:16]:
+        return "the planned tasks in study.json are not those that were locked before the run"
+    arms: list[str] = plan["arms"]
+    if added := sorted({row["arm"] for row in rows} - set(arms)):
+        return f"{', '.join(added)} {'was' if len(added) == 1 else 'were'} added after the study was begun"
+    tasks = [(suite, task) for suite, ids in plan["tasks"].items() for task in ids]
+    wanted = {(model, *task, seed) for model in plan["models"] for task in tasks for seed in plan["seeds"]}
+    there: dict[tuple[Any, ...], set[str]] = {}
+    for row in rows:
+        there.setdefault((row["model"], row["suite"], row["task"], row["seed"]), set()).add(row["arm"])
+    if more := len(there.keys() - wanted):
+        return f"{more} of {len(there)} pairs (model, task, seed) were added after the study was begun"
+    done = sum(len(there.get(unit, ())) == len(arms) for unit in wanted)
+    return "" if done == len(wanted) else f"this is an interim look: {done} of {len(wanted)} planned pairs are there"
+
+
 def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     return ", ".join(k for k in new if k != "digest" and old.get(k) != new[k])

@@ -6,13 +6,14 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rlm_loop.study.errors import StudyError, StudyInterrupted, StudyWarning
 from rlm_loop.study.plan.analysis import Analysis
 from rlm_loop.study.plan.analysis import agreed as agreed_analysis
+from rlm_loop.study.plan.analysis import planned as planned_pairs
 from rlm_loop.study.plan.fairness import FairnessCheck
 from rlm_loop.study.plan.fairness_check import unequal
 from rlm_loop.study.plan.grid import Episode, StudyAgent
@@ -43,6 +44,8 @@ class RunPlan:
     order_seed: int | None
     analysis: Analysis | None = None
     varied: tuple[str, ...] = ()
+    planned: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Arms, models, tasks and seeds of the whole study, whatever this run is limited to."""
 
 
 def run_plan(
@@ -75,7 +78,9 @@ def run_plan(
             if can_be_scored(known.get(c.key)) or to_run(known.get(c.key), retry_failed=retry_failed)
         ]
         lock = extended(old, study.identity, folder, more=bool(todo), mixed=mixed)
-        lock = {**lock, **agreed_analysis(old, study.analysis, bool(every), folder)}
+        lock |= agreed_analysis(old, study.analysis, bool(every), folder) | planned_pairs(
+            old, study.planned, bool(every)
+        )
         _refuse_shared_traces(todo, every, folder)
         if todo:
             found = agreed()
