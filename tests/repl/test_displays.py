@@ -10,7 +10,6 @@ from rlm_loop import ToolLoopAgent
 from rlm_loop.actions import Display
 from rlm_loop.models import ScriptedModel
 from rlm_loop.repl import PythonREPL
-from rlm_loop.report.notebook.html import outcome_html
 
 FIGURE = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\n"
 LINE = "[picture: image/png, 640x480]\n"
@@ -74,4 +73,4 @@ def test_a_picture_is_the_users_and_a_line_of_it_the_models() -> None:
     assert shown == Display("image/png", base64.b64encode(b"png").decode())
     assert "[picture: image/png]" in str(model.prompts[1])
     assert shown.data not in str(model.prompts[1])
-    assert f"data:image/png;base64,{shown.data}" in outcome_html(outcome)
+    assert f"data:image/png;base64,{shown.data}" in outcome._repr_html_()
