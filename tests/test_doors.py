@@ -41,6 +41,7 @@ INSIDE = {
     "repl/test_container.py": "what a cell may read as root",
     "repl/test_context.py": "the bound of the tokens about a context",
     "repl/test_context_frame.py": "the bound of the tokens about a frame",
+    "repl/test_displays.py": "a picture on the page of an outcome",
     "repl/test_hardened.py": "rules of the kernel of Linux",
     "repl/test_launch.py": "no secret in the environment of a child",
     "repl/test_lifetime.py": "a host killed in every state",
@@ -75,6 +76,7 @@ INSIDE = {
     "tasks/test_package_bugs.py": "damaged and forged packages",
     "tasks/test_written.py": "any text that a model writes",
     "test_install.py": "the extras that messages name",
+    "test_recorded_runs.py": "traces as a study packs them",
     "tools/test_mcp_tools.py": "names and schemas that foreign servers give",
     "tools/test_refusals.py": "files opened after the check, against links",
     "tools/test_tool_threads.py": "a value that comes in the very moment in which its caller gives up",
@@ -84,6 +86,7 @@ INSIDE = {
     "traces/test_redact.py": "secrets, in every place that could keep or show them",
     "workspace/test_guard.py": "what a hostile patch may not change",
     "workspace/test_reports.py": "what a hostile process of tests tells",
+    "workspace/test_workspace_snapshots.py": "git that hangs",
     "workspace/test_workspace_archives.py": "damaged and hostile archives",
 }
 DOORS = set(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import cast
 
 from rlm_loop.accounting.ledger import Part
@@ -26,15 +27,21 @@ def text_tokens(text: str) -> int:
 
 
 def _call_tokens(calls: Sequence[ToolCall]) -> int:
-    return sum([text_tokens(call.name + call.arguments) for call in calls])
+    total = 0
+    for call in calls:
+        total += text_tokens(call.name + call.arguments)
+    return total
 
 
 def _parts(prompt: Prompt) -> list[Part]:
-    parts = [Part("tool_schema", 0, -1, text_tokens(json.dumps(dict(tool)))) for tool in prompt.tools]
+    parts: list[Part] = []  # loops: on Python 3.11 a comprehension is a call
+    for tool in prompt.tools:
+        parts.append(Part("tool_schema", 0, -1, text_tokens(json.dumps(dict(tool)))))
     for index, message in enumerate(prompt.messages):
         parts.append(Part("template", message.turn, index, _MARKERS))
-        spans = [span for span in message.spans if span.text]
-        parts += [Part(span.cause, message.turn, index, text_tokens(span.text)) for span in spans]
+        for span in message.spans:
+            if span.text:
+                parts.append(Part(span.cause, message.turn, index, text_tokens(span.text)))
         if message.tool_calls:
             parts.append(Part("assistant", message.turn, index, _call_tokens(message.tool_calls)))
     return [*parts, Part("template", 0, len(prompt.messages), _ASKING)]
@@ -112,8 +119,8 @@ class ScriptedModel(Model):
 
     def _usage(self, prompt: Prompt, previous: Prompt | None, reply: Reply) -> Usage:
         parts = self.measure(prompt)
-        entered = sum([part.tokens for part in parts])
-        left = text_tokens(reply.text) + _call_tokens(reply.tool_calls)
+        entered = sum(map(attrgetter("tokens"), parts))
+        left = text_tokens(reply.text) + (_call_tokens(reply.tool_calls) if reply.tool_calls else 0)
         same = 0
         if previous is not None and previous.tools == prompt.tools:
             for old, new in zip(previous.messages, prompt.messages, strict=False):

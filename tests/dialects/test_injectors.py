@@ -42,5 +42,6 @@ def test_a_scaffold_stands_in_place_of_reacts_own() -> None:
     causes = agent.run("How much?").ledger.by_cause()
     assert {c for c in causes if c.startswith("scaffold:")} == {"scaffold:goal"}
     assert agent.settings() != ReActAgent(form="calls", presentation="text").settings()
+    assert "scaffold" not in ReActAgent().settings()  # results of before it was there stay theirs
     with pytest.raises(ValueError, match="scaffold"):
         ReActAgent(scaffold=())
