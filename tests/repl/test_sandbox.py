@@ -56,7 +56,7 @@ def test_no_answer_of_our_tasks_is_read(box: PythonREPL) -> None:
 
 
 def test_no_environment_variable_outside_the_allow_list(box: PythonREPL) -> None:
-    allowed = {*isolated_environment("/tmp"), "PWD"}
+    allowed = {*isolated_environment("/tmp"), "PWD", "RLM_LOOP_HOME"}
     assert escapes.environment_seen(box) <= allowed
     assert "RLM_LOOP_TEST_SECRET" not in allowed
 
