@@ -22,6 +22,7 @@ _TRIES = 16  # later fences that are tried as the end of a block with an open st
 _FAR = 64  # ... and how many marks are looked at to find them
 _LABELS = PYTHON | OTHER_LANGUAGES | {"text", "txt", "json", "markdown", "md", "plaintext"}
 _ATTRIBUTES = re.compile("[={]")
+_TAIL = "closed at the end of a code line"
 _NEXT = "closed by the next opening fence"
 _FENCE = re.compile(r"([ \t]*)((?:[-*+]|\d{1,9}[.)])[ \t]+)?(`{3,}|~{3,})(.*)", re.DOTALL)
 _ITEM = re.compile(r"([ \t]*)([-*+]|\d{1,9}[.)])([ \t]+)(?=\S)")
@@ -58,7 +59,7 @@ class FencedReply:
 
 @dataclass(frozen=True)
 class _Mark:
-    """A run of fence characters that starts a line.
+    """A run of fence characters that starts a line, or that ends a line of code (`info` is None).
 
     `indent` is in columns and counts a list marker before the fence, `info` what follows the run on its line.
     """
@@ -66,18 +67,18 @@ class _Mark:
     line: int
     indent: int
     run: str
-    info: str
+    info: str | None
     in_item: bool = False
 
     def closes(self, opener: _Mark) -> bool:
         """Say whether it closes `opener`: the same character, no shorter, and nothing after it."""
         alike = self.run[0] == opener.run[0] and len(self.run) >= len(opener.run)
-        return not self.info and not self.in_item and alike and self.indent <= opener.indent + 3
+        return self.info == "" and not self.in_item and alike and self.indent <= opener.indent + 3
 
     @cached_property
     def language(self) -> str:
         """The first word of the info string in lower case; `{python}` and `{.python #id}` count as `python`."""
-        word = _WORD.match(self.info.lstrip("{. \t"))
+        word = _WORD.match((self.info or "").lstrip("{. \t"))
         return word.group().lower() if word else ""
 
 
@@ -95,18 +96,32 @@ def read_fences(text: str, *, languages: frozenset[str] = PYTHON) -> FencedReply
     notes: list[str] = []
     prose: list[str] = []
     items = _ListItems()
-    labelled = False
+    wrapped_until: int | None = None  # where the block inside a decorative fence ended
+    wrapping = labelled = False
     line = at = 0
     while line < len(lines):
         while at < len(marks) and marks[at].line < line:
             at += 1
+        mark = marks[at] if at < len(marks) and marks[at].line == line else None
         items.read(lines[line])
-        if at == len(marks) or marks[at].line != line:
+        if mark is None or mark.info is None:
+            if lines[line].lstrip().startswith((">```", "> ```", ">~~~", "> ~~~")):
+                notes.append(f"line {line + 1}: fence in a block quote is not read")
             prose.append(raw[line])
             line += 1
             continue
-        mark = marks[at]
+        if wrapped_until is not None:
+            ends, wrapped_until = not any(map(str.strip, lines[wrapped_until:line])) and not mark.info, None
+            if ends:
+                line += 1
+                continue
+        if _wraps(lines, marks, at):
+            notes.append(f"line {line + 1}: decorative fence")
+            wrapping = True
+            line += 1
+            continue
         block, line = _block(lines, marks, at, mark.language in languages)
+        wrapped_until, wrapping = (line if wrapping else None), False
         if not block.code.strip():
             block = replace(block, notes=(*block.notes, "empty block"))
         stray = not block.closed and not block.code.strip() and not mark.info
@@ -120,7 +135,8 @@ def read_fences(text: str, *, languages: frozenset[str] = PYTHON) -> FencedReply
             notes.append(f"line {block.line}: skipped a block of {mark.language or 'no language'}")
         for note in block.notes:
             notes.append(f"line {block.line}: {note}")
-    if labelled and (bare := [block for block in blocks if not block.language]):
+    if labelled and not all(block.language for block in blocks):
+        bare = [block for block in blocks if not block.language]
         notes += [f"line {block.line}: skipped a block without a label beside labelled ones" for block in bare]
         blocks = [block for block in blocks if block.language]
         skipped = sorted((*skipped, *(_skip(block) for block in bare)), key=lambda block: block.line)
@@ -132,53 +148,78 @@ def _skip(block: Block, note: str = "") -> Block:
     return replace(block, notes=(*block.notes, *([note] if note else []), *([Note.PYTHON] if python else [])))
 
 
+def _wraps(lines: Sequence[str], marks: Sequence[_Mark], at: int) -> bool:
+    """True for a fence that only decorates: another one opens, with nothing but blank lines between."""
+    if marks[at].language not in ("", "markdown", "md") or at + 1 == len(marks):
+        return False
+    start, end = marks[at].line + 1, marks[at + 1].line
+    return bool(marks[at + 1].info) and end - start < 4 and not any(map(str.strip, lines[start:end]))
+
+
 def _ends(marks: Sequence[_Mark], at: int, python: bool) -> Iterator[tuple[_Mark, str]]:
     """Yield the marks that may end the block which `marks[at]` opens, each with a note ("" for a closing fence)."""
-    last = len(marks)
+    tails, last = 0, len(marks)
     for number in range(at + 1, len(marks)):
-        mark = marks[number]
         if number > last:
             return
+        mark = marks[number]
         if mark.closes(marks[at]):
             note = ""
-        elif not python or not mark.info:
+        elif not python or mark.info == "":
             continue
+        elif mark.info is None:
+            tails += 1
+            if tails > _TRIES:
+                continue
+            note = _TAIL
         elif " " in mark.info and mark.language not in _LABELS and not _ATTRIBUTES.search(mark.info):
             note = "words after the closing fence"
         else:
             note = _NEXT
-        last = number + _FAR if last == len(marks) else last
+        if last == len(marks) and note != _TAIL:
+            last = number + _FAR
         yield mark, note
 
 
 def _block(lines: Sequence[str], marks: Sequence[_Mark], at: int, python: bool) -> tuple[Block, int]:
-    """Return the block that `marks[at]` opens, and the line after it."""
+    """The block that `marks[at]` opens, and the line after it."""
     opener = marks[at]
     first: tuple[Block, int] | None = None  # the first end found, though inside a string: used if no other is better
-    for tries, (mark, note) in enumerate(_ends(marks, at, python), 1):
-        code = _body(lines, opener, mark.line)
+    tries = 0
+    for mark, note in _ends(marks, at, python):
+        code = _body(lines, opener, mark.line, mark.run if note == _TAIL else "")
         block = Block(code, opener.language, opener.line + 1, (note,) if note else ())
-        end = block, mark.line + (note != _NEXT)
-        state = source_state(code) if python and may_hold_open_string(code) else "broken"
-        if first is None and state != "open string":
-            return end
-        if first is not None and state == "compiles":
-            return replace(block, notes=("nested fence", *block.notes)), end[1]
-        first = first or end
+        found = block, mark.line + (note != _NEXT)
+        if not python:
+            return found
+        state = source_state(code) if note == _TAIL or may_hold_open_string(code) else "broken"
+        if state == "compiles" and first is not None:
+            return replace(block, notes=("nested fence", *block.notes)), found[1]
+        if state == "compiles" or (state == "broken" and first is None and note != _TAIL):
+            return found
+        if note == _TAIL:
+            continue
+        first = first or found
+        tries += 1
         if state == "broken" or tries > _TRIES:
             break
     if first is not None:
         return first
-    code = _body(lines, opener, len(lines))
+    code = _body(lines, opener, len(lines), "")
     notes: tuple[str, ...] = (Note.UNCLOSED,)
     if python and source_state(code) != "compiles":
         notes = (*notes, Note.NO_COMPILE)
     return Block(code, opener.language, opener.line + 1, notes, closed=False), len(lines)
 
 
-def _body(lines: Sequence[str], opener: _Mark, end: int) -> str:
-    """Return the lines between the fences, less the fence's own indentation, dedented where all of it is indented."""
+def _body(lines: Sequence[str], opener: _Mark, end: int, tail: str) -> str:
+    """The lines between the fences, less the fence's own indentation, and dedented where all of it is indented.
+
+    With `tail`, line `end` belongs to the body, and the fence at its end does not.
+    """
     body = list(lines[opener.line + 1 : end])
+    if tail:
+        body.append(lines[end].rstrip().removesuffix(tail))
     if opener.indent:
         start = next((line for line in body if line.strip()), "")
         if columns := min(opener.indent, _indent(start)):
@@ -197,18 +238,21 @@ def find_marks(lines: Sequence[str]) -> list[_Mark]:
 
 def _mark(number: int, line: str) -> _Mark | None:
     match = _FENCE.fullmatch(line)
-    if match is None or (match[3][0] == "`" and "`" in match[4]):  # no fence, or a span of inline code
-        return None
-    before = match[1] + (match[2] or "")
-    return _Mark(number, _column(before) if before else 0, match[3], match[4].strip(), match[2] is not None)
+    if match is not None and not (match[3][0] == "`" and "`" in match[4]):  # else it is a span of inline code
+        return _Mark(number, _column(match[1] + (match[2] or "")), match[3], match[4].strip(), match[2] is not None)
+    tail = line.rstrip()
+    code = tail.rstrip("`")
+    if len(tail) - len(code) >= 3 and code.strip() and "`" not in code and "#" not in code:
+        return _Mark(number, 0, tail[len(code) :], None)
+    return None
 
 
 def _column(whitespace: str) -> int:
-    return len(whitespace.expandtabs(4))
+    return len(whitespace.expandtabs(4)) if whitespace else 0
 
 
 def _indent(line: str) -> int:
-    """Return the width of the whitespace before the first other character, in columns with tab stops of four."""
+    """The width of the whitespace before the first other character, in columns with tab stops of four."""
     return _column(line[: len(line) - len(line.lstrip(" \t"))])
 
 
@@ -243,5 +287,5 @@ class _ListItems:
         self._after_blank = False
 
     def hold(self, mark: _Mark) -> bool:
-        """Say whether a fence may stand at this column: at most three past the margin or an item's text."""
+        """Whether a fence may stand at this mark's column: at most three past the margin or an item's text."""
         return mark.in_item or mark.indent <= 3 or any(0 <= mark.indent - column <= 3 for column in self._columns)

@@ -79,6 +79,8 @@ def test_a_reply_without_fences_is_prose_unchanged() -> None:
         (f"{F}python\nx = 1\n{F}output\n1\n{F}\nDone", ["x = 1"]),
         (f"{F}python\nx = 1\n{F}python\ny = 2\n{F}", ["x = 1", "y = 2"]),
         (f"{F}python\nx = 1\n{F} Now let us go on.\n{F}python\ny = 2\n{F}", ["x = 1", "y = 2"]),
+        (f"{F}python\nx = 1{F}\n\nDone\n{F}python\ny = 2\n{F}", ["x = 1", "y = 2"]),
+        (f"{F}python\nx = 1{F}", ["x = 1"]),
         # an empty block does not swallow the next one
         (f"{F}python\n{F}\n\n{F}python\nx = 1\n{F}", ["", "x = 1"]),
         (f"{F}\n{F}\n\n{F}\nx = 1\n{F}", ["", "x = 1"]),
@@ -87,8 +89,10 @@ def test_a_reply_without_fences_is_prose_unchanged() -> None:
         (f"{F}\nsrc/a.py\n{F}\n{F}python\nx = 1\n{F}\n{F}\nx = 2\n{F}", ["x = 1"]),
         (f"{F}\nx = 1\n{F}\n{F}python\n{F}", ["x = 1", ""]),
         (f"{F}\nx = 1\n{F}\n{F}json\n1\n{F}", ["x = 1"]),
-        # a fence around a fence
+        # decorative fences
         (f"{F}\n{F}python\nx = 1\n{F}\n{F}\nend", ["x = 1"]),
+        (f"{F}markdown\n\n{F}python\nx = 1\n{F}\n{F}\n{F}python\ny = 2\n{F}", ["x = 1", "y = 2"]),
+        (f"````\n{F}python\nx = 1\n{F}\n````", ["x = 1"]),
         # no fences at all
         ("```python x = 1```", []),
         ("`` `python\nx\n``", []),
@@ -109,9 +113,12 @@ def test_blocks(text: str, expected: list[str]) -> None:
         (f"{F}json\n1\n{F}", "line 1: skipped a block of json"),
         (f"{F}text\nx = 1\n{F}", "line 1: looks like python"),
         (f"    {F}python\n    x = 1\n    {F}", "line 1: indented by four or more"),
+        (f"{F}python\nx{F}", "line 1: closed at the end of a code line"),
         (f"{F}python\nx\n{F}output\n{F}", "line 1: closed by the next opening fence"),
         (f"{F}python\nx\n{F} and so on", "line 1: words after the closing fence"),
+        (f"{F}\n{F}python\nx\n{F}\n{F}", "line 1: decorative fence"),
         (f"{F}\nx\n{F}\n{F}py\nx\n{F}", "line 1: skipped a block without a label beside labelled ones"),
+        (f"> {F}python\n> x\n> {F}", "line 1: fence in a block quote is not read"),
     ],
 )
 def test_everything_noticed_is_in_the_notes(text: str, note: str) -> None:
