@@ -41,7 +41,6 @@ INSIDE = {
     "repl/test_container.py": "what a cell may read as root",
     "repl/test_context.py": "the bound of the tokens about a context",
     "repl/test_context_frame.py": "the bound of the tokens about a frame",
-    "repl/test_displays.py": "a picture on the page of an outcome",
     "repl/test_hardened.py": "rules of the kernel of Linux",
     "repl/test_launch.py": "no secret in the environment of a child",
     "repl/test_lifetime.py": "a host killed in every state",

@@ -204,7 +204,7 @@ def one_line(err: str) -> str:
         (("run", "Q?", "--max-steps", "many"), "--max-steps"),
         (("run", "Q?", "--nonsense"), "--nonsense"),
         (("run", "Q?", "--history", "forget"), "drop_outputs"),
-        (("run", "Q?", "--history", "0"), "1 message or more"),
+        (("run", "Q?", "--history", "0"), "1 or more"),
         (("run", "Q?", "--context", "does/not/exist.txt"), "does/not/exist"),
         (("run", "Q?", "--context", "/dev/null"), "/dev/null"),
         (("run", "-", "--context", "-"), "standard input"),

@@ -30,7 +30,7 @@ def started(path: Path) -> dict[str, Any]:
     [
         ("lean", (), 20),
         ("tool-loop", ("--seconds", "60"), 20),
-        ("react", (), 50),
+        ("react", (), 20),
         ("react", ("--max-steps", "60"), 60),
         ("lean", ("--max-steps", "3"), 3),
     ],

@@ -56,7 +56,8 @@ class Child:
         self._printed: dict[int, Piece] = {}
         self._unwatched: list[int] = []  # pipes of cells that began just now
         self._spare: tuple[int, int] | None = None  # the next cell's pipe
-        line, self._line = os.pipe()
+        line, ours = os.pipe()
+        self._line = [ours]  # a list: taking it out is one step, and whichever thread does it closes it
         here, there = socket.socketpair()
         try:
             listener = _listener(launch.connects_to) if launch.connects_to is not None else None
@@ -72,7 +73,7 @@ class Child:
                     start_new_session=True,
                 )
         except OSError as e:
-            os.close(self._line)
+            os.close(ours)
             here.close()
             raise ReplError(f"cannot start the REPL with {launch.argv[0]!r}: {e.strerror or e}") from e
         finally:
@@ -129,12 +130,13 @@ class Child:
 
     def kill(self) -> None:
         """Have the kernel end the process and its group, also where it has cut its life line or left the group."""
-        if self._line >= 0:
-            os.close(self._line)
-            self._line = -1
-            if self.pid > 1 and not self._ended:
-                with contextlib.suppress(OSError):
-                    os.kill(self.pid, signal.SIGKILL)
+        try:
+            os.close(self._line.pop())
+        except IndexError:
+            return  # it was killed before
+        if self.pid > 1 and not self._ended:
+            with contextlib.suppress(OSError):
+                os.kill(self.pid, signal.SIGKILL)
 
     def force(self) -> None:
         """End it where it is not gone long after `kill`, and whatever stands around it."""
@@ -183,7 +185,7 @@ class Child:
 
     def has_said(self) -> bool:
         """Return whether there is anything to `receive`, or the process has ended."""
-        return bool(self._frames) or self._ended or any(fd == self._sock_fd for fd, _ in self._poll.poll(0))
+        return bool(self._frames) or self._ended or self._sock_fd in dict(self._poll.poll(0))
 
     def printed_by(self, job: int) -> Piece:
         """Return what a job has printed until its end, or until now."""
@@ -245,8 +247,8 @@ class Child:
             self._unwatched.remove(output.fd)
         else:
             self._poll.unregister(output.fd)
-        del self._outputs[output.fd]
-        os.close(output.fd)
+        if self._outputs.pop(output.fd, None) is not None:  # else `close` took it, in another thread
+            os.close(output.fd)
         output.fd = -1
 
     # -- its end
@@ -288,9 +290,10 @@ class Child:
             self._ended = True
             _children.discard(self)
             self._out.close()
-            for fd in (*self._outputs, *(self._spare or ()), self._wake_r, self._wake_w):
+            while self._outputs:
+                os.close(self._outputs.popitem()[0])
+            for fd in (*(self._spare or ()), self._wake_r, self._wake_w):
                 os.close(fd)
-            self._outputs.clear()
 
     def _hung_up(self, seconds: float) -> bool:
         if self._ended:

@@ -64,6 +64,7 @@ class ReadTable:
 
     rows: Sequence[Row]
     lock: Mapping[str, Any] = field(default_factory=lambda: UNDECLARED)
+    subset: str = ""
 
     @property
     def arms(self) -> list[str]:
