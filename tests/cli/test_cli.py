@@ -308,6 +308,7 @@ def test_models_list_names_licences_and_state(line: Line, monkeypatch: pytest.Mo
     assert "Apache-2.0" in out
 
 
+@pytest.mark.slow
 def test_the_program_is_installed_and_survives_a_closed_pipe(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "rlm_loop.cli.main", "--help"], capture_output=True, check=False)
     assert done.returncode == 0

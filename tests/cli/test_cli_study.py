@@ -207,6 +207,7 @@ def test_a_contract_is_printed_and_an_unfair_study_does_not_start(
     assert '"differing": ["budget"]' in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.slow
 def test_what_a_study_says_while_it_runs_is_a_note(
     experiment: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,6 +262,7 @@ def many(experiment: Path) -> Path:
 BOTH = ["study", "run", "many", "--models", "ollama/cheap,ollama/own"]
 
 
+@pytest.mark.slow
 def test_one_command_runs_several_models_into_one_folder(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(BOTH) == 0
     out, _ = capsys.readouterr()
@@ -285,6 +287,7 @@ def test_an_estimate_runs_nothing(many: Path, capsys: pytest.CaptureFixture[str]
     assert "and what ollama/own costs" in out
 
 
+@pytest.mark.slow
 def test_an_estimate_is_of_rows_where_there_are_any(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["study", "run", "many", "--out", "runs/before"])
     rows = load_study("runs/before").rows
@@ -301,6 +304,7 @@ def test_an_estimate_is_of_rows_where_there_are_any(many: Path, capsys: pytest.C
     assert "ollama/cheap: 4 episodes" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_limit_of_tokens_ends_a_study_and_more_goes_on(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["study", "run", "many", "--out", "runs/before"])
     each = [r["input_tokens"] + r["output_tokens"] for r in load_study("runs/before").rows]

@@ -44,6 +44,7 @@ def test_a_file_gives_its_marked_functions(file: str, capsys: pytest.CaptureFixt
     assert str(Path(file).parent) not in sys.path
 
 
+@pytest.mark.slow
 def test_a_server_and_a_file_together(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("mcp")
     cell = "final_answer = double(int(add_numbers(1, 2)))"

@@ -105,6 +105,7 @@ _LINES = ["## /x/AGENTS.md\n", "--- End of AGENTS.md\n", "├ a\n", "# Environme
 _WORDS = st.sampled_from([*_TAGS, *_LINES, "Contents of CLAUDE.md\n", "\n", " ", "x"])
 
 
+@pytest.mark.slow
 @given(st.lists(_WORDS, max_size=30).map("".join), st.sampled_from(["system", "user", "tool", "assistant"]))
 @settings(max_examples=300, deadline=None)
 def test_the_pieces_join_to_the_text(text: str, role: str) -> None:

@@ -25,6 +25,7 @@ def served() -> Iterator[tuple[Any, Any]]:
         yield url, client
 
 
+@pytest.mark.slow
 def test_chat(served: tuple[Any, Any]) -> None:
     url, client = served
     reply = client.chat.completions.create(model="m", messages=[user("1 + 2?")], tools=[TOOL])

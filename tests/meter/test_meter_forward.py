@@ -135,6 +135,7 @@ def test_a_request_beside_a_reply_that_goes_on_is_counted_without_it() -> None:
         assert sorted((call.node, call.turn) for call in url.meter.calls) == [("0", 1), ("0.1", 1)]
 
 
+@pytest.mark.slow
 def test_many_streams_at_once_are_not_mixed() -> None:
     barrier = threading.Barrier(32)
 

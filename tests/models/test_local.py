@@ -106,6 +106,7 @@ def test_a_reply(small: LocalModel) -> None:
     assert small.price == (0.0, 0.0)
 
 
+@pytest.mark.slow
 def test_the_text_is_the_same_in_every_run_and_the_prefix_is_cached(small: LocalModel) -> None:
     prompt = Prompt((say("user", "Name three rivers.", "task"),))
     first = small.complete(prompt, max_tokens=20)

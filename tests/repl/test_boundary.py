@@ -186,6 +186,7 @@ def test_what_an_honest_worker_sends_comes_out_equal(value: Any) -> None:
     assert decode(json.loads(line)) == value
 
 
+@pytest.mark.slow
 @given(
     st.recursive(
         st.none() | st.integers() | st.text(max_size=5),

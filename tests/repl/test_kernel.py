@@ -136,6 +136,7 @@ def test_limits_hold(kernel: KernelREPL) -> None:
 # -- stopping, crashes, ends
 
 
+@pytest.mark.slow
 def test_what_cannot_be_interrupted_is_killed_and_the_variables_are_rebuilt() -> None:
     clock = Held(most=1.6)
     with KernelREPL(timeout=60, grace=0.5, clock=clock) as repl:
@@ -202,6 +203,7 @@ def test_a_stream_that_a_cell_replaced_comes_back(kernel: KernelREPL, name: str)
     assert kernel.run("print('next')").output == "next\n"
 
 
+@pytest.mark.slow
 def test_an_interrupt_does_not_reach_the_next_kernel() -> None:
     stream = "class S:\n    def write(self, s): pass\n    def flush(self):\n        while True: pass"
     with KernelREPL(timeout=60, grace=0.5) as repl:
@@ -237,6 +239,7 @@ def test_close_ends_every_process() -> None:
     assert not folder.parent.exists()
 
 
+@pytest.mark.slow
 def test_a_session_that_is_dropped_ends_its_kernel() -> None:
     before = set(threading.enumerate())
     fds = len(os.listdir("/dev/fd"))

@@ -94,6 +94,7 @@ def test_calls_from_threads_overlap_and_are_not_mixed_up(repl: PythonREPL) -> No
     assert repl.run(code).output == "True"
 
 
+@pytest.mark.slow
 def test_large_arguments_and_results(repl: PythonREPL) -> None:
     repl.add_tools({"echo": lambda x: x})
     assert repl.run("big = 'é' * 2_000_000\necho(big) == big").output == "True"
@@ -171,6 +172,7 @@ zones = pd.DataFrame({"t": pd.to_datetime(["2020-01-01T00:00:00Z"])})
 """
 
 
+@pytest.mark.slow
 def test_tables_reach_tools_as_they_are(repl: PythonREPL) -> None:
     pandas = pytest.importorskip("pandas")
     expected: dict[str, Any] = {}

@@ -47,6 +47,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(values)
 def test_any_value_comes_back_equal_and_of_its_type(value: Any) -> None:

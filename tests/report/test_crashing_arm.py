@@ -54,6 +54,7 @@ def test_the_denominator_is_the_same_everywhere(crashing: tuple[int, Results]) -
     assert f"broken20{right}" in text
 
 
+@pytest.mark.slow
 def test_the_others_are_on_every_page(crashing: tuple[int, Results], capsys: pytest.CaptureFixture[str]) -> None:
     crashes, results = crashing
     text = Parsed(study_page(results)).text

@@ -49,6 +49,7 @@ def test_a_drivers_surroundings_hold_no_key_of_the_user(peers: Any, monkeypatch:
     assert (found["OPENAI_API_KEY"], found["OPENAI_AGENTS_DISABLE_TRACING"]) == ("a-session", "1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ours_code", "ours_lean"])
 def test_our_loops_through_the_meter(peers: Any, name: str, tmp_path: Path) -> None:
     (one,) = peers.contenders.chosen(name)

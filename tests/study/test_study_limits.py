@@ -209,6 +209,7 @@ print(json.dumps([said, kept, len(rows), len({(r["arm"], r["task"], r["seed"]) f
 """
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
     """A file system of 200 kB, in a mount name space of its own; skipped where that is not allowed."""
     disk = tmp_path / "disk"

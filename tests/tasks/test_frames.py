@@ -88,6 +88,7 @@ def test_two_studies_with_the_same_frames_say_so() -> None:
     }
 
 
+@pytest.mark.slow
 def test_without_pandas_the_questions_can_be_listed_and_a_frame_says_what_to_install() -> None:
     program = (
         "import sys; sys.modules['pandas'] = None\n"

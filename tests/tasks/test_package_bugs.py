@@ -107,6 +107,7 @@ def test_the_checkout_has_the_bug_and_no_trace_of_what_was_there_before(bug: Bug
         assert "run_tests" in {getattr(tool, "name", "") for tool in space.tools()}
 
 
+@pytest.mark.slow
 def test_taking_the_bug_back_resolves_it_and_changing_tests_does_not(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
     (task,) = package_bugs(bugs=[bug]).tasks
     mended = task.score(Attempt(artifact=fix(bug)))

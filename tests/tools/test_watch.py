@@ -41,6 +41,7 @@ def test_a_hundred_megabytes_of_output(tmp_path: Path) -> None:
     assert peak < 8 << 20
 
 
+@pytest.mark.slow
 def test_a_hang_is_ended_with_what_it_started(tmp_path: Path) -> None:
     code = (
         "import os, sys, time\nprint('begun', flush=True)\npid = os.fork()\n"

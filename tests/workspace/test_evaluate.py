@@ -72,6 +72,7 @@ def every_trick() -> dict[str, Change]:
     return together | {".gitignore": "*\n"}  # so that git is told to see none of it
 
 
+@pytest.mark.slow
 def test_all_tricks_together_gain_nothing() -> None:
     found = judged(patch(every_trick() | {"pkg/__init__.py": BUGGY + "\n\n# nothing of use\n"}))
     assert not found.resolved

@@ -25,6 +25,7 @@ def space() -> Iterator[Workspace]:
         yield space
 
 
+@pytest.mark.slow
 def test_a_model_runs_tests_and_the_diff_stays_clean(space: Workspace) -> None:
     seen: list[TestRun] = []
     gateway = ToolGateway([tests_tool(space, place="plain", on_run=seen.append)])

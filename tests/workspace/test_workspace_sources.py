@@ -231,6 +231,7 @@ def test_sources_that_are_none(tmp_path: Path, make: str, commit: str | None, sa
     assert len(str(caught.value)) < 700
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_said_in_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     """A limit on the size of files stands for it: what the system says of both is an error of the same kind."""
     import subprocess

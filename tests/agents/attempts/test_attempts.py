@@ -226,6 +226,7 @@ def test_the_strong_model_is_not_asked_where_the_fast_one_was_right() -> None:
     assert (result.chosen, len(result.attempts), prompts(strong)) == (0, 1, [])
 
 
+@pytest.mark.slow
 def test_the_best_of_several_fast_attempts_is_handed_over() -> None:
     fast = retry(lean(wrong("1"), done(), wrong("2"), done()), begin="fresh")
     strong = lean(call("read_file", path=FILE), done())
@@ -334,6 +335,7 @@ def test_a_check_that_raises_is_a_fault_of_ours_with_the_patch_kept() -> None:
     assert right_line() in caught.value.result.patch  # pyright: ignore[reportAttributeAccessIssue]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:s. arms differ in budget")  # several attempts have no limit of steps of their own
 def test_they_are_arms_of_a_study(tmp_path: Path) -> None:
     def replies(prompt: Any) -> Any:
