@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rlm_loop.meter.breaks import Key, Sent, timeline
+from requests_sent import Key, Sent, timeline
+
 from rlm_loop.traces import RunRecord
 
 #: How many of the requests that end at the same place are compared for a hit inside a message: the latest ones.

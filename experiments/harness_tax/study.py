@@ -37,11 +37,12 @@ import workspace
 from agents import AGENTS, Agent, Place
 from cache import RULES, simulate
 from counter import FileCounter
+from requests_sent import Sent, broken, timeline
 from script import ScriptedAgent
 
 from rlm_loop.cli.main import main as rlm_loop
 from rlm_loop.meter import MeteredCall, metered_endpoint
-from rlm_loop.meter.breaks import Sent, breaks_of, broken, timeline
+from rlm_loop.meter.breaks import breaks_of
 from rlm_loop.models import ModelNotFound, weights
 from rlm_loop.traces import read
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -186,4 +187,5 @@ def test_a_handful_of_wins_does_not_ask_for_thousands_of_tasks() -> None:
 
 
 def declared(pairs: list[Pair]) -> Comparison:
-    return compare(paired(pairs), analysis=Analysis("base", 0.03, ("resolved",)))
+    results = paired(pairs)
+    return compare(replace(results, lock={**results.lock, "analysis": Analysis("base", 0.03, ("resolved",)).locked()}))
