@@ -32,9 +32,11 @@ A = TypeVar("A")
 _PLAIN = (bool, int, float, str, type(None))
 _SKIPPED = ("hooks", "model", "tools")
 #: Fields that do not identify a strategy: objects of the caller's, and what `settings_of` writes in its own way.
-_NOT_SETTINGS = {*_SKIPPED, "repl", "verify", "answer_type", "budget", "rules", "subcalls"}
-#: Fields that the recorded dialect holds as well.
-_NOT_SETTINGS |= {"scaffold", "finish_with_result"}
+#: `scaffold` and `finish_with_result` are in the recorded dialect as well.
+_NOT_SETTINGS = {*_SKIPPED, "repl", "verify", "answer_type", "budget", "rules", "subcalls"} | {
+    "scaffold",
+    "finish_with_result",
+}
 
 
 class NotMade(ValueError):
