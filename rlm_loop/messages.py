@@ -228,7 +228,7 @@ class Usage:
         return Usage(*figures)
 
     def __sub__(self, other: Usage) -> Usage:
-        """What is left of a sum; not known where one of the two is not."""
+        """Subtract figure by figure; not known where one of the two is not."""
         figures: list[Any] = [None if figure is None else -figure for figure in _FIGURES(other)]
         return self + Usage(*figures)
 

@@ -291,7 +291,7 @@ def escalate(
     budget: Budget | None = None,
     template: RepairTemplate | None = None,
 ) -> Attempts:
-    """One attempt of `fast` (several: `escalate(retry(fast, 2), strong)`); where none passes, one of `strong`.
+    """Make one attempt of `fast` (several: `escalate(retry(fast, 2), strong)`); where none passes, one of `strong`.
 
     `hand_over`: `fresh` tells the strong model nothing; `continue` lets it go on in the same conversation and files,
     with the check's feedback; `best` gives it a new conversation, the files with the best patch, and the feedback.

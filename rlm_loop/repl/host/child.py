@@ -1,4 +1,4 @@
-"""One REPL process, seen from the host: its socket, its life line, what its cells print, and its end."""
+"""A REPL process, seen from the host: its socket, its life line, what its cells print, and its end."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Child:
         self._launch, self._cap, self._log = launch, cap, log
         self.greeted, self.unasked = False, 0
         self.fault = ""
-        """Why it was killed, where it broke the protocol."""
+        """The reason why it was killed, where it broke the protocol."""
         self.pid = 0
         """Its process id, as the kernel says; 0 while it has not spoken."""
         self._ended = self._closed = False

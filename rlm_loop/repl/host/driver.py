@@ -41,7 +41,7 @@ class Ended(NamedTuple):
 
 
 class Driver:
-    """One REPL at a time, replaced when it is lost.
+    """Keeps a REPL, and replaces it when it is lost.
 
     `fresh` says that the REPL knows nothing yet.  `session` is the identity of the session, which the tools that it
     waits for must not use.
@@ -55,7 +55,7 @@ class Driver:
 
     @property
     def ready(self) -> bool:
-        """Whether there is a REPL that has said hello and knows what it is to know."""
+        """True for a REPL that has said hello and has its set-up."""
         return self.child is not None and self.child.greeted and not self.fresh
 
     def begin(self) -> Child:

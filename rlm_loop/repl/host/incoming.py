@@ -90,7 +90,7 @@ def decode_within(value: Any, size: int, seconds: float) -> Any:
 
 
 class _Kinds(dict[str, Callable[[Any, Any], Any]]):
-    """What makes the value of each tagged form; one for each frame, since `digits` are counted over all of it."""
+    """Decoders of the tagged forms, made anew for each frame, since `digits` are counted over all of it."""
 
     digits = 0
 

@@ -1,4 +1,4 @@
-"""What a cell prints, as it comes through the cell's pipe: head and tail, and a count of what lies between."""
+"""Output of a cell, as it comes through the cell's pipe: head and tail, and a count of what lies between."""
 
 from __future__ import annotations
 
