@@ -68,7 +68,7 @@ def _of(event: str, data: Mapping[str, Any]) -> dict[str, Any]:
         case "reply":
             return {"seconds": data["reply"].seconds}
         case "turn":
-            kinds = [seen.failure.kind for seen in data["observations"] if seen.failure is not None]
+            kinds = [seen.failure.kind for seen in data.get("observations", ()) if seen.failure is not None]
             return {"error_kind": kinds[0] if kinds else None}
         case "model_error":
             kind, _, message = str(data["error"]).partition(": ")

@@ -22,7 +22,7 @@ class Held(Scope):
         super().__init__()
         self.finished, self.go = threading.Event(), threading.Event()
 
-    def _forget(self, number: int) -> None:
+    def _remove(self, key: object) -> None:
         self.finished.set()
         self.go.wait(0.2)
 

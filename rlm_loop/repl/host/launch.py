@@ -109,15 +109,17 @@ def lent(options: str) -> list[str]:
 
 
 # In sh, since it has to outlive the REPL, and its host: it kills what cells moved into sessions of their own, which is
-# known by the environment, and removes the private folder where the host is gone.  What a cell makes of its parent, or
-# of its environment, is its own loss.
+# known by the environment, and removes the private folder where the host is gone, or on its way: the flag 4 of its
+# state, PF_EXITING (its files are closed, which ends the REPL, before it leaves its children).  What a cell makes of
+# its parent, or of its environment, is its own loss.
 _TIDY = """
 h=$1; shift; exec 3<&0; RLM_LOOP_HOME=$h "$@" <&3 3<&- & p=$!; exec 3<&- </dev/null >/dev/null; wait $p; c=$?
 for n in 1 2 3 4 5 6 7 8 9; do
 l=$(grep -lsaF "RLM_LOOP_HOME=$h" /proc/[0-9]*/environ); [ "$l" ] || break
 for f in $l; do f=${f#/proc/}; kill -9 ${f%/environ} 2>/dev/null; done; done
 read -r _ _ _ p _ 2>/dev/null </proc/$$/stat
-[ -z "$p" ] || [ "$p" = "$PPID" ] || rm -rf -- "$h"
+read -r l 2>/dev/null </proc/$PPID/stat; set -- ${l##*)}
+[ -z "$p" ] || [ "$p" = "$PPID" ] && [ $((${7:-0} & 4)) = 0 ] || rm -rf -- "$h"
 exit $c
 """
 
