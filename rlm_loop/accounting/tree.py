@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rlm_loop.accounting.ledger import Call
 from rlm_loop.messages import Usage
 from rlm_loop.traces.display import drawing
-from rlm_loop.traces.reader import RunRecord, read, whole
-from rlm_loop.traces.runs import Run
+from rlm_loop.traces.reader import Run, RunRecord, read, whole
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -138,7 +138,7 @@ def record_of(file: str, run: str | None) -> RunRecord:
 
 def tell_others(file: str, record: RunRecord, run: str | None) -> None:
     """Say on standard error which run was taken, where nobody chose and there are several."""
-    from rlm_loop.traces.runs import runs_in
+    from rlm_loop.traces.reader import runs_in
 
     if run is None and len(there := runs_in(file)) > 1:
         note(f"run {record.id}, one of {len(there)} in {file}: --run chooses")

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: Sessions whose traces are held open, and sessions in all: a client that makes up a key for each request gets no more.
-AWAKE, MOST = 64, 20_000
+#: Sessions in all: a client that makes up a key for each request gets no more.
+MOST = 20_000
 UNLIMITED = Budget(steps=None, malformed=None, tool_failures=None)
 
 
@@ -79,7 +79,6 @@ class Meter:
         self._warned: set[str] = set()
         self._closed = False
         self._lock = threading.Lock()
-        self._used: dict[str, None] = {}  # sessions whose traces are open, the one used last at the end
         versions()  # looked up once, before anything is timed
 
     def session(self, name: str) -> MeterSession:
@@ -99,12 +98,6 @@ class Meter:
                 self.sessions[name] = MeterSession(
                     name, self.model, self._slots, self._account, trace, self._known, self._told
                 )
-            self._used.pop(name, None)
-            self._used[name] = None
-            if len(self._used) > AWAKE:
-                longest = next(iter(self._used))
-                del self._used[longest]
-                self.sessions[longest].trace.rest()
             return self.sessions[name]
 
     def passing(self, exchange: ForwardedExchange) -> None:

@@ -15,7 +15,7 @@ from rlm_loop.accounting.own_lock import OwnLock
 from rlm_loop.messages import Prompt, Reply, common
 from rlm_loop.models.base import Diverged, Model, ModelError
 from rlm_loop.traces import reader as trace_reader
-from rlm_loop.traces.runs import Run
+from rlm_loop.traces.reader import Run
 
 #: The digest of a request, the request itself where it is known, and the reply that it got.
 Call = tuple[str, Reply] | tuple[str, Prompt, Reply]

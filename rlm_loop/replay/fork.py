@@ -33,8 +33,8 @@ from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import as_tool
 from rlm_loop.tools.hooks import Hooks
 from rlm_loop.tools.serving import ToolLike
+from rlm_loop.traces.reader import Run as WhichRun
 from rlm_loop.traces.reader import RunRecord, read
-from rlm_loop.traces.runs import Run as WhichRun
 from rlm_loop.traces.trace import Trace
 from rlm_loop.workspace import Workspace
 

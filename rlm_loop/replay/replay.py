@@ -32,8 +32,8 @@ from rlm_loop.replay.rebuilt import RebuiltAgent, RecordedContext, RecordedInjec
 from rlm_loop.replay.recorded import Recorded, RecordedCall, ReplayError
 from rlm_loop.replay.replayed import REDACTED, Difference, Replayed, damage, first_difference
 from rlm_loop.tasks.base import Task
+from rlm_loop.traces.reader import Run as WhichRun
 from rlm_loop.traces.reader import RunRecord, read
-from rlm_loop.traces.runs import Run as WhichRun
 from rlm_loop.traces.trace import Trace
 from rlm_loop.traces.values import plain
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -9,7 +10,7 @@ from operator import is_
 from typing import Any
 
 from rlm_loop.messages import Message, Prompt, common, digest
-from rlm_loop.traces.redact import redactor
+from rlm_loop.traces.redact import Redactor, redactor
 from rlm_loop.traces.values import body_of, one_level, plain
 
 _as_json = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
@@ -24,10 +25,13 @@ class EventLines:
 
     def __init__(self, run: str) -> None:
         self.run = run
-        self._redact = redactor(os.environ)
         self._stored: set[str] = set()
         self._settings: tuple[str, tuple[Any, ...]] = "", (None, None, None)  # the latest, with their hash
         self._last: dict[str, tuple[str, tuple[Message, ...]]] = {}  # by node: sub-calls come in between
+
+    @functools.cached_property
+    def _redact(self) -> Redactor:
+        return redactor(os.environ)  # a key may have been set since the run before
 
     def of(self, event: str, at: float, data: Mapping[str, Any]) -> str:
         """Return an event as lines.

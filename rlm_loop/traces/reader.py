@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,19 +15,60 @@ from typing import Any
 
 from rlm_loop.messages import Message, Prompt, Reply, Span, ToolCall, Usage
 from rlm_loop.traces.display import drawing
-from rlm_loop.traces.runs import Run, RunEvents, RunLines, chosen, runs_in
-from rlm_loop.traces.trace import TraceError
+from rlm_loop.traces.file import LineFile
+from rlm_loop.traces.received import file_bytes, parse
+from rlm_loop.traces.shapes import sound
+from rlm_loop.traces.trace import SCHEMA, TraceError
 
 #: A call or a request, by the names that it may go by.
 _Key = tuple[Any, ...]
 
+#: A run of a file: its id or the beginning of it, its number, or the one that counts (`None`).
+Run = int | str | None
+
+TRIED_AGAIN = "it was broken off and tried again"
+_NAMED = '{"run":"'  # how a line begins that names its run
+_TORN = re.compile(r'\{"run":"([^"\\]+)"')
+_LISTED = 12
+
 
 @dataclass(frozen=True, repr=False)
-class RunRecord(RunEvents[tuple[Mapping[str, Any], ...]]):
-    """A run as read back: its events, and the model calls as (request digest, prompt, reply)."""
+class RunRecord:
+    """A run as read back: its events, `run_start` first, and its number in the file, from 0.
+
+    `fault` says why its lines cannot be relied on; `read` raises it.
+    """
 
     events: tuple[Mapping[str, Any], ...]
     number: int = 0
+    fault: str | None = None
+
+    @property
+    def start(self) -> Mapping[str, Any]:
+        return self.events[0]
+
+    @property
+    def id(self) -> str:
+        return str(self.start.get("run", ""))
+
+    @property
+    def aborted(self) -> str | None:
+        """The reason why this run no longer counts, such as an attempt that was tried again; else `None`."""
+        return next((str(e.get("reason", "")) for e in reversed(self.events) if e["event"] == "aborted"), None)
+
+    @property
+    def end(self) -> Mapping[str, Any] | None:
+        """The root's `run_end` event; `None` if the run never came to its end."""
+        ends = (e for e in reversed(self.events) if e["event"] == "run_end" and not e.get("depth", 0))
+        return next((e for e in ends if e.get("node", "0") == "0"), None)  # one of several attempts has node 0.1
+
+    @property
+    def stop(self) -> str:
+        return "no end" if self.end is None else str(self.end.get("stop"))
+
+    def __str__(self) -> str:
+        mark = "" if self.aborted is None else ", tried again"
+        return f"{self.id} ({self.start.get('agent', '?')}, {self.start.get('task', '?')}: {self.stop}{mark})"
 
     def _repr_html_(self) -> str:
         return drawing("rlm_loop.agents.past_run.outcome_of")(self).to_html()
@@ -91,7 +134,7 @@ class RunRecord(RunEvents[tuple[Mapping[str, Any], ...]]):
                 yield e, prompt, reply
 
 
-@contextmanager
+@contextlib.contextmanager
 def whole(event: Mapping[str, Any], number: int | None = None) -> Generator[None]:
     """Raise `TraceError` where an event lacks what it must have, or has something else in its place.
 
@@ -126,18 +169,18 @@ def read(path: str | Path, *, run: Run = None) -> RunRecord:
     that the file does not hold, with those that it does.
     """
     runs = runs_in(path)
-    return _record(runs[chosen(path, runs, run)])
+    return _relied_on(runs[chosen(path, runs, run)])
 
 
 def read_all(path: str | Path) -> Iterator[RunRecord]:
     """Every run of a trace file, in the order in which they were begun, those that were broken off too."""
-    return map(_record, runs_in(path))
+    return map(_relied_on, runs_in(path))
 
 
-def _record(lines: RunLines) -> RunRecord:
-    if lines.fault is not None:
-        raise TraceError(lines.fault)
-    return RunRecord(tuple(lines.events), lines.number)
+def _relied_on(record: RunRecord) -> RunRecord:
+    if record.fault is not None:
+        raise TraceError(record.fault)
+    return record
 
 
 def records_of(events: Iterable[Mapping[str, Any]]) -> tuple[RunRecord, ...]:
@@ -146,6 +189,129 @@ def records_of(events: Iterable[Mapping[str, Any]]) -> tuple[RunRecord, ...]:
     for event in events:
         runs.setdefault(str(event.get("run", "")), []).append(event)
     return tuple(RunRecord(tuple(run), number) for number, run in enumerate(runs.values()))
+
+
+@dataclass
+class _Lines:
+    """The lines of one run; `first` and `last` are the numbers of its first and latest line."""
+
+    events: list[Mapping[str, Any]]
+    first: int
+    last: int
+    fault: str | None
+
+
+def runs_in(path: str | Path) -> list[RunRecord]:
+    """The runs of a trace file, in the order in which they were begun.
+
+    Lines of runs that were written at the same time may stand between each other.  Raises `TraceError` for a file that
+    cannot be read or is no trace.
+    """
+    runs: list[_Lines] = []
+    known: dict[str, _Lines] = {}
+    damaged: list[tuple[int, str]] = []
+    for number, line, event in _events(path):
+        if event is None:
+            damaged.append((number, line))
+        elif event["event"] == "run_start":
+            known[str(event.get("run", ""))] = run = _Lines([event], number, number, _foreign(path, event))
+            runs.append(run)
+        elif (run := known.get(str(event.get("run", "")))) is None:
+            raise TraceError(f"{path}:{number} is not a trace of rlm_loop: the first event is not run_start")
+        else:
+            run.events.append(event)
+            if event["event"] != "aborted":  # which another writes
+                run.last = number
+    if not runs and any(not _is_torn(line) for _, line in damaged):
+        raise TraceError(
+            f"{path} is not a trace of rlm_loop: no line of it is an event; name a file that `trace=` wrote"
+        )
+    for number, line in damaged:
+        _blame(path, number, line, runs)
+    return [RunRecord(tuple(run.events), number, run.fault) for number, run in enumerate(runs)]
+
+
+def chosen(path: str | Path, runs: Sequence[RunRecord], run: Run) -> int:
+    """The place of the run that is meant.  Raises `TraceError` with those that there are."""
+    number: int | None = None
+    if run is None or run == "":
+        number = next((r.number for r in reversed(runs) if r.aborted is None), len(runs) - 1)
+    elif isinstance(run, int):
+        number = run
+    elif exact := [r.number for r in runs if r.id == run]:
+        number = exact[-1]  # there are several where a file was put together from copies
+    elif len(begun := [r.number for r in runs if r.id.startswith(run)]) == 1:
+        number = begun[0]
+    elif re.fullmatch(r"-?\d+", run):
+        number = int(run)
+    if number is not None and -len(runs) <= number < len(runs):
+        return number % len(runs)
+    listed = "; ".join(map(str, runs[-_LISTED:]))
+    listed = f", the last of them {listed}" if len(runs) > _LISTED else f": {listed}" if runs else ""
+    many = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
+    raise TraceError(f"{path} holds {many}{listed}; there is no run {number if run is None else run}")
+
+
+def supersede(path: str | Path, reason: str = TRIED_AGAIN, *, clock: Callable[[], float] = time.time) -> list[str]:
+    """Mark every run that a trace file holds as one that no longer counts; returns the ids of those marked now.
+
+    To be called before an attempt that takes their place writes to the same file.  A file that is not there, or is no
+    trace, is left as it is.
+    """
+    with contextlib.suppress(TraceError):
+        marked = [run.id for run in runs_in(path) if run.aborted is None]
+        if marked:
+            lines = [{"run": name, "event": "aborted", "at": round(clock(), 3), "reason": reason} for name in marked]
+            with contextlib.closing(LineFile(path)) as file:
+                file.append("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+        return marked
+    return []
+
+
+def owner(line: str) -> str | None:
+    """The id of the run that a torn line belongs to, as far as it can be read."""
+    found = _TORN.match(line)
+    return None if found is None else found[1]
+
+
+def _is_torn(line: str) -> bool:
+    return line.startswith(_NAMED) or _NAMED.startswith(line)
+
+
+def _events(path: str | Path) -> Iterator[tuple[int, str, dict[str, Any] | None]]:
+    """Number, text and event of each line; `None` for a line that is no event."""
+    try:
+        text = file_bytes(path).decode("utf-8", "replace")
+    except (OSError, ValueError) as error:  # a name that holds a zero byte is a ValueError
+        raise TraceError(f"cannot read the trace {path}: {getattr(error, 'strerror', None) or error}") from error
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip("\0\r\t "):  # zeros are what a power failure leaves of what was not written yet
+            continue
+        try:
+            event = parse(line)
+        except ValueError:
+            event = None
+        yield number, line, event if sound(event) else None
+
+
+def _foreign(path: str | Path, start: Mapping[str, Any]) -> str | None:
+    schema = start.get("schema", 0)
+    if schema == SCHEMA:
+        return None
+    hint = "upgrade rlm-loop" if isinstance(schema, int) and schema > SCHEMA else "record it again"
+    return f"{path} has schema {schema}; this version reads {SCHEMA}: {hint}"
+
+
+def _blame(path: str | Path, number: int, line: str, runs: Sequence[_Lines]) -> None:
+    """Forgive a line that cannot be read to a writer who was killed in it, and wrote nothing more."""
+    suspects = [r for r in runs if r.first < number]
+    if (name := owner(line)) is not None:
+        suspects = [r for r in suspects if r.events[0].get("run") == name]
+    elif _is_torn(line) and any(r.last < number and RunRecord(tuple(r.events)).end is None for r in suspects):
+        return  # torn within the id
+    for run in suspects:
+        if run.last > number and run.fault is None:
+            run.fault = f"{path}:{number} is damaged in the middle of the file; restore it from a copy"
 
 
 def message_of(data: Mapping[str, Any]) -> Message:

@@ -4,8 +4,7 @@ A secret is known by its shape or by the name in front of it (`secret_kinds.toml
 an environment variable that is named for one.  Traces hold code that models write, so a name alone says little:
 `password = input()`, `token=tokens[i]` and `{"token": "the"}` stay as they are.
 
-A text without the mark of a kind is passed over at the speed of `in`, and what is looked for beyond a mark is bounded:
-no text takes time that grows with its square.
+What is looked for beyond a mark is bounded, so no text takes time that grows with its square.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import functools
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -27,13 +26,9 @@ _SHORTEST, _LONGEST_WORD = 12, 20  # characters of a value of the environment, a
 _TOKEN = 16  # characters of the shortest token
 _LEAST = 7  # a shorter text holds no secret that could be told: the shortest is a password in an address, `://a:b@`
 _KEPT = 20_000  # characters of a text of which the result is kept
-_NAMES = 4096
-_DEEPEST = 900  # levels; beyond, a value is written out as text (see `trace.plain`)
-_NO_TEXT = frozenset((int, bool, type(None)))
 _JSON = frozenset((str, dict, list, tuple, float, int, bool, type(None)))
 #: Values that each rule takes for a secret.
 _PROBES = ("aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0z", "sid=aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0z", "dXNlcjpwYXNzd29yZA==")
-_SIGNS = ("_", "-", ".", "")
 
 
 @dataclass
@@ -83,14 +78,13 @@ def kinds() -> list[Kind]:
 
 
 @functools.cache
-def _by_mark() -> dict[str, dict[str, list[Kind]]]:
-    """Kinds by their marks: under `named`, and tokens under the sign that their marks have in common."""
-    found: dict[str, dict[str, list[Kind]]] = {}
+def _by_mark(named: bool) -> dict[str, list[Kind]]:
+    """Return the kinds, with or without a name in front, by their marks."""
+    by_mark: dict[str, list[Kind]] = {}
     for kind in kinds():
-        for mark in kind.marks.split():
-            sign = "named" if kind.named else next((sign for sign in "_-." if sign in mark), "")
-            found.setdefault(sign, {}).setdefault(mark, []).append(kind)
-    return found
+        for mark in kind.marks.split() if kind.named is named else ():
+            by_mark.setdefault(mark, []).append(kind)
+    return by_mark
 
 
 @functools.cache
@@ -108,7 +102,11 @@ class Redactor:
         self._values = re.compile(rf"(?:{_filled('<BEGIN>')}|(?<!\w))(?:{any_of})(?!\w)")
         # a run says the same texts again and again: as a reply, as a message, as what was run
         self._cached = functools.lru_cache(maxsize=512)(self._redacted)
-        self._names = _Names(self)
+        self._named = functools.lru_cache(maxsize=4096)(self._field)
+
+    def _field(self, name: str) -> tuple[str, bool]:
+        """Return the name of a field as it may be kept, and whether it speaks of a secret."""
+        return self(str(name)), any(_holds_secret(str(name), value) for value in _PROBES)
 
     def __call__(self, text: str) -> str:
         return self._cached(text) if len(text) <= _KEPT else self._redacted(text)
@@ -126,66 +124,29 @@ class Redactor:
         return "".join([*parts, text[done:]]) if parts else text
 
     def value(self, value: Any, name: str = "", default: Callable[[Any], Any] | None = None) -> Any:
-        """A JSON value with every text in it redacted; one in a field named for a secret by that name, too.
+        """Return a JSON value with every text in it redacted, and with any secret in a field named for one.
 
-        `default` makes a JSON value, of one level at least, of what is none; without it, that is kept as it is.
-        Raises `RecursionError` for a value that is nested too deeply, or holds itself.
+        `default` makes a JSON value of anything else; without it, that stays as it is.  Raises `RecursionError` for a
+        value that is nested too deeply, or holds itself.
         """
-        # No function calls itself here: every event of a trace comes by, and a call for each of its values is felt.
-        hide, names = self._cached, self._names
-        root: list[Any] = [None]
-        todo: list[tuple[Any, Any, Any, str, int]] = [(root, 0, value, name, 0)]
-        while todo:
-            into, at, item, name, depth = todo.pop()
-            if depth > _DEEPEST:
-                raise RecursionError("a value is nested too deeply to be redacted")
-            kind = type(item)
-            if kind not in _JSON and default is not None and not issubclass(kind, (str, int)):
-                item = default(item)
-                kind = type(item)
-            if kind is str:
-                if name and names[name][1] and _holds_secret(name, item):
-                    item = REDACTED
-                elif len(item) >= _LEAST:
-                    item = hide(item) if len(item) <= _KEPT else self._redacted(item)
-                into[at] = item
-            elif kind is dict:
-                into[at] = fields = dict[str, Any]()
-                for key, inner in cast("dict[str, Any]", item).items():
-                    known, speaks = names[key]
-                    kind = type(inner)
-                    if kind is str and not speaks and len(inner) <= _KEPT:
-                        fields[known] = hide(inner) if len(inner) >= _LEAST else inner
-                    else:
-                        fields[known] = inner  # its place in the order
-                        if kind not in _NO_TEXT:
-                            todo.append((fields, known, inner, key, depth + 1))
-            elif kind is list or kind is tuple:
-                into[at] = items = list[Any](item)
-                for number, inner in enumerate(items):
-                    if type(inner) not in _NO_TEXT:
-                        todo.append((items, number, inner, "", depth + 1))
-            elif isinstance(item, str):
-                todo.append((into, at, str(item), name, depth))
-            elif kind is float and default is not None and not isfinite(item):
-                todo.append((into, at, default(item), name, depth))
-            else:
-                into[at] = item
-        return root[0]
-
-
-class _Names(dict[str, tuple[str, bool]]):
-    """Names of fields as they may be kept, and whether they speak of a secret; each looked at once."""
-
-    def __init__(self, hide: Redactor) -> None:
-        super().__init__()
-        self._hide = hide
-
-    def __missing__(self, name: str) -> tuple[str, bool]:
-        known = self._hide(str(name)), any(_holds_secret(str(name), value) for value in _PROBES)
-        if len(self) < _NAMES:
-            self[name] = known
-        return known
+        kind = type(value)
+        if kind is int or kind is bool or value is None:
+            return value
+        if kind not in _JSON and default is not None and not isinstance(value, str | int):
+            value = default(value)
+            kind = type(value)
+        if isinstance(value, str):
+            if name and self._named(name)[1] and _holds_secret(name, value):
+                return REDACTED
+            return self(str(value)) if len(value) >= _LEAST else str(value)
+        if kind is dict:
+            fields = cast("dict[str, Any]", value)
+            return {self._named(key)[0]: self.value(inner, key, default) for key, inner in fields.items()}
+        if kind is list or kind is tuple:
+            return [self.value(item, "", default) for item in cast("Sequence[Any]", value)]
+        if kind is float and default is not None and not isfinite(value):
+            return self.value(default(value), name, default)
+        return value
 
 
 def redactor(environ: Mapping[str, str]) -> Redactor:
@@ -232,18 +193,14 @@ def _is_named(name: str, value: str) -> bool:
 def _secrets(text: str) -> list[tuple[int, int]]:
     """The places of the secrets in a text, in order; they may overlap."""
     found = list[tuple[int, int]]()
-    marks, dense = _by_mark(), " ".join([word for word in text.split() if len(word) >= _TOKEN])
-    for sign in _SIGNS if dense else ():
-        if sign in dense:
-            for mark in marks[sign]:
-                if mark in dense:
-                    found += _places(text, text, mark, marks[sign][mark])
+    dense = " ".join([word for word in text.split() if len(word) >= _TOKEN])
     low = text.lower()
     if len(low) != len(text):  # a letter whose lower case is two
         low = re.sub("[A-Z]", lambda letter: letter[0].lower(), text)
-    for mark in marks["named"]:
-        if mark in low:
-            found += _places(text, low, mark, marks["named"][mark])
+    for where, searched, named in ((dense, text, False), (low, low, True)):
+        for mark, kinds in _by_mark(named).items() if where else ():
+            if mark in where:
+                found += _places(text, searched, mark, kinds)
     if "PRIVATE KEY" in text:
         found += _private_keys(text)
     return sorted(found)

@@ -7,7 +7,6 @@ is linear in turns.  The context itself is never written, only its hash and size
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import itertools
 import json
@@ -39,33 +38,7 @@ class TraceUnwritable(TraceError):
     """A trace cannot be written: a fault of the machine, and not of the run."""
 
 
-#: An event, its time, and the run that it belongs to.
 _Event = tuple[EventLines, str, float, Mapping[str, Any]]
-
-
-class _Memory:
-    """Events that go to no file: `unread` ones are made JSON when they are read."""
-
-    def __init__(self) -> None:
-        self._events: list[dict[str, Any]] = []
-        self.unread: deque[_Event] = deque()
-        self._lock = threading.Lock()
-
-    def events(self) -> list[dict[str, Any]]:
-        with self._lock:
-            while self.unread:
-                lines, name, at, data = self.unread.popleft()
-                self._events += map(json.loads, lines.of(name, at, data).splitlines())
-            return self._events
-
-
-def _not_begun(event: _Event) -> None:
-    """Drop an event that belongs to no run."""
-
-
-def new_id() -> str:
-    """Return an id of a run: a letter, so that it is no number of one, and ten hexadecimal digits."""
-    return f"r{os.urandom(5).hex()}"
 
 
 class Trace:
@@ -81,46 +54,49 @@ class Trace:
         path: str | Path | None = None,
         *,
         clock: Callable[[], float] = time.time,
-        ids: Callable[[], str] = new_id,
+        ids: Callable[[], str] = lambda: f"r{os.urandom(5).hex()}",  # with a letter: a number is a run's place
         beside: Trace | None = None,
     ) -> None:
         self.path = str(path) if path is not None else None
         self.run = self.task = ""
         self._taken = False
         self._clock, self._ids = clock, ids
-        self._put: Callable[[_Event], None] = _not_begun
-        self._lines: Any = None
+        self._lines: Any = None  # of the run, once it has begun
         self._named: set[str] = set()  # hashes of texts and events that are recorded once
         self._steps: float | None = None  # that the root agent may take
         self._tokens: dict[str, int | None] = {}  # of the latest reply, by node: for the log
         self._lock = threading.RLock()  # sub-calls may be recorded from threads
         self._owns = beside is None
+        self._events: list[dict[str, Any]] = beside._events if beside else []
+        self._unread: deque[_Event] = beside._unread if beside else deque()  # events that no file holds
         try:
-            self._out: LineFile | _Memory = beside._out if beside else _Memory() if path is None else LineFile(path)
+            self._out = beside._out if beside else None if path is None else LineFile(path)
         except OSError as error:
             raise TraceUnwritable(f"cannot write the trace {path}: {error.strerror}; choose another path") from error
 
     def for_run(self) -> Trace:
-        """Return a trace for one run: this one, or another of the same file or list where this one is taken.
+        """Return a trace for one run: this one, or where it is taken another of the same file or list.
 
         Runs that are given the same trace may go on at the same time; closing another closes nothing.
         """
         with self._lock:
-            taken, self._taken = self._taken or self._put is not _not_begun, True
+            taken, self._taken = self._taken or self._lines is not None, True
         return Trace(self.path, clock=self._clock, ids=self._ids, beside=self) if taken else self
 
     @property
     def events(self) -> list[dict[str, Any]]:
         """The recorded events of all runs, where there is no file."""
-        return self._out.events() if isinstance(self._out, _Memory) else []
+        with self._lock:
+            while self._unread:
+                lines, name, at, data = self._unread.popleft()
+                self._events += map(json.loads, lines.of(name, at, data).splitlines())
+        return self._events
 
     def start(self, **data: Any) -> None:
         """Record the first event of a run."""
         with self._lock:
             self.run = self._ids()  # only now: a process may have been forked since this trace was made
-            self._lines = EventLines(self.run)  # a key may have been set since the last run
-            out = self._out
-            self._put = out.unread.append if isinstance(out, _Memory) else functools.partial(self._write, out)
+            self._lines = EventLines(self.run)
             self.task = str(data.get("task", ""))
             self._steps = getattr(data.get("budget"), "steps", None)
             if self._steps is not None:  # of a session's further question the turns are numbered on
@@ -134,22 +110,26 @@ class Trace:
     def record(self, event: str, **data: Any) -> None:
         """Append one event of a run that has begun; dataclasses are written by their fields, other objects by `repr`.
 
-        See `EventLines.of` for events with prompts and messages.  Where no file is written, an event is made JSON when
-        `events` is read.
+        See `EventLines.of` for events with prompts and messages.  Without a file, an event is made JSON when `events`
+        is read.
         """
-        self._put((self._lines, event, self._clock(), data))
+        if self._out is not None:
+            self.copy(event, data)
+        elif self._lines is not None:
+            self._unread.append((self._lines, event, self._clock(), data))
         if _log.isEnabledFor(logging.INFO):
             self._tell(event, data)
 
     def copy(self, event: str, data: Mapping[str, Any]) -> None:
-        """Append an event of another trace, of which the log has been told already."""
-        self._put((self._lines, event, self._clock(), data))
-
-    def _write(self, file: LineFile, event: _Event) -> None:
-        lines, name, at, data = event
+        """Append an event without a log line, such as one of another trace."""
+        if self._lines is None:
+            return
+        if self._out is None:
+            self._unread.append((self._lines, event, self._clock(), data))
+            return
         try:
             with self._lock:
-                file.append(lines.of(name, at, data))
+                self._out.append(self._lines.of(event, self._clock(), data))
         except OSError as error:
             reason = error.strerror or error
             hint = "free some space, or choose another path"
@@ -191,13 +171,8 @@ class Trace:
         kept = self.text(patch) if len(patch) <= most else None
         self.record("tree", tree=tree, patch=kept, characters=len(patch), **data)
 
-    def rest(self) -> None:
-        """Hold no file open until the next event."""
-        if isinstance(self._out, LineFile):
-            self._out.rest()
-
     def close(self) -> None:
-        if self._owns and isinstance(self._out, LineFile):
+        if self._owns and self._out is not None:
             self._out.close()
 
     def __enter__(self) -> Trace:

@@ -9,8 +9,7 @@ from typing import Literal, get_args
 from rlm_loop.formats.traces.conversation import RunConversation
 from rlm_loop.formats.traces.errors import FormatError
 from rlm_loop.formats.traces.from_trace import conversation_of
-from rlm_loop.traces.reader import RunRecord, read
-from rlm_loop.traces.runs import Run
+from rlm_loop.traces.reader import Run, RunRecord, read
 
 #: Formats that are written.
 Format = Literal["inspect", "otel"]

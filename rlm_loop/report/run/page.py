@@ -21,7 +21,7 @@ from rlm_loop.report.run.sealed import sealed
 from rlm_loop.report.run.steps import OUTPUT, Steps, raw_events, token_list, tried, value_block
 from rlm_loop.report.run.subcalls import tree_of_calls
 from rlm_loop.report.run.view import Prefix, RunView, spans_of
-from rlm_loop.traces.runs import Run, chosen
+from rlm_loop.traces.reader import Run, chosen
 
 
 def run_page(trace: str | Path, *, run: Run = None, row: Mapping[str, Any] | None = None) -> str:

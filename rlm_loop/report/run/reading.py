@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from rlm_loop.traces.reader import RunRecord
+from rlm_loop.traces.reader import RunRecord, owner
 from rlm_loop.traces.redact import redactor
-from rlm_loop.traces.runs import owner
 from rlm_loop.traces.shapes import sound
 from rlm_loop.traces.trace import SCHEMA, TraceError
 

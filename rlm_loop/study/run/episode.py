@@ -20,7 +20,7 @@ from rlm_loop.study.store.rows import Row, crash_line, make_row, score_fields
 from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.base import Task
 from rlm_loop.tasks.written import Written
-from rlm_loop.traces.runs import supersede
+from rlm_loop.traces.reader import supersede
 
 
 def run_episodes(study: str, scheduler: Scheduler, agents: Callable[[Episode], StudyAgent], folder: Path) -> int:

@@ -15,8 +15,7 @@ from types import MappingProxyType
 
 from rlm_loop.study.errors import StudyError, no_study
 from rlm_loop.study.store.reading import FAIRNESS, LOCK, RESULTS, SCHEMA, read_lock, read_rows
-from rlm_loop.traces.reader import RunRecord, read
-from rlm_loop.traces.runs import Run
+from rlm_loop.traces.reader import Run, RunRecord, read
 from rlm_loop.traces.trace import TraceError
 
 #: One compressed file a study: a tenth of the size of the traces themselves.
