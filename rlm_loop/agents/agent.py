@@ -284,27 +284,21 @@ class Agent:
             if not isinstance(trace, Trace):
                 record.close()
 
-    def attempt_on(
-        self,
-        task: Task,
-        meter: Meter,
-        *,
-        exchange: Exchange | None = None,
-        limits: Budget | None = None,
-    ) -> Outcome:
-        """Make one of several attempts at a task, with the account, ledger, trace and node of `meter`.
+    def attempt_on(self, task: Task, meter: Meter, told: Sequence[Injector] = ()) -> Outcome:
+        """Make one of several attempts at a task, with the account, ledger, trace, node and turn of `meter`.
 
-        The model itself is the agent's own, `limits` replace the agent's.  The outcome's usage and ledger are the
-        account's, so earlier attempts are in them.  Raises as `run` does.
+        The model itself is the agent's own; the texts of `told` follow the question.  The outcome's usage and ledger
+        are the account's, so earlier attempts are in them.  Raises as `run` does.
         """
         own, recursion = self.own_model(), self.recursion()
-        account = meter.account.scope(self.budget if limits is None else limits, price=own.price)
+        account = meter.account.scope(self.budget, price=own.price)
         if account.priced and own.price is None:
             raise UnknownPrice("a cost limit needs a model whose price is known; limit tokens or calls instead")
         asks = self._asks_with(recursion, own)
-        meter = replace(meter.scoped(meter.node, purpose="agent", model=own, account=account), **asks)
-        solve = partial(self._solved, task, meter, recursion, exchange)
-        return solve() if meter.hooks is NO_HOOKS else with_hooks(task, self.name, meter, solve)
+        inner = meter.scoped(meter.node, purpose="agent", model=own, account=account)
+        inner = replace(inner, turn=meter.turn, **asks)
+        solve = partial(self._solved, task, inner, recursion, None, told=told)
+        return solve() if inner.hooks is NO_HOOKS else with_hooks(task, self.name, inner, solve)
 
     def _asks_with(self, recursion: Recursion, model: Model) -> dict[str, Any]:
         """Fields of the run's meter that the agent decides."""
@@ -333,10 +327,11 @@ class Agent:
         *,
         workspace: Workspace | None = None,
         exchange: Exchange | None = None,
+        told: Sequence[Injector] = (),
     ) -> Generator[Run]:
         """A run of the task that has been put and took no turn yet; what it opens is closed with it.
 
-        A `workspace` that is given stays open.
+        A `workspace` that is given stays open.  The texts of `told` follow the question.
         """
         dialect = self.dialect()
         mode = dialect.action_mode
@@ -351,8 +346,8 @@ class Agent:
                 if workspace is None and mode != "none" and task.workspace is not None:
                     workspace = opened = task.workspace()
                 log = RunLog(meter)
-                asks = SubcallRunner(meter, recursion, self._sub_agent(task, own, recursion))
-                place = self.environment(task, own, asks, meter, log, workspace, exchange)
+                queries = SubcallRunner(meter, recursion, self._sub_agent(task, own, recursion))
+                place = self.environment(task, own, queries, meter, log, workspace, exchange)
                 if opened is not None:
                     stack.callback(place.quietly, "the workspace could not be closed", opened.close)
                 stack.enter_context(place)
@@ -362,8 +357,7 @@ class Agent:
                 )
                 conversation = None if exchange is None else exchange.conversation
                 if conversation is None:
-                    number = 0 if exchange is None else exchange.number
-                    conversation = Conversation(dialect, self.compaction(), number=number)
+                    conversation = Conversation(dialect, self.compaction(), number=meter.turn)
                 meter.turn = conversation.number
                 began = meter.account.seconds if meter.depth else 0.0
                 run = Run(task, conversation, place, meter, dialect.name, began=began)
@@ -379,14 +373,11 @@ class Agent:
                 )
                 if exchange is not None:
                     exchange.meter, problem = meter, exchange.problem(problem)
-                    if workspace is not None:
-                        workspace.apply(exchange.patch)
                     exchange.record(meter)
                 if workspace is not None:
                     problem = in_workspace(problem, place.tools)
-                conversation.start(problem, place.tools, meter, brief, asks=exchange is None or exchange.asks)
-                if exchange is not None:
-                    conversation.hand_over(exchange.turns, exchange.text, exchange.name)
+                asks = exchange is None or exchange.asks
+                conversation.start(problem, place.tools, meter, (*brief, *told), asks=asks)
                 yield run
         except BaseException as error:
             if run is not None:
@@ -474,8 +465,9 @@ class Agent:
         recursion: Recursion,
         exchange: Exchange | None,
         workspace: Workspace | None = None,
+        told: Sequence[Injector] = (),
     ) -> Outcome:
-        with self.open(task, meter, recursion, workspace=workspace, exchange=exchange) as run:
+        with self.open(task, meter, recursion, workspace=workspace, exchange=exchange, told=told) as run:
             outcome = run.solve()
         return noted(outcome, run.environment.faults) if run.environment.faults else outcome
 

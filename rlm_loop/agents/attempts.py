@@ -4,24 +4,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from rlm_loop.accounting.budget import Account, Budget
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.accounting.limits import NO_LIMITS
-from rlm_loop.actions import RunCode
 from rlm_loop.agents.agent import Agent, FirstRequest, Unasked
 from rlm_loop.agents.meter import Meter
-from rlm_loop.agents.patches import Check, Judge, patch_of
+from rlm_loop.agents.patches import Check, judged, patch_of, require_check
 from rlm_loop.agents.question import with_context
 from rlm_loop.agents.record import record_start
 from rlm_loop.agents.run import Interrupted, attach, record_end
-from rlm_loop.agents.session import Exchange
-from rlm_loop.dialects.base import Dialect
-from rlm_loop.dialects.injectors import Injected
+from rlm_loop.dialects.injectors import Told
 from rlm_loop.models.names import Seeded, model_name
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.repl.contexts.fingerprint import context_fingerprint
@@ -29,61 +26,23 @@ from rlm_loop.repl.text import clip
 from rlm_loop.tasks.base import CheckResult, Task
 from rlm_loop.traces.trace import Trace
 from rlm_loop.traces.values import plain
+from rlm_loop.workspace import Workspace
 
-#: Start of a further attempt: in a clean checkout (`fresh`), in one with the old patch (`patched`), or with the old
-#: patch and the old conversation (`continue`).
-Begin = Literal["fresh", "patched", "continue"]
-HandOver = Literal["fresh", "continue", "best"]
+#: Start of a further attempt: in a clean checkout (`fresh`), or in one with the best patch so far (`patched`).
+Begin = Literal["fresh", "patched"]
 
-_STATE: dict[str, str] = {
-    "fresh": "The files are as they were before it.",
-    "patched": "The files hold that fix.",
-    "continue": "The files are as you left them.",
-}
-_NEW_REPL = " The REPL was started anew: its variables are gone."
-_KEPT = 2000  # characters of a check's feedback in a trace
-
-
-@dataclass(frozen=True)
-class RepairTemplate:
-    """`text` with `{feedback}` (`limit` characters of the check's feedback at most) and `{state}` (of the files)."""
-
-    text: str = "A fix was tried, and the check still fails:\n{feedback}\n{state} Find out why and make it right."
-    limit: int = 2000
-
-    def __post_init__(self) -> None:
-        if self.limit < 1 or "{feedback}" not in self.text:
-            raise ValueError("a repair template needs {feedback} in its text and a limit of 1 character or more")
-
-    def exchange(self, begin: Begin, before: _Tried) -> Exchange:
-        """The start of an attempt that follows another."""
-        goes_on, turns = begin == "continue", before.conversation
-        state = _STATE[begin if before.patch.strip() or goes_on else "fresh"]
-        if goes_on and any(isinstance(action, RunCode) for turn in turns for action in turn.actions):
-            state += _NEW_REPL
-        feedback = "" if before.check is None else before.check.feedback.strip()
-        text = self.text.replace("{state}", state)
-        text = text.replace("{feedback}", clip(feedback or "(it does not say why)", self.limit)[0])
-        return Exchange(turns=turns if goes_on else (), text=text, patch="" if begin == "fresh" else before.patch)
-
-
-@dataclass(frozen=True)
-class _Step:
-    """An attempt to make by `agent`, after the latest or the `best` one; without `begin` it is told nothing."""
-
-    agent: Agent
-    begin: Begin | None = None
-    best: bool = False
+_FAILED = "A fix was tried, and the check still fails:\n{feedback}\n{state} Find out why and make it right."
+_STATE = {"fresh": "The files are as they were before it.", "patched": "The files hold that fix."}
+_FEEDBACK = 2000  # characters of a check's feedback
 
 
 @dataclass(frozen=True)
 class _Tried:
-    """An attempt that was made: its own outcome, the check's verdict, and the turns that a model would see after it."""
+    """An attempt that was made: its own outcome, and the check's verdict."""
 
     node: str
     agent: str
     outcome: Outcome
-    conversation: tuple[Turn, ...]
     check: CheckResult | None = None
 
     @property
@@ -120,89 +79,65 @@ class Attempts:
     """Attempts that follow each other until one passes its check; made by `retry` and `escalate`.
 
     It takes the place of an agent in a study and in `generate_patch`.  `check` judges a checkout (by default the
-    task's own visible check); `oracle` lets the task's hidden score judge, and is recorded.  `budget` limits all
-    attempts together, besides each agent's own.
+    task's own visible check); `budget` limits all attempts together, besides each agent's own.
     """
 
     kind: str
-    steps: tuple[_Step, ...]
+    steps: tuple[tuple[Agent, Begin | None], ...]
     check: Check | None = None
-    oracle: bool = False
-    budget: Budget | None = None
-    template: RepairTemplate = field(default_factory=RepairTemplate)
+    budget: Budget = NO_LIMITS
     seed: int | None = None
-
-    def __post_init__(self) -> None:
-        self._judge()
 
     @property
     def name(self) -> str:
         """Name in tables and traces."""
-        return f"{self.kind}({', '.join(dict.fromkeys(agent.name for agent in self.agents()))})"
+        return f"{self.kind}({', '.join(dict.fromkeys(agent.name for agent, _ in self.steps))})"
 
     def agents(self) -> list[Agent]:
         """The agent of each attempt, with the seed and the model that a study gave."""
-        return [_with(step.agent, seed=self.seed) for step in self.steps]
-
-    def limits(self) -> Budget:
-        """The limits of all attempts together."""
-        return self.budget or NO_LIMITS
-
-    def dialect(self) -> Dialect:
-        """The dialect of the last agent."""
-        return self.agents()[-1].dialect()
+        return [_with(agent, None, self.seed) for agent, _ in self.steps]
 
     def settings(self) -> dict[str, Any]:
         """The settings that identify it, as JSON types: those of its agents, and how the attempts follow each other."""
         made = [
-            {"agent": agent.settings(), "model": model_name(agent.model), "begin": step.begin, "best": step.best}
-            for agent, step in zip(self.agents(), self.steps, strict=True)
+            {"agent": agent.settings(), "model": model_name(agent.model), "begin": begin}
+            for agent, (_, begin) in zip(self.agents(), self.steps, strict=True)
         ]
-        judged = self._judge().settings()
-        template, budget = plain(self.template), plain(self.limits())
-        return {"agent": self.kind, "attempts": made, "template": template, **judged, "budget": budget}
+        check = getattr(self.check, "__qualname__", None) or plain(self.check)
+        return {"agent": self.kind, "attempts": made, "check": check, "budget": plain(self.budget)}
 
     def first_request(self, task: Task) -> FirstRequest:
         """The first request of the first agent; no model is called."""
         return self.agents()[0].first_request(task)
 
     def attempt(self, task: Task, *, trace: str | Path | Trace | None = None) -> Outcome:
-        """Work on a task.  The outcome covers all attempts; its patch and answer are those of the chosen attempt.
+        """Work on a task.  The outcome covers all attempts; its patch and answer are those of the best attempt.
 
-        Raises as an agent's `attempt` does, with the outcome of all attempts, and `ValueError` where the task gives
-        nothing to judge an attempt by.
+        Raises as an agent's `attempt` does, with the outcome of all attempts, and `ValueError` where the task has no
+        check to judge an attempt by.
         """
-        self._judge().ready(task)
+        require_check(task, self.check)
         task = with_context(task)
         record = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
+        names = ", ".join(dict.fromkeys(model_name(agent.model) for agent in self.agents()))
+        nobody = Unasked(names, f"{names} stands for the models of several attempts and cannot be asked")
+        meter = Meter(nobody, Account(self.budget, price=(0.0, 0.0)), Ledger(), record)  # each attempt has its price
         try:
-            names = ", ".join(dict.fromkeys(model_name(agent.model) for agent in self.agents()))
-            nobody = Unasked(names, f"{names} stands for the models of several attempts and cannot be asked")
-            account = Account(self.limits(), price=(0.0, 0.0))  # each attempt has its model's own price
-            context = context_fingerprint(task.context)
-            record_start(record, task, self.name, self.settings(), names, self.limits(), context)
-            return self._run(task, Meter(nobody, account, Ledger(), record))
+            about = self.settings(), names, self.budget, context_fingerprint(task.context)
+            record_start(record, task, self.name, *about)
+            return self._run(task, meter)
         finally:
             if not isinstance(trace, Trace):
                 record.close()
-
-    def _judge(self) -> Judge:
-        return Judge(self.check, self.oracle)
 
     def _run(self, task: Task, meter: Meter) -> Outcome:
         tried: list[_Tried] = []
         reason = ""
         try:
-            for step, agent in zip(self.steps, self.agents(), strict=True):
-                if tried and tried[-1].passed:
+            for agent, (_, begin) in zip(self.agents(), self.steps, strict=True):
+                if tried and (tried[-1].passed or (reason := _spent(meter, tried))):
                     break
-                if tried and (reason := _spent(meter, tried) or ""):
-                    break
-                given = Exchange()
-                if tried and step.begin is not None:
-                    before = best_of(tried) if step.best else tried[-1]
-                    given = self.template.exchange(step.begin, before)
-                _attempt(agent, task, meter, self._judge(), given, tried)
+                self._attempt(agent, begin, task, meter, tried)
         except KeyboardInterrupt:
             raise Interrupted(self._outcome(task, meter, tried, Stop.INTERRUPTED, "interrupted")) from None
         except Exception as error:
@@ -210,30 +145,65 @@ class Attempts:
             raise
         return self._outcome(task, meter, tried, None, reason)
 
+    def _attempt(self, agent: Agent, begin: Begin | None, task: Task, meter: Meter, tried: list[_Tried]) -> None:
+        """Make one attempt as a node of the call tree, judge it, and add it to `tried`, also where it breaks off."""
+        told: tuple[Told, ...] = ()
+        put, number = task, len(_turns(tried))
+        if tried and begin is not None:
+            before = best_of(tried)
+            told = (_what_failed(before, begin),)
+            if begin == "patched" and task.workspace is not None:
+                put = replace(task, workspace=_patched(task.workspace, before.patch))
+        node, trace, began = meter.node.attempt(), meter.trace, meter.account.seconds
+        who = {"node": node.path, "depth": node.depth}
+        trace.record("attempt_start", **who, kind="agent", agent=agent.name, after=number)
+        node.begin(lambda: None)
+
+        def keep(outcome: Outcome) -> None:
+            ledger = Ledger([c for c in meter.ledger.calls if f"{c.node}.".startswith(f"{node.path}.")])
+            tried.append(_Tried(node.path, agent.name, replace(outcome, usage=ledger.usage, ledger=ledger)))
+
+        try:
+            limited = replace(agent, budget=_left(agent.budget, meter, number))
+            keep(limited.attempt_on(put, replace(meter, node=node, turn=number), told))
+            one = tried[-1] = replace(tried[-1], check=judged(task, self.check, tried[-1].outcome))
+        except BaseException as error:
+            partial: object = getattr(error, "outcome", None)
+            if isinstance(partial, Outcome):
+                keep(partial)
+            kind = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+            failure = {"kind": kind, "message": f"{type(error).__name__}: {error}"}
+            trace.record("attempt_end", **who, ok=False, error=failure, seconds=meter.account.seconds - began)
+            raise
+        finally:
+            node.end_children()
+            node.over()
+        feedback = None if one.check is None else clip(one.check.feedback, _FEEDBACK)[0]
+        ended = {"ok": one.outcome.answered, "seconds": meter.account.seconds - began, "feedback": feedback}
+        trace.record("attempt_end", **ended, **{**one.about(), **who})
+
     def _outcome(self, task: Task, meter: Meter, tried: list[_Tried], stop: Stop | None, reason: str) -> Outcome:
-        """All attempts as one: turns, usage and ledger of all; answer and patch of the chosen one.
+        """All attempts as one: turns, usage and ledger of all; answer and patch of the best one.
 
         Where `stop` says that they broke off, that is the latest one with a patch.
         """
         chosen = best_of(tried) if stop is None else next((t for t in reversed(tried) if t.patch.strip()), None)
         chosen = chosen or (tried[-1] if tried else None)
-        account, base = meter.account, Outcome(None, Stop.FAILED, (), meter.ledger.usage, meter.ledger)
-        best = base if chosen is None else chosen.outcome
-        evidence = {
-            **(best.evidence or {}),
-            "attempts": [one.about() for one in tried],
-            "chosen": None if chosen is None else tried.index(chosen),
-            "check": None if chosen is None or chosen.check is None else chosen.check.passed,
-            "oracle": self.oracle,
-        }
+        account = meter.account
+        best = Outcome(None, Stop.FAILED, (), meter.ledger.usage, meter.ledger) if chosen is None else chosen.outcome
         outcome = replace(
-            base,
-            answer=best.answer,
+            best,
             stop=stop or best.stop,
             turns=_turns(tried),
+            usage=meter.ledger.usage,
+            ledger=meter.ledger,
             artifact="" if chosen is None else best.artifact,
-            answer_form=best.answer_form,
-            evidence=evidence,
+            evidence={
+                **(best.evidence or {}),
+                "attempts": [one.about() for one in tried],
+                "chosen": None if chosen is None else tried.index(chosen),
+                "check": None if chosen is None or chosen.check is None else chosen.check.passed,
+            },
             over_budget=account.over(),
             reason=reason or best.reason,
             seconds=account.seconds,
@@ -242,8 +212,6 @@ class Attempts:
             question=task.question,
             model=", ".join(dict.fromkeys(one.outcome.model for one in tried)),
             agent=self.name,
-            notes=("oracle: the task's hidden score judged the attempts",) if self.oracle else (),
-            isolation=best.isolation,
         )
         record_end(outcome, meter, evidence=outcome.evidence)
         return outcome
@@ -256,57 +224,40 @@ class Retry(Attempts):
     model: Any = None
 
     def agents(self) -> list[Agent]:
-        return [_with(agent, model=self.model, seed=self.seed) for agent in (step.agent for step in self.steps)]
+        return [_with(agent, self.model, self.seed) for agent, _ in self.steps]
 
 
 def retry(
-    agent: Agent,
-    times: int = 1,
-    *,
-    check: Check | None = None,
-    oracle: bool = False,
-    budget: Budget | None = None,
-    begin: Begin = "patched",
-    template: RepairTemplate | None = None,
+    agent: Agent, times: int = 1, *, check: Check | None = None, budget: Budget = NO_LIMITS, begin: Begin = "patched"
 ) -> Attempts:
-    """Up to `times` further attempts, each told the check's feedback on the one before, until one passes.
+    """Up to `times` further attempts, each told the check's feedback on the best one so far, until one passes.
 
-    `begin` is their start: `fresh` in a clean checkout, `patched` in one with the old patch (both in a new
-    conversation), `continue` with the old conversation and the old patch.  The chosen attempt is the first that
-    passed, else the one with the most tests passed, else the last that changed something.
+    The best is the first that passed, else the one with the most tests passed, else the last that changed something.
     """
-    if times < 0 or begin not in ("fresh", "patched", "continue"):
-        raise ValueError('times must be 0 or more, and begin "fresh", "patched" or "continue"')
-    steps = (_Step(agent), *[_Step(agent, begin)] * times)
-    return Retry("retry", steps, check, oracle, budget, template or RepairTemplate(), model=agent.model)
+    if times < 0 or begin not in _STATE:
+        raise ValueError('times must be 0 or more, and begin "fresh" or "patched"')
+    again: tuple[Agent, Begin | None] = (agent, begin)
+    return Retry("retry", ((agent, None), *[again] * times), check, budget, model=agent.model)
 
 
 def escalate(
     fast: Agent | Attempts,
     strong: Agent,
-    hand_over: HandOver = "fresh",
     *,
     check: Check | None = None,
-    oracle: bool = False,
-    budget: Budget | None = None,
-    template: RepairTemplate | None = None,
+    budget: Budget = NO_LIMITS,
+    begin: Begin | None = None,
 ) -> Attempts:
-    """Make one attempt of `fast` (several: `escalate(retry(fast, 2), strong)`); where none passes, one of `strong`.
+    """Let the fast agent (or its attempts) try first, and the strong one where no attempt passed the check.
 
-    `hand_over`: `fresh` tells the strong model nothing; `continue` lets it go on in the same conversation and files,
-    with the check's feedback; `best` gives it a new conversation, the files with the best patch, and the feedback.
+    Without `begin` the strong agent starts as if nobody had tried; else it is told what failed, as in `retry`.
     """
-    if hand_over not in ("fresh", "continue", "best"):
-        raise ValueError(f'hand_over must be "fresh", "continue" or "best", got {hand_over!r}')
-    earlier = fast.steps if isinstance(fast, Attempts) else (_Step(fast),)
-    if isinstance(fast, Attempts) and (fast.check or fast.oracle or fast.budget):
-        raise ValueError("give check=, oracle= and budget= to escalate: they hold for all of its attempts")
-    last = earlier[-1].agent
-    if hand_over == "continue" and type(_inner(last.dialect())) is not type(_inner(strong.dialect())):
-        raise ValueError(f'hand_over="continue" needs two agents that speak alike, not {last.name} and {strong.name}')
-    begin: Mapping[str, Begin | None] = {"fresh": None, "continue": "continue", "best": "patched"}
-    steps = (*earlier, _Step(strong, begin[hand_over], best=True))
-    return Attempts("escalate", steps, check, oracle, budget, template or RepairTemplate())
+    if begin is not None and begin not in _STATE:
+        raise ValueError('begin must be None, "fresh" or "patched"')
+    if isinstance(fast, Attempts) and (fast.check is not None or fast.budget != NO_LIMITS):
+        raise ValueError("give check= and budget= to escalate: they hold for all of its attempts")
+    earlier = fast.steps if isinstance(fast, Attempts) else ((fast, None),)
+    return Attempts("escalate", (*earlier, (strong, begin)), check, budget)
 
 
 def best_of(tried: Sequence[_Tried]) -> _Tried:
@@ -315,74 +266,52 @@ def best_of(tried: Sequence[_Tried]) -> _Tried:
     return passed or max(reversed(tried), key=lambda one: (one.tests_passed, bool(one.patch.strip())))
 
 
-def _attempt(agent: Agent, task: Task, meter: Meter, judge: Judge, given: Exchange, tried: list[_Tried]) -> None:
-    """Make one attempt as a node of the call tree, judge it, and add it to `tried`, also where it breaks off."""
-    given = replace(given, number=len(_turns(tried)))
-    node, trace, begin = meter.node.attempt(), meter.trace, meter.account.seconds
-    who = {"node": node.path, "depth": node.depth}
-    about = {"agent": agent.name, "after": given.number, "patch": trace.text(given.patch)}
-    trace.record("attempt_start", **who, kind="agent", **about, handed_over=[t.index for t in given.turns])
-    node.begin(lambda: None)
+def _what_failed(before: _Tried, begin: Begin) -> Told:
+    feedback = "" if before.check is None else before.check.feedback.strip()
+    text = _FAILED.replace("{state}", _STATE[begin if before.patch.strip() else "fresh"])
+    return Told(text.replace("{feedback}", clip(feedback or "(it does not say why)", _FEEDBACK)[0]), "repair")
 
-    def keep(outcome: Outcome) -> _Tried:
-        calls = [c for c in meter.ledger.calls if c.node == node.path or c.node.startswith(node.path + ".")]
-        ledger = Ledger(calls)
-        outcome = replace(outcome, usage=ledger.usage, ledger=ledger)
-        tried.append(_Tried(node.path, agent.name, outcome, (*given.turns, *outcome.turns)))
-        return tried[-1]
 
-    try:
-        inner = replace(meter, node=node, turn=0)
-        outcome = agent.attempt_on(task, inner, exchange=given, limits=_left(agent.budget, meter, tried))
-        keep(outcome)
-        tried[-1] = one = replace(tried[-1], check=judge(task, outcome))
-    except BaseException as error:
-        partial: object = getattr(error, "outcome", None)
-        if isinstance(partial, Outcome):
-            keep(partial)
-        kind = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-        failure = {"kind": kind, "message": f"{type(error).__name__}: {error}"}
-        trace.record("attempt_end", **who, ok=False, error=failure, seconds=meter.account.seconds - begin)
-        raise
-    finally:
-        node.end_children()
-        node.over()
-    feedback = None if one.check is None else clip(one.check.feedback, _KEPT)[0]
-    seconds = meter.account.seconds - begin
-    trace.record("attempt_end", ok=outcome.answered, seconds=seconds, feedback=feedback, **{**one.about(), **who})
+def _patched(make: Callable[[], Workspace], patch: str) -> Callable[[], Workspace]:
+    def opened() -> Workspace:
+        space = make()
+        try:
+            space.apply(patch)
+        except BaseException:
+            space.close()
+            raise
+        return space
+
+    return opened
 
 
 def _turns(tried: Sequence[_Tried]) -> tuple[Turn, ...]:
     return tuple(turn for one in tried for turn in one.outcome.turns)
 
 
-def _spent(meter: Meter, tried: Sequence[_Tried]) -> str | None:
-    """The reason why no further attempt may begin, or `None`."""
+def _spent(meter: Meter, tried: Sequence[_Tried]) -> str:
+    """The reason why no further attempt may begin; empty without one."""
     steps = meter.account.budget.steps
     if steps is not None and len(_turns(tried)) >= steps:
         return f"the limit of {steps} steps is reached"
     if (over := meter.account.exceeded()) is not None:
         return over[1]
     last = tried[-1].outcome  # a limit may not cover even one call, without being reached
-    return last.reason if not last.usage.calls else None
+    return last.reason if not last.usage.calls else ""
 
 
-def _left(limits: Budget, meter: Meter, tried: Sequence[_Tried]) -> Budget:
+def _left(limits: Budget, meter: Meter, taken: int) -> Budget:
     """The limits of an agent, with no more steps than all attempts have left."""
     whole = meter.account.budget.steps
     if whole is None:
         return limits
-    left = max(0, int(whole) - len(_turns(tried)))
+    left = max(0, int(whole) - taken)
     return replace(limits, steps=left if limits.steps is None else min(left, limits.steps))
 
 
-def _with(agent: Agent, *, model: Any = None, seed: int | None = None) -> Agent:
+def _with(agent: Agent, model: Any, seed: int | None) -> Agent:
     """The agent with another model; a model that is named gets the seed."""
     model = agent.model if model is None else model
     if seed is not None and isinstance(model, str):
         model = Seeded(model, seed)
     return agent if model is agent.model else replace(agent, model=model)
-
-
-def _inner(dialect: Dialect) -> Dialect:
-    return _inner(dialect.dialect) if isinstance(dialect, Injected) else dialect

@@ -11,7 +11,7 @@ from rlm_loop.agents.history import History
 from rlm_loop.agents.meter import Meter
 from rlm_loop.agents.window import Window, room_of
 from rlm_loop.dialects.base import Dialect, Problem
-from rlm_loop.dialects.injectors import Injector, appended, told_first
+from rlm_loop.dialects.injectors import Injector, told_first
 from rlm_loop.messages import Message, Prompt, Reply, Span
 from rlm_loop.outcome import Turn
 from rlm_loop.tools.function import Tool
@@ -55,13 +55,6 @@ class Conversation:
             asked = [m for m in task.messages if m.role != "system"] if asks else []
             task = replace(task, messages=followed(self.earlier(), asked))
         self.prompt = task
-
-    def hand_over(self, turns: Sequence[Turn], text: str, name: str) -> None:
-        """Show turns of an earlier attempt, and a text after them, charged to `scaffold:<name>`."""
-        for turn in turns:
-            self.add(turn)
-        last = turns[-1].index if turns else 0
-        self.prompt = replace(self.prompt, messages=appended(self.prompt.messages, [(name, text)], last))
 
     def next_prompt(self) -> Prompt:
         """The next request, shortened where it is too long.

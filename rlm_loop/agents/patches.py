@@ -13,16 +13,11 @@ from typing import Any, Protocol
 
 from rlm_loop.messages import Usage
 from rlm_loop.outcome import Outcome, Stop
-from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.base import CheckResult, Task
 from rlm_loop.traces.trace import Trace
-from rlm_loop.traces.values import plain
 from rlm_loop.workspace import Workspace, WorkspaceError
 
 Check = Callable[[Workspace], CheckResult]
-
-#: Feedback of an oracle: no reason, since it would tell the hidden tests.
-NOT_YET = "The task is not solved by it."
 
 
 def patch_of(outcome: Outcome) -> str:
@@ -56,83 +51,72 @@ def visible_tests(*ids: str, python: str | None = None, timeout: float = 300.0) 
     return Tests(ids, python, timeout)
 
 
-@dataclass(frozen=True)
-class Judge:
-    """Judges attempts by `check`, else by the task's own visible check, else (`oracle`) by its hidden score."""
+def require_check(task: Task, check: Check | None) -> None:
+    """Raise `ValueError` where nothing can judge a patch of the task, before a model is asked."""
+    if task.workspace is None:
+        raise ValueError(f"task {task.id} has no workspace, so there is no patch to make; give it one")
+    if check is None and task.check is None:
+        raise ValueError(f"task {task.id} has no visible check: give check=, such as visible_tests()")
+    if check is not None and check == task.score:
+        raise ValueError("check= is the task's hidden score: give a check that may be seen")
 
-    check: Check | None = None
-    oracle: bool = False
 
-    def __post_init__(self) -> None:
-        if self.check is not None and self.oracle:
-            raise ValueError("give check= or oracle=True, not both: an oracle is the task's own score")
-
-    def ready(self, task: Task) -> None:
-        """Raise `ValueError` where the task gives nothing to judge by, before a model is asked."""
-        if task.workspace is None:
-            raise ValueError(f"task {task.id} has no workspace, so there is no patch to make; give it one")
-        if self.check is None and task.check is None and not self.oracle:
-            raise ValueError(
-                f"task {task.id} has no visible check: give check=, or oracle=True to let its hidden score decide"
-            )
-        if self.check is not None and self.check == task.score:
-            raise ValueError("check= is the task's hidden score; say oracle=True if that is meant")
-
-    def __call__(self, task: Task, outcome: Outcome) -> CheckResult:
-        """Judge a patch in a clean checkout.  Raises `TypeError` for a check that returns no `CheckResult`."""
-        patch = patch_of(outcome)
-        if self.oracle:
-            score = task.judge(Attempt(outcome.answer, patch, outcome.answered, isolation=outcome.isolation))
-            if score.resolved not in (True, False):
-                raise ValueError(f"nothing can judge task {task.id} here ({score.reason}): give check= instead")
-            return CheckResult(score.resolved, "" if score.resolved else NOT_YET)
-        check = self.check or task.check
-        assert check is not None, "ready() was called before"
-        assert task.workspace is not None, "ready() was called before"
-        with task.workspace() as space:
-            try:
-                space.apply(patch)
-            except WorkspaceError as error:
-                return CheckResult(False, f"the patch does not apply: {error}")
-            result: object = check(space)
-        if not isinstance(result, CheckResult):
-            raise TypeError(
-                f"a check returns a CheckResult, not {type(result).__name__}; a task's score is used with oracle=True"
-            )
-        return result
-
-    def settings(self) -> dict[str, Any]:
-        """The settings that identify it, as JSON types."""
-        name = getattr(self.check, "__qualname__", None)
-        return {"check": name if isinstance(name, str) else plain(self.check), "oracle": self.oracle}
+def judged(task: Task, check: Check | None, outcome: Outcome) -> CheckResult:
+    """Judge a patch in a clean checkout.  Raises `TypeError` for a check that returns no `CheckResult`."""
+    check = check or task.check
+    assert check is not None, "require_check() was called before"
+    assert task.workspace is not None, "require_check() was called before"
+    with task.workspace() as space:
+        try:
+            space.apply(patch_of(outcome))
+        except WorkspaceError as error:
+            return CheckResult(False, f"the patch does not apply: {error}")
+        result: object = check(space)
+    if not isinstance(result, CheckResult):
+        raise TypeError(f"a check must return a CheckResult, got {type(result).__name__}")
+    return result
 
 
 @dataclass(frozen=True, repr=False)
 class PatchResult:
     """A patch, and its run.
 
-    - `patch`: the git diff from the start, empty for no change, whatever the `stop` was.
-    - `left_out`: changed files that are not in it, each with the reason; `outcome.artifact` is the whole diff.
-    - `evidence`: `check` (true, false, or `None` for no check) and `oracle` (the hidden score judged); never the score.
-    - `attempts`: a description of each of several attempts; `chosen` is the index of the one that `patch` is of.
-    - `usage` and `seconds` (wall time) cover all attempts.
+    `patch` is the git diff from the start, whatever the stop was.  `left_out` names changed files that are not in it,
+    each with the reason; `outcome.artifact` is the whole diff.
     """
 
     patch: str
-    stop: Stop
-    usage: Usage
-    evidence: Mapping[str, Any]
     outcome: Outcome
-    trace: str | None = None
-    seconds: float = 0.0
-    attempts: Sequence[Mapping[str, Any]] = ()
-    chosen: int | None = None
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
-    def oracle(self) -> bool:
-        """True where the task's hidden score judged the attempts."""
-        return bool(self.evidence["oracle"])
+    def stop(self) -> Stop:
+        return self.outcome.stop
+
+    @property
+    def usage(self) -> Usage:
+        """Usage of all attempts."""
+        return self.outcome.usage
+
+    @property
+    def trace(self) -> str | None:
+        return self.outcome.trace
+
+    @property
+    def evidence(self) -> Mapping[str, Any]:
+        """What verified the patch; `check` is true, false, or `None` for no check.  The hidden score is never asked."""
+        known = {"check": None, **(self.outcome.evidence or {})}
+        return {name: value for name, value in known.items() if name not in ("attempts", "chosen")}
+
+    @property
+    def attempts(self) -> Sequence[Mapping[str, Any]]:
+        """A description of each of several attempts."""
+        return (self.outcome.evidence or {}).get("attempts", ())
+
+    @property
+    def chosen(self) -> int | None:
+        """Index of the attempt that `patch` is of."""
+        return (self.outcome.evidence or {}).get("chosen")
 
     @property
     def empty(self) -> bool:
@@ -142,24 +126,6 @@ class PatchResult:
     def __repr__(self) -> str:
         changed = sum(line.startswith("diff --git ") for line in self.patch.splitlines())
         return f"<PatchResult of {changed} files, stop={self.stop.value!r}, {self.outcome.steps} steps>"
-
-
-def result_of(outcome: Outcome) -> PatchResult:
-    """The result of an outcome, which may be a partial one."""
-    known = dict(outcome.evidence or {})
-    attempts, chosen = tuple(known.pop("attempts", ())), known.pop("chosen", None)
-    evidence = {**known, "check": known.get("check"), "oracle": bool(known.get("oracle", False))}
-    return PatchResult(
-        patch_of(outcome),
-        outcome.stop,
-        outcome.usage,
-        evidence,
-        outcome,
-        trace=outcome.trace,
-        seconds=outcome.seconds,
-        attempts=attempts,
-        chosen=chosen,
-    )
 
 
 class Attempter(Protocol):
@@ -180,17 +146,18 @@ def generate_patch(
     if task.workspace is None:
         raise ValueError(f"task {task.id} has no workspace, so there is no patch to make; give it one")
     try:
-        return _handed_in(task, result_of(agent.attempt(task, trace=trace)), tests)
+        return _handed_in(task, agent.attempt(task, trace=trace), tests)
     except (Exception, KeyboardInterrupt) as error:
         partial: object = getattr(error, "outcome", None)
         if isinstance(partial, Outcome):
             with contextlib.suppress(AttributeError):  # an exception class with slots keeps what it can
-                error.result = _handed_in(task, result_of(partial), tests)  # pyright: ignore[reportAttributeAccessIssue]
+                error.result = _handed_in(task, partial, tests)  # pyright: ignore[reportAttributeAccessIssue]
         raise
 
 
-def _handed_in(task: Task, result: PatchResult, tests: bool) -> PatchResult:
-    """The result without test files in its patch; a patch that cannot be taken apart stays as it is."""
+def _handed_in(task: Task, outcome: Outcome, tests: bool) -> PatchResult:
+    """The result, without test files in its patch where `tests` is off; a patch that does not apply stays as it is."""
+    result = PatchResult(patch_of(outcome), outcome)
     if tests or result.empty or task.workspace is None:
         return result
     try:

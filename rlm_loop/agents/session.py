@@ -16,7 +16,7 @@ from rlm_loop.agents.meter import Meter
 from rlm_loop.agents.question import asked
 from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.messages import Message, Usage
-from rlm_loop.outcome import Outcome, Turn
+from rlm_loop.outcome import Outcome
 from rlm_loop.repl import open_repl
 from rlm_loop.repl.base import CellResult, Session
 from rlm_loop.repl.contexts.on_disk import as_context
@@ -30,26 +30,19 @@ WHOLE_WINDOW = Compaction("window", threshold_tokens=1_000_000_000)
 
 @dataclass
 class Exchange:
-    """What a run goes on from: earlier questions of a session, or an earlier attempt at the task.
+    """State that a session passes to one question's run.
 
-    Of a session: `conversation` with the messages so far, `sent` those that a model has read, and `repl` its session
-    (`None`: the run opens its own); `tells_context` says that the model has to be told of the context, `asks` that the
-    messages do not hold the question yet, and `about` goes into the run's first event.
-    Of an attempt: `number` turns were taken before it; `turns` of them are shown as if they were its own, `text`
-    follows, charged to `scaffold:<name>`, and `patch` is applied to the workspace first.
+    `conversation` has the messages so far, `sent` those that a model has read, and `repl` is the session's (`None`: the
+    run opens its own).  `tells_context` says that the model has to be told of the context, `asks` that the messages do
+    not hold the question yet, and `about` goes into the run's first event.
     """
 
-    conversation: Conversation | None = None
+    conversation: Conversation
     repl: Session | None = None
     sent: tuple[Message, ...] = ()
     tells_context: bool = True
     asks: bool = True
     about: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    number: int = 0
-    turns: tuple[Turn, ...] = ()
-    text: str = ""
-    patch: str = ""
-    name: str = "repair"
     meter: Meter | None = field(default=None, init=False)
     """The run's meter, once it has begun: it knows what was sent last."""
 
@@ -59,7 +52,7 @@ class Exchange:
 
     def record(self, meter: Meter) -> None:
         """Tell the meter and the trace what was said before, so that the run can be read and replayed alone."""
-        if self.conversation is not None and self.conversation.prompt.messages:
+        if self.conversation.prompt.messages:
             meter.follow(self.sent)
             meter.trace.record("earlier", messages=self.conversation.earlier(), sent=len(self.sent))
 

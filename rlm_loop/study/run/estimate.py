@@ -109,9 +109,7 @@ def _of_rows(episode: Episode, rows: Sequence[Row]) -> Tokens | None:
 
 def _bound(agent: StudyAgent, episode: Episode) -> Tokens | None:
     """What the agent may use; `None` where a limit is missing or its first request cannot be made."""
-    limits: Any = getattr(agent, "limits", None)
-    budget = limits() if callable(limits) else getattr(agent, "budget", None)
-    steps = getattr(budget, "steps", None)
+    steps = getattr(getattr(agent, "budget", None), "steps", None)
     reply = getattr(agent, "max_tokens", None)
     if steps is None or reply is None or not isinstance(agent, Beginning):
         return None
