@@ -330,6 +330,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 def _listener(path: Path) -> socket.socket:
     """A socket at a path in the private folder, which only the cells' user may enter."""
+    path.unlink(missing_ok=True)  # the one that an earlier process was reached by
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))
     path.chmod(0o666)
