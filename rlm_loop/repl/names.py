@@ -11,15 +11,19 @@ from typing import Any
 
 def check_names(names: Mapping[str, Any] | list[str], taken: Mapping[str, Any] | None = None) -> None:
     """Refuse, all at once, names that Python, the REPL or the user's variables already use."""
-    bad = [n for n in names if not n.isidentifier() or keyword.iskeyword(n) or n.startswith("__") or n == _ANSWER]
-    clash = [n for n in names if taken is not None and (n in taken or n in _BUILTINS)]
+    bad: list[str] = []
+    clash: list[str] = []
+    for name in names:
+        if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__") or name == "final_answer":
+            bad.append(repr(name))
+        if taken is not None and (name in taken or name in _BUILTINS):
+            clash.append(repr(name))
     problems = {"not usable as names in the REPL": bad, "tool names in use by a variable or a built-in": clash}
     if bad or clash:
-        listed = [f"{what}: {', '.join(map(repr, which))}" for what, which in problems.items() if which]
+        listed = [f"{what}: {', '.join(which)}" for what, which in problems.items() if which]
         raise ValueError(f"{'; '.join(listed)}; choose other names")
 
 
-_ANSWER = "final_answer"
 _BUILTINS = frozenset(dir(builtins))
 
 

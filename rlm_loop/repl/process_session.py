@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, Session, SetupFailed
+from rlm_loop.repl.base import CellCall, CellResult, EvaluationFailed, ReplError, Session, SetupFailed
 from rlm_loop.repl.folder import Listing, changes, listing
 from rlm_loop.repl.history import History
 from rlm_loop.repl.host.calls import CellCalls, inside
@@ -36,6 +36,8 @@ from rlm_loop.repl.results import (
     restarted,
 )
 from rlm_loop.repl.settings import Settings
+
+_SEE_EVERYTHING = ("plain", "kernel", "custom")  # kinds of isolation that hide no file of the user's
 
 
 class ProcessSession(Session):
@@ -63,9 +65,8 @@ class ProcessSession(Session):
         self._names: tuple[str, ...] = ()
         self._given: frozenset[str] = frozenset()  # names that a fresh REPL has once it was set up
         self._cells = 0
-        self._setup_calls: CellCalls | None = None  # of the setup code, once it has run
+        self._setup_calls: list[CellCall] | None = None  # of the setup code, once it has run
         # What is to be done, and to be told, since it was lost
-        self._ahead: list[tuple[int, str]] = []  # jobs of the beginning that were sent and not yet waited for
         self._expected: tuple[str, ...] | None = None  # names to be rebuilt
         self._foreseen = NO_RESTART  # what was said of the names when it was lost
         self._cause = ""  # why it was lost, where no cell's result said so and a rebuild comes first
@@ -89,8 +90,8 @@ class ProcessSession(Session):
             frame = {"t": "exec", "code": code, "file": f"<cell {self._cells}>"}
             folder = self._resources.cwd or Path()
             before = listing(folder) if self._files is None else self._files
-            ended, spent, calls = driver.serve(frame, self._tools, limit, grace)
-            restart = self._after(ended)
+            ended, calls = driver.serve(frame, self._tools, limit, grace)
+            restart = NO_RESTART if ended.how == "done" and "names" not in ended.report else self._after(ended)
             made = calls.made
             self.last = own = cell_result(ended, limit, self.output_cap, restart, calls=made)
             if earlier.note:
@@ -101,24 +102,24 @@ class ProcessSession(Session):
             self._files = after
             changed = names_changed(ended) if "changed" in ended.report else {}
             self._history.add(CellRecord(code, tuple(made), own.output, own.error, ended.seconds, changed, self._cells))
-            if spent is not None:
-                raise spent
+            if calls.ended is not None:
+                raise calls.ended
             return self.last
 
     def set(self, name: str, value: Any, *, reserved: bool = False) -> None:
         """Bind a variable: an exact copy, of any size.  A `reserved` one is restored after a cell that rebinds it.
 
-        A `ContextFile` or `ContextFolder` is bound to what is in it, which the cells read where it lies.
+        A `ContextFile` or `ContextFolder` is bound to what is in it.  Isolated cells read a copy in the private folder.
         It comes back after a restart as it was set.  Raises `TypeError` for what cannot be copied.
         """
         check_names([name])
         if name in self._tools:
             raise ValueError(f"{name!r} is the name of a tool; choose another name for the variable")
         with self._turn():
-            driver, resources = self._ready(start=False), self._resources
-            reach = resources.lent.reach(self.isolation, driver.child is not None)
-            frame = {**set_frame(name, value, resources.new_path(), reach), "reserved": reserved}
-            self._tell(frame, f"cannot set {name!r}")
+            driver = self._ready(start=False)
+            in_place = self.isolation in _SEE_EVERYTHING
+            frame = {**set_frame(name, value, self._resources.new_path(), in_place), "reserved": reserved}
+            self._tell(driver, frame, f"cannot set {name!r}")
             self._variables.add(name)
             self._history.bind(frame)
 
@@ -129,10 +130,10 @@ class ProcessSession(Session):
         """
         limit = self.timeout if timeout is None else timeout
         with self._turn():
-            ended, spent, _ = self._ready().serve({"t": "eval", "code": expression}, self._tools, limit)
+            ended, calls = self._ready().serve({"t": "eval", "code": expression}, self._tools, limit)
             restart = self._after(ended)
-            if spent is not None:
-                raise spent
+            if calls.ended is not None:
+                raise calls.ended
             if ended.how != "done" or ended.stopped or "error" in ended.report:
                 failed = cell_result(ended, limit, self.output_cap, restart)
                 raise EvaluationFailed(f"{expression!r}: {failed.message}")
@@ -147,8 +148,7 @@ class ProcessSession(Session):
         check_names(tools, taken=dict.fromkeys(self._variables))
         with self._turn():
             before = self._tools
-            self._tell(tools_frame({**before, **tools}), "cannot add tools")
-            self._tools = {**before, **tools}
+            self._offer({**before, **tools}, "cannot add tools")
             for name in tools.keys() & before.keys():
                 self._covered.setdefault(name, []).append(before[name])
 
@@ -158,15 +158,14 @@ class ProcessSession(Session):
             gone = self._tools.keys() & set(names)
             before = {name: self._covered[name][-1] for name in gone if self._covered.get(name)}
             left = {n: before.get(n, tool) for n, tool in self._tools.items() if n not in gone or n in before}
-            self._tell(tools_frame(left), "cannot remove tools")
-            self._tools = left
+            self._offer(left, "cannot remove tools")
             for name in before:
                 self._covered[name].pop()
 
     def new_run(self) -> None:
         """Forget an answer left by an earlier run; variables stay."""
         with self._turn():
-            self._tell({"t": "new_run"}, "cannot begin a new run")
+            self._tell(self._ready(start=False), {"t": "new_run"}, "cannot begin a new run")
             self._history.new_run()
 
     def close(self) -> None:
@@ -189,7 +188,7 @@ class ProcessSession(Session):
     def start(self) -> None:
         """Start now instead of at first use; raises `SetupFailed` or `ReplError`."""
         with self._turn():
-            self._ready().ensure()
+            self._ready()
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -226,12 +225,12 @@ class ProcessSession(Session):
         if os.getpid() != self._pid:
             raise ReplError("this REPL belongs to the process that this one was forked from; open a new one here")
         driver = self._resources.driver or self._place()[0]
-        if cause := driver.died_meanwhile(len(self._ahead)):
+        child = driver.child
+        if child is not None and child.has_said() and (cause := driver.died_meanwhile()):
             self._lose(rebuilt_again=True)
             self._tell_next(cause)
-        if driver.ready and not self._ahead and self._expected is None and not self._cause:
-            return driver
-        if start or driver.child is not None:
+        to_do = driver.child is None or self._expected is not None or self._cause
+        if to_do and (start or driver.child is not None):
             self._make_ready(driver, self.timeout if seconds is None else seconds)
         return driver
 
@@ -241,22 +240,27 @@ class ProcessSession(Session):
         cwd = resources.folder(settings.cwd, settings.files)
         if resources.driver is None:
             home = resources.home()
-            options = {**settings.worker_options(cwd, home), "read": resources.lent.paths}
-            start = partial(_start, self._launch, options, cwd, home, settings.output_cap)
+            start = partial(_start, self._launch, settings.worker_options(cwd, home), cwd, home, settings.output_cap)
             resources.driver = Driver(start, settings.clock, settings.grace, id(self))
         return resources.driver, cwd
 
-    def _tell(self, frame: Mapping[str, Any], what: str) -> None:
-        """Give a job that has to succeed to a REPL that was started; `what` begins the message where it does not."""
+    def _offer(self, tools: dict[str, Callable[..., Any]], what: str) -> None:
+        """Let the cells have these tools and no others."""
         driver = self._ready(start=False)
+        if driver.child is not None:
+            self._tell(driver, tools_frame(tools), what)
+        self._tools = tools
+
+    def _tell(self, driver: Driver, frame: Mapping[str, Any], what: str) -> None:
+        """Give a job that has to succeed to a REPL that was started; `what` begins the message where it does not."""
         if driver.child is None:
             return
-        ended, spent, _ = driver.serve(frame, self._tools, self.timeout)
+        ended, calls = driver.serve(frame, self._tools, self.timeout)
         report = self._after(ended)
         if ended.how != "done":
             self._tell_next(ended.cause)
-        if spent is not None:
-            raise spent
+        if calls.ended is not None:
+            raise calls.ended
         if ended.how != "done" or ended.stopped:
             raise ReplError(f"{what}: {restarted(ended, self.timeout, report)}")
         if "error" in ended.report:
@@ -285,7 +289,7 @@ class ProcessSession(Session):
         else:
             self._foreseen = RestartReport(own)
             self._history.begin()
-        self._names, self._ahead = (), []
+        self._names = ()
 
     def _tell_next(self, cause: str) -> None:
         """Have the next cell's result say that the REPL was lost."""
@@ -299,7 +303,7 @@ class ProcessSession(Session):
 
     def _make_ready(self, driver: Driver, seconds: float) -> None:
         """Bring a fresh REPL to where the next cell must find it: tools, variables, setup, earlier cells."""
-        if driver.fresh and self._expected is None and self._history.cells:
+        if driver.child is None and self._expected is None and self._history.cells:
             self._lose(rebuilt_again=False)  # given up while something was raised
         try:
             self._set_up(driver)
@@ -328,38 +332,38 @@ class ProcessSession(Session):
             raise
 
     def _set_up(self, driver: Driver) -> None:
+        """Give a new REPL its tools, the host's variables and the setup code."""
+        if driver.child is not None:
+            return
         driver.begin()
-        if driver.fresh:
-            driver.fresh = False
-            jobs: list[tuple[str, Mapping[str, Any]]] = []
-            if self._tools:
-                jobs.append(("tools", tools_frame(self._tools)))
-            jobs += self._history.plan()[0].items()
-            if self._settings.setup.strip():
-                jobs.append(("setup", {"t": "exec", "code": self._settings.setup, "file": "<setup>"}))
-            if not jobs:
-                self._given = frozenset()
-            self._names = ()
-            self._ahead = [(driver.send(frame), what) for what, frame in jobs]
-        limit, cap = self.timeout, self.output_cap
-        while self._ahead:
-            job, what = self._ahead[0]
-            calls = driver.calls(self._tools)
-            if what == "setup" and self._setup_calls is not None:
-                calls = CellCalls(driver.begin(), self._tools, self._settings.clock, self._setup_calls.made)
-            ended = driver.wait(job, limit, calls)
-            if ended.how == "done":
-                self._names = names_in_report(ended, self._names)
-            if ended.how != "done" or ended.stopped or "error" in ended.report:
-                reason = cell_result(ended, limit, cap)
-                if what == "setup":
-                    raise SetupFailed(f"the setup code failed: {reason.message}\n{reason.output}".rstrip())
-                raise ReplError(f"cannot set {what!r} in the REPL: {reason.message}")
-            self._ahead.pop(0)
-            if what == "setup" and self._setup_calls is None:
-                self._setup_calls = calls
-            if not self._ahead:
-                self._given = frozenset(self._names)
+        self._names = ()
+        if self._tools:
+            self._first(driver, tools_frame(self._tools), "the tools")
+        for name, frame in self._history.plan()[0].items():
+            self._first(driver, frame, repr(name))
+        if self._settings.setup.strip():
+            calls = CellCalls(self._tools, self._settings.clock, self._setup_calls)
+            frame = {"t": "exec", "code": self._settings.setup, "file": "<setup>"}
+            if (failed := self._first(driver, frame, "", calls)) is not None:
+                raise SetupFailed(f"the setup code failed: {failed.message}\n{failed.output}".rstrip())
+            self._setup_calls = self._setup_calls or calls.made
+        self._given = frozenset(self._names)
+
+    def _first(
+        self, driver: Driver, frame: Mapping[str, Any], what: str, calls: CellCalls | None = None
+    ) -> CellResult | None:
+        """Do one of the first jobs; raises `ReplError` where it fails, or returns the failure where it has no name."""
+        ended, calls = driver.serve(frame, self._tools, self.timeout, calls=calls)
+        if ended.how == "done":
+            self._names = names_in_report(ended, self._names)
+        if calls.ended is not None:
+            raise calls.ended
+        if ended.how == "done" and not ended.stopped and "error" not in ended.report:
+            return None
+        failed = cell_result(ended, self.timeout, self.output_cap)
+        if what:
+            raise ReplError(f"cannot set {what} in the REPL: {failed.message}")
+        return failed
 
 
 def _start(

@@ -110,7 +110,7 @@ class Rebuild:
         return True
 
     def _run(self, driver: Driver, cell: CellRecord) -> bool:
-        calls = CellCalls(driver.begin(), {}, self._clock, cell.calls, live=False)
+        calls = CellCalls({}, self._clock, cell.calls, live=False)
         limit = min(self._left, _LEAST + 3 * cell.seconds)
         began = self._clock()
         ended = self._do(driver, {"t": "exec", "code": cell.code, "file": f"<cell {cell.number}>"}, limit, calls)
@@ -149,7 +149,9 @@ class Rebuild:
         return True
 
     def _do(self, driver: Driver, frame: Mapping[str, Any], limit: float, calls: CellCalls | None = None) -> Ended:
-        ended = driver.wait(driver.send(frame), limit, calls or driver.calls({}))
+        ended, calls = driver.serve(frame, {}, limit, calls=calls)
+        if isinstance(calls.ended, KeyboardInterrupt):
+            raise calls.ended
         if ended.how == "done":
             self._names = names_in_report(ended, self._names)
         return ended

@@ -58,7 +58,7 @@ def cell_result(
         fault = cast("dict[str, Any]", fault)
         error, message = "runtime", shown(str(fault.get("message", "")))
         text = _below(text, _piece(fault.get("text")))
-    if restored := _restored(report.get("restored")):
+    if "restored" in report and (restored := _restored(report["restored"])):
         text = _below(text, Piece(f"[restored after this cell: {restored}. Use other names for your own values.]"))
     if ended.how != "done" or ended.stopped:
         error = ended.stopped or "died"
@@ -81,7 +81,7 @@ def cell_result(
         truncated=truncated,
         characters=text.characters if truncated else len(output),
         seconds=ended.seconds,
-        displays=displays_in(report),
+        displays=displays_in(report) if "displays" in report else (),
         calls=tuple(calls),
         full=clip_parts(text.head, text.dropped, text.tail, max(cap, RECORD_CAP))[0] if truncated else "",
     )
@@ -148,16 +148,17 @@ def given(report: Mapping[str, Any], size: int = 0, seconds: float = 0.0) -> Fin
 
 def names_in_report(ended: Ended, before: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names in the namespace after a job; it reports them where they changed."""
-    names = ended.report.get("names")
-    if not isinstance(names, list):
-        return before
-    return tuple(n for n in names if isinstance(n, str))  # pyright: ignore[reportUnknownVariableType]
+    names: Any = ended.report.get("names")
+    return tuple(filter(_is_text, names)) if isinstance(names, list) else before  # pyright: ignore
+
+
+_is_text = str.__instancecheck__
 
 
 def names_changed(ended: Ended) -> dict[str, str]:
     """Return the names that a job bound anew or changed, with a summary of each value."""
     changed: Any = ended.report.get("changed")
-    return {str(k): str(v) for k, v in changed.items()} if isinstance(changed, dict) else {}
+    return dict(zip(changed, map(str, changed.values()))) if isinstance(changed, dict) else {}
 
 
 def _listed(lost: tuple[str, ...]) -> str:

@@ -44,6 +44,8 @@ NOTHING = Piece()
 
 def dedented(code: str) -> str:
     """Code without the indentation that all of its lines share, where its first line that is no comment has some."""
+    if not code[:1].isspace() and code[:1] != "#":
+        return code
     lines = code.split("\n")
     first = next((line for line in lines if (text := line.strip()) and not text.startswith("#")), "")
     if first[:1] not in (" ", "\t"):

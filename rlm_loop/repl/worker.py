@@ -22,7 +22,6 @@ if __name__ == "__main__":  # the script's folder would let `import base` find o
 import _ast  # `ast`, `socket`, `decimal` and `fractions` would take a tenth of the start
 import _signal  # pyright: ignore[reportMissingImports]  # `signal` makes an enumeration of all that it gives back
 import _socket
-import array
 import base64
 import builtins
 import collections
@@ -1352,11 +1351,6 @@ def _unpickled(job: dict[str, Any]) -> Any:
 
 CANNOT_GO_ON = 70  # the exit status where the worker's own code fails
 RECORD = 262_144  # characters of a cell's text that are kept for the record, where the session's own cap is smaller
-
-
-def enclosing(*fds: int) -> list[Any]:
-    """What makes `sendmsg` send descriptors along."""
-    return [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", fds))]
 
 
 def tie_to_life_line() -> None:

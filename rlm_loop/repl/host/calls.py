@@ -34,16 +34,15 @@ class CellCalls:
 
     def __init__(
         self,
-        child: Child,
         tools: Mapping[str, Callable[..., Any]],
         clock: Callable[[], float],
         past: Sequence[CellCall] | None = None,
         live: bool = True,
     ) -> None:
-        self._child, self._tools, self._clock = child, dict(tools), clock
+        self._tools, self._clock = tools, clock
         self.past, self._live = None if past is None else PastCalls(past), live
         self._lock = threading.Lock()
-        self._under_way = 0
+        self.under_way = 0
         self._since = 0.0
         self._waited = 0.0
         self._closed = False
@@ -56,33 +55,27 @@ class CellCalls:
         self.ended: BaseException | None = None
         """What a tool raised to end the whole cell: anything but an `Exception`, or a `BudgetSpent`."""
 
-    @property
-    def busy(self) -> bool:
-        return self._under_way > 0
-
     def waited(self) -> float:
         """Seconds spent in host tools so far."""
-        if not self.made:
-            return 0.0
         with self._lock:
-            return self._waited + (self._clock() - self._since if self._under_way else 0.0)
+            return self._waited + (self._clock() - self._since if self.under_way else 0.0)
 
     def close(self) -> None:
         """The cell is over or is being stopped: no further call starts, and a late result is credited to nobody."""
         with self._lock:
-            if self._under_way:
+            if self.under_way:
                 self._waited += self._clock() - self._since
-            self._under_way = 0
+            self.under_way = 0
             self._closed = True
             scope = self._scope
         if scope is not None:
             scope.end("the cell that asked has ended")
 
-    def start(self, frame: Mapping[str, Any], session: int) -> None:
-        """Answer a `call` frame: run the tool that it asks for, in a thread, and send what comes of it."""
+    def start(self, frame: Mapping[str, Any], child: Child, session: int) -> None:
+        """Answer a `call` frame: run the tool that it asks for, in a thread, and send the child what comes of it."""
         number, name = frame.get("id"), str(frame.get("name"))
         call, refusal = CellCall(name, ""), ""
-        work = partial(self._work, call, number, frame)
+        work = partial(self._work, child, call, number, frame)
         with self._lock:
             self._bytes += frame.get("size", 0)
             if self._closed:
@@ -92,11 +85,11 @@ class CellCalls:
             else:
                 self.made.append(call)
                 if self.ended is not None:
-                    self._reply(number, {"end": "the cell was ended"})
+                    child.send({"t": "reply", "id": number, "end": "the cell was ended"})
                     return
-                if not self._under_way:
+                if not self.under_way:
                     self._since = self._clock()
-                self._under_way += 1
+                self.under_way += 1
                 if self._threads >= _AT_ONCE:
                     self._queue.append(work)
                     return
@@ -104,7 +97,7 @@ class CellCalls:
             if self._scope is None:
                 self._scope = Scope()
         if refusal:
-            self._reply(number, {"error": f"RuntimeError: {refusal}"})
+            child.send({"t": "reply", "id": number, "error": f"RuntimeError: {refusal}"})
             return
         context = contextvars.copy_context()
         context.run(inside.set, inside.get() | {session})
@@ -122,7 +115,7 @@ class CellCalls:
                     return
                 work = self._queue.popleft()
 
-    def _work(self, call: CellCall, number: Any, frame: Mapping[str, Any]) -> None:
+    def _work(self, child: Child, call: CellCall, number: Any, frame: Mapping[str, Any]) -> None:
         ended: BaseException | None = None
         outcome: Mapping[str, Any] | None
         try:
@@ -143,13 +136,13 @@ class CellCalls:
                 call.outcome = record if self._bytes <= _MOST_BYTES else {"left_out": size}
             if ended is not None and self.ended is None:
                 self.ended = ended
-            self._under_way -= 1
-            if not self._under_way:
+            self.under_way -= 1
+            if not self.under_way:
                 self._waited += self._clock() - self._since
         if outcome is not None:  # else it had not answered when the cell ended, and will not now
-            self._reply(number, outcome)
+            child.send({"t": "reply", "id": number, **outcome})
         if ended is not None:
-            self._child.wake()
+            child.wake()
 
     def _outcome(self, call: CellCall, frame: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Decode the arguments, and take the result from the record or from the tool."""
@@ -173,6 +166,3 @@ class CellCalls:
         if tool is None:
             return {"error": f"NameError: there is no host tool named {call.name[:100]!r}"}
         return {"value": form_of(tool(*args, **kwargs), _LONGEST_REPR)}
-
-    def _reply(self, number: Any, outcome: Mapping[str, Any]) -> None:
-        self._child.send({"t": "reply", "id": number, **outcome})

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.host.frames import FrameReader, dumps
+from rlm_loop.repl.host.frames import FrameReader
 from rlm_loop.repl.host.launch import Launch, tidied
 from rlm_loop.repl.host.outgoing import Outgoing
 from rlm_loop.repl.host.output import Output
@@ -42,19 +42,16 @@ class Child:
 
     def __init__(self, launch: Launch, cwd: Path, home: Path, cap: int, log: Path) -> None:
         self._launch, self._cap, self._log = launch, cap, log
-        self.greeted, self.unasked = False, 0
-        self.fault = ""
-        """The reason why it was killed, where it broke the protocol."""
-        self.pid = 0
-        """Its process id, as the kernel says; 0 while it has not spoken."""
+        self.unasked = 0
+        self.fault = ""  # why it was killed, where it broke the protocol
+        self.pid = 0  # as the kernel says; 0 while it has not spoken
         self._ended = self._closed = False
         self._frames: deque[dict[str, Any]] = deque()
         self._raw: list[tuple[bytes, list[Any], int, Any]] = []
         self._reader = FrameReader()
-        self._outputs: dict[int, Output] = {}  # by descriptor
-        self._jobs: dict[int, Output] = {}
-        self._printed: dict[int, Piece] = {}
-        self._unwatched: list[int] = []  # pipes of cells that began just now
+        self._outputs: dict[int, Output] = {}  # by descriptor: of the cell that runs, and of processes that cells left
+        self._output: Output | None = None  # of the cell that runs
+        self._watched = True  # its pipe is not, at first
         self._spare: tuple[int, int] | None = None  # the next cell's pipe
         line, ours = os.pipe()
         self._line = [ours]  # a list: taking it out is one step, and whichever thread does it closes it
@@ -111,16 +108,15 @@ class Child:
 
     def send(self, frame: Mapping[str, Any]) -> None:
         """Send a frame, with the pipe for its output where it may print.  Safe from any thread."""
-        writer = -1
+        enclosed: list[int] = []
         if frame["t"] in CAPTURED:
-            pipe, self._spare = self._spare, None
             try:
-                reader, writer = pipe or _pipe()
+                reader, writer = self._spare or _pipe()
             except OSError as e:
                 raise ReplError(f"cannot make a pipe for the output of a cell: {e.strerror}") from e
-            self._outputs[reader] = self._jobs[frame["id"]] = Output(reader, self._cap)
-            self._unwatched.append(reader)
-        self._out.send(dumps(frame) + b"\n", writer)
+            self._spare, self._watched, enclosed = None, False, [writer]
+            self._outputs[reader] = self._output = Output(reader, self._cap)
+        self._out.send(frame, enclosed)
 
     def interrupt(self) -> None:
         """Send Ctrl-C.  It cannot strike a later cell: the process sees it before it reads anything more."""
@@ -162,16 +158,15 @@ class Child:
             if self._ended:
                 raise ChildEnded
             wait = max(0.0, seconds) * 1000
-            if self._unwatched:
+            if not self._watched:
                 wait = min(wait, _SOON)
                 if self._spare is None:
                     with contextlib.suppress(OSError):
                         self._spare = _pipe()
             ready = self._poll.poll(wait)
-            if not ready:
-                for fd in self._unwatched:
-                    self._poll.register(fd, select.POLLIN)
-                self._unwatched.clear()
+            if not ready and not self._watched and self._output is not None:
+                self._watched = True
+                self._poll.register(self._output.fd, select.POLLIN)
             for fd, _ in ready:
                 if fd == self._sock_fd:
                     self._hear()
@@ -187,15 +182,26 @@ class Child:
         """Return whether there is anything to `receive`, or the process has ended."""
         return bool(self._frames) or self._ended or self._sock_fd in dict(self._poll.poll(0))
 
-    def printed_by(self, job: int) -> Piece:
-        """Return what a job has printed until its end, or until now."""
-        self.keep_printed(job)
-        return self._printed.pop(job, NOTHING)
+    def printed(self) -> Piece:
+        """Return what the cell has printed until now, which is its end."""
+        output = self._output
+        if output is None:
+            return NOTHING
+        if output.fd >= 0:
+            if output.read():
+                self._forget(output)
+            elif not self._watched:  # a process that the cell left behind holds the pipe, and shall live on
+                self._poll.register(output.fd, select.POLLIN)
+        piece = output.piece() if output.head else NOTHING
+        output.live, self._watched, self._output = False, True, None
+        return piece
 
-    def keep_printed(self, job: int) -> None:
-        """Read what a job has printed until now, to be returned by `printed_by` after the end."""
-        if (output := self._jobs.pop(job, None)) is not None:
-            self._end_output(job, output)
+    def _forget(self, output: Output) -> None:
+        with contextlib.suppress(KeyError):
+            self._poll.unregister(output.fd)
+        if self._outputs.pop(output.fd, None) is not None:  # else `close` took it, in another thread
+            os.close(output.fd)
+        output.fd = -1
 
     def _hear(self) -> None:
         try:
@@ -215,10 +221,7 @@ class Child:
         elif sender != self.pid:
             self.refuse("a process that a cell left spoke in its place")
             return
-        for frame in self._reader.take(data):
-            if frame["t"] == "done" and isinstance(job := frame.get("id"), int):
-                self.keep_printed(job)  # what it printed is in its pipe
-            self._frames.append(frame)
+        self._frames += self._reader.take(data)
         if self._reader.refused:
             self.refuse(f"it sent {self._reader.refused}")
 
@@ -231,25 +234,6 @@ class Child:
         self._poll.unregister(self._sock_fd)
         self.kill()
         self.fault, self._ended = fault, True
-
-    def _end_output(self, job: int, output: Output) -> None:
-        if output.fd >= 0 and output.read():
-            self._forget(output)
-        elif output.fd in self._unwatched:  # a process that the cell left behind holds the pipe, and shall live on
-            self._unwatched.remove(output.fd)
-            self._poll.register(output.fd, select.POLLIN)
-        if output.head:
-            self._printed[job] = output.piece()
-        output.live = False
-
-    def _forget(self, output: Output) -> None:
-        if output.fd in self._unwatched:
-            self._unwatched.remove(output.fd)
-        else:
-            self._poll.unregister(output.fd)
-        if self._outputs.pop(output.fd, None) is not None:  # else `close` took it, in another thread
-            os.close(output.fd)
-        output.fd = -1
 
     # -- its end
 
@@ -283,7 +267,11 @@ class Child:
         self.kill()
         end = time.monotonic() + patience
         try:
-            if not self._hung_up(patience) or self._waited(max(0.0, end - time.monotonic())) is None:
+            if not self._ended:  # waiting for the hang-up is quicker than asking for the exit status again and again
+                poll = select.poll()
+                poll.register(self._sock_fd, 0)
+                poll.poll(patience * 1000)
+            if self._waited(max(0.0, end - time.monotonic())) is None:
                 self.force()
                 self._waited(10.0)
         finally:
@@ -294,13 +282,6 @@ class Child:
                 os.close(self._outputs.popitem()[0])
             for fd in (*(self._spare or ()), self._wake_r, self._wake_w):
                 os.close(fd)
-
-    def _hung_up(self, seconds: float) -> bool:
-        if self._ended:
-            return True
-        poll = select.poll()
-        poll.register(self._sock_fd, 0)
-        return bool(poll.poll(seconds * 1000))
 
     def _waited(self, seconds: float) -> int | None:
         try:

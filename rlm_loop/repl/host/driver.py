@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections import deque
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -22,8 +21,10 @@ _AFTER_KILL = 0.2  # seconds for the kernel to end what was killed, before force
 _QUIT = 0.2  # seconds for what was given up to end, before force is used
 _UNASKED = 1000  # messages that answer nothing: an honest REPL sends none
 _BETWEEN = 0.5  # seconds to read what came between two cells
+_FLOOD = "it sent messages that nobody had asked for"
 
 Stopped = Literal["", "timeout", "budget", "interrupted"]
+_NO_REPORT: Mapping[str, Any] = MappingProxyType({})
 
 
 class Ended(NamedTuple):
@@ -34,7 +35,7 @@ class Ended(NamedTuple):
 
     how: Literal["done", "died", "killed"]
     stopped: Stopped = ""
-    report: Mapping[str, Any] = MappingProxyType({})
+    report: Mapping[str, Any] = _NO_REPORT
     out: Piece = NOTHING
     seconds: float = 0.0
     cause: str = ""
@@ -43,76 +44,48 @@ class Ended(NamedTuple):
 class Driver:
     """Keeps a REPL, and replaces it when it is lost.
 
-    `fresh` says that the REPL knows nothing yet.  `session` is the identity of the session, which the tools that it
-    waits for must not use.
+    `session` is the identity of the session, which the tools that it waits for must not use.
     """
 
     def __init__(self, start: Callable[[], Child], clock: Callable[[], float], grace: float, session: int) -> None:
         self._start, self._clock, self._grace, self._session = start, clock, grace, session
-        self._backlog: deque[dict[str, Any]] = deque()
         self.child: Child | None = None
-        self.fresh = True
-
-    @property
-    def ready(self) -> bool:
-        """True for a REPL that has said hello and has its set-up."""
-        return self.child is not None and self.child.greeted and not self.fresh
 
     def begin(self) -> Child:
-        """Return the REPL, started when there is none.  It can be given jobs before it is ready for them."""
-        if self.child is None:
-            with shielded():
-                self.child, self.fresh = self._start(), True
-        return self.child
-
-    def ensure(self) -> Child:
-        """Return the REPL once it has said hello."""
-        child = self.begin()
-        if not child.greeted:
-            try:
-                end = self._clock() + _START
-                while not child.greeted:
-                    self._greet(child.receive(_SLICE))
-                    if self._clock() > end:
-                        raise ReplError(f"the REPL did not start within {_START:g} s")
-            except ChildEnded:
-                cause = child.complaint() or child.death()
-                self.drop()
-                raise ReplError(f"the REPL ended while starting: {cause}") from None
-            except BaseException:
-                self.drop()
-                raise
+        """Start a REPL and return it once it has said hello."""
+        with shielded():
+            child = self.child = self._start()
+        try:
+            end = self._clock() + _START
+            while (frame := child.receive(_SLICE)) is None or frame["t"] != "hello":
+                if self._clock() > end:
+                    raise ReplError(f"the REPL did not start within {_START:g} s")
+        except ChildEnded:
+            cause = child.complaint() or child.death()
+            self.drop()
+            raise ReplError(f"the REPL ended while starting: {cause}") from None
+        except BaseException:
+            self.drop()
+            raise
         return child
 
-    def died_meanwhile(self, sent_ahead: int) -> str:
+    def died_meanwhile(self) -> str:
         """Read what arrived between jobs; return how the REPL ended, or an empty text."""
         child = self.child
         if child is None:
             return ""
-        end = 0.0
+        end = self._clock() + _BETWEEN
         try:
             while child.has_said():
-                end = end or self._clock() + _BETWEEN
                 if self._clock() > end:
                     child.refuse(_FLOOD)
-                elif (frame := child.receive(0)) is not None and not self._greet(frame):
-                    if len(self._backlog) < sent_ahead:  # jobs sent ahead may be done by now
-                        self._backlog.append(frame)
-                    else:
-                        self._unasked()
+                elif child.receive(0) is not None:
+                    self._unasked(child)
         except ChildEnded:
-            return self._lost(child)
+            cause = child.death()
+            self.drop()
+            return cause
         return ""
-
-    def send(self, frame: Mapping[str, Any], number: int = 0) -> int:
-        """Hand over a job and return its number (a new one unless given); it runs after those before it."""
-        number = number or job_number()
-        self.begin().send({**frame, "id": number})
-        return number
-
-    def calls(self, tools: Mapping[str, Callable[..., Any]]) -> CellCalls:
-        """A record for the calls of host tools by the next job."""
-        return CellCalls(self.begin(), tools, self._clock)
 
     def serve(
         self,
@@ -120,58 +93,55 @@ class Driver:
         tools: Mapping[str, Callable[..., Any]],
         limit: float,
         grace: float | None = None,
-    ) -> tuple[Ended, BaseException | None, CellCalls]:
-        """Run a job; return how it ended, what a host tool raised to end it, and its calls."""
-        job, calls = job_number(), self.calls(tools)
+        calls: CellCalls | None = None,
+    ) -> tuple[Ended, CellCalls]:
+        """Run a job; return how it ended, and its calls of host tools: `ended` is what is to be raised.
+
+        The job is stopped at `limit` seconds of its own time, or when a tool ends the cell: it is interrupted, again
+        and again during the grace time, which `grace` shortens, then killed.
+        """
+        child = self.child or self.begin()
+        if calls is None:
+            calls = CellCalls(tools, self._clock)
+        job = secrets.randbits(48) + 1  # a cell may write frames, and none for cells to come
         try:
-            self.send(frame, job)
-            ended = self.wait(job, limit, calls, grace=grace)
-            return ended, calls.ended, calls
+            child.send({**frame, "id": job})
+            return self._wait(child, job, limit, calls, grace), calls
         except KeyboardInterrupt as interrupt:
-            return self._stop(job, calls), interrupt, calls
+            calls.ended = interrupt
+            return self._stop(child, job, calls), calls
         except BaseException:
             self.drop()
             raise
 
-    def _stop(self, job: int, calls: CellCalls) -> Ended:
+    def _stop(self, child: Child, job: int, calls: CellCalls) -> Ended:
         """Ctrl-C: stop the cell and keep the session; a second Ctrl-C kills the REPL."""
         try:
             calls.close()
-            ping = self.send({"t": "ping"})  # answered after the job, also if the job never got there
-            return self.wait(job, 0.0, calls, stopped="interrupted", ping=ping)
+            ping = secrets.randbits(48) + 1  # answered after the job, also if the job never got there
+            child.send({"t": "ping", "id": ping})
+            return self._wait(child, job, 0.0, calls, None, "interrupted", ping)
         except BaseException:
             self.drop()
             raise
 
-    def wait(
+    def _wait(
         self,
+        child: Child,
         job: int,
         timeout: float,
         calls: CellCalls,
-        *,
+        grace: float | None,
         stopped: Stopped = "",
         ping: int = -1,
-        grace: float | None = None,
     ) -> Ended:
-        """Serve a job until it ends; stop it at `timeout` seconds of its own time, or when a tool ends the cell.
-
-        Stopping means an interrupt, repeated during the grace time, then SIGKILL.  A job that is `stopped`
-        already is given the grace time only; `ping` is a later job of which the end says the same.  `grace` shortens
-        the grace time.
-        """
-        child = self.child if self.child is not None and self.child.greeted else self.ensure()
+        """Serve a job until it ends.  One that is `stopped` already is given the grace time only; `ping` is a later
+        job of which the end says the same."""
         clock, began = self._clock, self._clock()
         grace = self._grace if grace is None else min(grace, self._grace)
         since, next_interrupt, killed = began, 0.0, False
-
-        def ended(how: Literal["done", "died", "killed"], report: Mapping[str, Any], cause: str = "") -> Ended:
-            waited = 0.0
-            if calls.made:
-                calls.close()
-                waited = calls.waited()
-            own = max(0.0, clock() - began - waited)
-            return Ended(how, stopped, report, child.printed_by(job), own, cause)
-
+        how: Literal["done", "died", "killed"] = "done"
+        report, cause = _NO_REPORT, ""
         try:
             while True:
                 now = clock()
@@ -192,68 +162,48 @@ class Driver:
                     elif spent >= next_interrupt and not killed:
                         child.interrupt()
                         next_interrupt = spent + REPEAT
-                    limit = grace + _AFTER_KILL if killed else min(next_interrupt, grace)
-                    pause = limit - spent
+                    pause = (grace + _AFTER_KILL if killed else min(next_interrupt, grace)) - spent
                 else:
                     # A cell that waits for a tool spends nothing, but may go on at any moment.
-                    pause = max(timeout - own, _BUSY_SLICE if calls.made and calls.busy else 0.0)
-                if self._backlog:
-                    frame = self._backlog.popleft()
-                else:
-                    frame = child.receive(min(max(pause, 0.001), _SLICE))
+                    pause = max(timeout - own, _BUSY_SLICE if calls.made and calls.under_way else 0.0)
+                frame = child.receive(min(max(pause, 0.001), _SLICE))
                 if frame is None:
                     continue
                 if frame["t"] == "call" and frame.get("cell") == job:
-                    calls.start(frame, self._session)
+                    calls.start(frame, child, self._session)
                 elif frame["t"] == "done" and frame.get("id") in (job, ping):
-                    if frame["id"] == ping:
-                        return ended("done", {})
-                    if stopped == "timeout" and not frame.get("interrupts"):
-                        stopped = ""  # it was done before the interrupt reached it
-                    return ended("done", frame)
-                elif not self._greet(frame):
-                    self._unasked()
+                    if frame["id"] == job:
+                        report = frame
+                        if stopped == "timeout" and not frame.get("interrupts"):
+                            stopped = ""  # it was done before the interrupt reached it
+                    out = child.printed()
+                    break
+                else:
+                    self._unasked(child)
         except ChildEnded:
-            cause = self._lost(child, job, killed)
-            return ended("killed" if killed else "died", {}, cause)
+            how, cause = ("killed", "") if killed else ("died", child.death())
+            out = child.printed()
+            self.drop()
+        waited = 0.0
+        if calls.made:
+            calls.close()
+            waited = calls.waited()
+        return Ended(how, stopped, report, out, max(0.0, clock() - began - waited), cause)
 
-    def _unasked(self) -> None:
-        if self.child is not None:
-            self.child.unasked += 1
-            if self.child.unasked > _UNASKED:
-                self.child.refuse(_FLOOD)
+    def _unasked(self, child: Child) -> None:
+        child.unasked += 1
+        if child.unasked > _UNASKED:
+            child.refuse(_FLOOD)
 
     def drop(self) -> None:
         """Give the REPL up, and all that runs in it; the next job starts a new one."""
         with shielded():
-            child, self.child, self.fresh = self.child, None, True
-            self._backlog.clear()
+            child, self.child = self.child, None
             if child is not None:
                 child.close(patience=_QUIT)
-
-    def _lost(self, child: Child, job: int = 0, killed: bool = False) -> str:
-        cause = "" if killed else child.death()
-        child.keep_printed(job)
-        self.drop()
-        return cause
 
     def close(self) -> None:
         """End the REPL."""
         child, self.child = self.child, None
         if child is not None:
             child.close()
-
-    def _greet(self, frame: Mapping[str, Any] | None) -> bool:
-        """Note that the REPL said hello; return whether this frame does."""
-        if frame is None or frame["t"] != "hello" or self.child is None or self.child.greeted:
-            return False
-        self.child.greeted = True
-        return True
-
-
-_FLOOD = "it sent messages that nobody had asked for"
-
-
-def job_number() -> int:
-    """A number that no cell can guess: a cell may write frames, and none for cells to come."""
-    return secrets.randbits(48) + 1

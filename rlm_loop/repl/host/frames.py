@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any, cast
 
 from rlm_loop.repl.host.incoming import LONGEST, SHORT, OutOfBounds, check
 
-_encode = json.JSONEncoder(separators=(",", ":")).encode  # made once, not for every frame
 _parse = json.JSONDecoder().raw_decode
-
-
-def dumps(frame: Mapping[str, Any]) -> bytes:
-    """Return a frame without the line break that ends it."""
-    return _encode(frame).encode()
 
 
 class FrameReader:

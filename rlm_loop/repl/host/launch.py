@@ -103,11 +103,6 @@ def folders(options: str) -> tuple[Path, Path]:
     return Path(given["path"][0]), Path(given["home"])
 
 
-def lent(options: str) -> list[str]:
-    """Files and folders of the user's that the cells are to read, besides what the launcher lets them read."""
-    return [path for path in json.loads(options).get("read", []) if os.path.exists(path)]
-
-
 # In sh, since it has to outlive the REPL, and its host: it kills what cells moved into sessions of their own, which is
 # known by the environment, and removes the private folder where the host is gone, or on its way: the flag 4 of its
 # state, PF_EXITING (its files are closed, which ends the REPL, before it leaves its children).  What a cell makes of

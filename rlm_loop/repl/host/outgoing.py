@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import socket
 import threading
+from array import array
 from collections import deque
-
-from rlm_loop.repl.worker import enclosing
+from collections.abc import Mapping
+from typing import Any
 
 _ONE_SEND = 32_768  # bytes that a socket takes wholly or not at all
 _FLAGS = getattr(socket, "MSG_NOSIGNAL", 0)
-AT_ONCE = _FLAGS | getattr(socket, "MSG_DONTWAIT", 0)
+_AT_ONCE = _FLAGS | getattr(socket, "MSG_DONTWAIT", 0)
+_encode = json.JSONEncoder(separators=(",", ":")).encode  # made once, not for every frame
 
 
 class Outgoing:
@@ -25,28 +28,28 @@ class Outgoing:
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._turns = threading.Lock()
-        self._left: deque[tuple[bytes, int]] = deque()
+        self._left: deque[tuple[bytes, list[int]]] = deque()
 
-    def send(self, data: bytes, fd: int = -1) -> None:
-        """Send, and close the descriptor.  Safe from any thread."""
+    def send(self, frame: Mapping[str, Any], fds: list[int]) -> None:
+        """Send a frame with descriptors, which are closed.  Safe from any thread."""
+        data = (_encode(frame) + "\n").encode()
+        enclosed = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", fds))] if fds else []
         with self._turns:
-            if not self._left and len(data) <= _ONE_SEND:
+            at_once = not self._left and len(data) <= _ONE_SEND
+            if at_once:
                 try:
-                    if fd < 0:
-                        self._sock.send(data, AT_ONCE)
-                    else:
-                        self._sock.sendmsg([data], enclosing(fd), AT_ONCE)
-                        os.close(fd)
+                    self._sock.sendmsg([data], enclosed, _AT_ONCE)
                 except BlockingIOError:
-                    pass
+                    at_once = False
                 except OSError:
-                    close_all(fd)
-                    return
-                else:
-                    return
-            self._left.append((data, fd))
-            if len(self._left) == 1:
-                threading.Thread(target=self._work, daemon=True).start()
+                    pass
+            if not at_once:
+                self._left.append((data, fds))
+                if len(self._left) == 1:
+                    threading.Thread(target=self._work, daemon=True).start()
+                return
+        for fd in fds:
+            os.close(fd)
 
     def close(self) -> None:
         """Nothing is sent any more; a thread that waits for the REPL to read ends."""
@@ -56,22 +59,16 @@ class Outgoing:
 
     def _work(self) -> None:
         while True:
-            data, fd = self._left[0]
+            data, fds = self._left[0]
             with contextlib.suppress(OSError):
                 view = memoryview(data)
-                if fd >= 0:
-                    view = view[self._sock.sendmsg([view], enclosing(fd), _FLAGS) :]
+                if fds:
+                    enclosed = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", fds))]
+                    view = view[self._sock.sendmsg([view], enclosed, _FLAGS) :]
                 self._sock.sendall(view, _FLAGS)
-            close_all(fd)
+            for fd in fds:
+                os.close(fd)
             with self._turns:
                 self._left.popleft()
                 if not self._left:
                     return
-
-
-def close_all(*descriptors: int) -> None:
-    """Close those that there are; -1 stands for none."""
-    for fd in descriptors:
-        if fd >= 0:
-            with contextlib.suppress(OSError):
-                os.close(fd)

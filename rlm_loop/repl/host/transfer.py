@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.repl.contexts.on_disk import ContextFile, ContextFolder, OnDisk
+from rlm_loop.repl.contexts.on_disk import ContextError, ContextFile, ContextFolder, OnDisk
 from rlm_loop.repl.worker import NotExact, encode
 
 IN_FRAME = 1_000_000  # bytes or characters; above it a file is quicker than JSON on a pipe, and takes less memory
@@ -21,17 +22,22 @@ _DEEPEST = 100  # levels that are looked into
 _END = object()
 
 
-def set_frame(name: str, value: Any, path: Path, reach: Callable[[OnDisk, Path], Path] | None = None) -> dict[str, Any]:
+def set_frame(name: str, value: Any, path: Path, in_place: bool = True) -> dict[str, Any]:
     """The `set` job for a value; writes `path` where the value goes through a file.  The copy is exact.
 
-    `reach` says where the REPL finds what is on disk: the place itself (the default), or `path`, to which it copied it.
+    What is on disk is read there `in_place`, else from a copy at `path`.
     Raises `TypeError` for a value that neither JSON nor pickle can carry.
     """
     frame: dict[str, Any] = {"t": "set", "name": name, "form": "frame"}
     if isinstance(value, ContextFile | ContextFolder):
-        at = value.path if reach is None else reach(value, path)
-        owned = at == path and isinstance(value, ContextFile)  # a copy that goes when the value is replaced
-        return {**frame, **_on_disk(value), "path" if owned else "source": str(at)}
+        if in_place:
+            return on_disk_frame(name, value)
+        try:
+            _copy(value, path)
+        except OSError as error:
+            raise ContextError(f"the context {str(value.path)!r} cannot be copied: {error.strerror or error}") from None
+        owned = "path" if isinstance(value, ContextFile) else "source"  # a file goes when the value is replaced
+        return {**frame, **_on_disk(value), owned: str(path)}
     if type(value) is str and len(value) > IN_FRAME:
         with path.open("wb") as f:  # in steps: a second whole copy in memory would be wasted
             for start in range(0, len(value), _STEP):
@@ -59,6 +65,16 @@ def set_frame(name: str, value: Any, path: Path, reach: Callable[[OnDisk, Path],
 def on_disk_frame(name: str, value: OnDisk) -> dict[str, Any]:
     """The `set` job for what lies on disk, for a REPL that reads it where it is."""
     return {"t": "set", "name": name, **_on_disk(value), "source": str(value.path)}
+
+
+def _copy(value: OnDisk, copy: Path) -> None:
+    if isinstance(value, ContextFolder):
+        copy.mkdir()
+    for name in value.sizes if isinstance(value, ContextFolder) else ("",):
+        target = copy / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(value.path / name, target)
+        target.chmod(0o644)  # the cells may run as another user
 
 
 def _on_disk(value: OnDisk) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.host.launch import WORKER, Launch, folders, lent
+from rlm_loop.repl.host.launch import WORKER, Launch, folders
 from rlm_loop.repl.isolation import seccomp
 from rlm_loop.repl.isolation.ordinary_user import cell_user
 from rlm_loop.repl.isolation.readable import HARDEN
@@ -83,11 +83,8 @@ class Container:
         argv += ["--tmpfs", f"/tmp:size={self.temporary},mode=1777", *_environment()]
         argv += [word for source, inside in scripts for word in _mount(source, inside)]
         argv += [*_mount(home, home), *_mount(cwd, cwd, writable=True)]
-        argv += [
-            word
-            for folder in (*self.read, *lent(options))
-            for word in _mount(Path(folder).absolute(), Path(folder).absolute())
-        ]
+        for folder in self.read:
+            argv += _mount(Path(folder).absolute(), Path(folder).absolute())
         argv += ["--workdir", str(cwd), *self.options, self.image]
         # The environment is that of the engine's client, which needs to find its own files; none of it gets inside.
         return argv, dict(os.environ), _remover(engine, name)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.host.launch import WORKER, Launch, folders, isolated_environment, lent, script
+from rlm_loop.repl.host.launch import WORKER, Launch, folders, isolated_environment, script
 from rlm_loop.repl.isolation import seccomp
 from rlm_loop.repl.isolation.harden import landlock_abi
 from rlm_loop.repl.isolation.ordinary_user import RootFolder, cell_user, made_up, may_read
@@ -84,7 +84,7 @@ class Hardened:
         temporary = home / "tmp"
         temporary.mkdir(exist_ok=True)
         environment = isolated_environment(str(temporary))
-        needed = readable(python, environment, [*self.read, *lent(options)])
+        needed = readable(python, environment, self.read)
         paths = [*needed.paths, str(WORKER), str(HARDEN)]
         user, keep_read, note = _user(cwd, home, paths, seccomp.available())
         code = seccomp.for_this_machine(shares="machine" if user is not None and made_up(user) else "files")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.host.clearing import remove
-from rlm_loop.repl.host.launch import WORKER, Launch, folders, isolated_environment, lent, script
+from rlm_loop.repl.host.launch import WORKER, Launch, folders, isolated_environment, script
 from rlm_loop.repl.isolation import seccomp
 from rlm_loop.repl.isolation.ordinary_user import cell_user
 from rlm_loop.repl.isolation.readable import HARDEN, SETTINGS, SYSTEM, Readable, readable
@@ -51,7 +51,7 @@ class Sandbox:
         """
         cwd, home = folders(options)
         environment = isolated_environment("/tmp")
-        needed = readable(python, environment, [*self.read, *lent(options)])
+        needed = readable(python, environment, self.read)
         scripts = [script(s, python, options) for s in (HARDEN, WORKER)]
         argv = self.command(cwd, home, needed, scripts, [python, "-u"])
         return Launch((*argv, options), environment, self.kind)
