@@ -86,7 +86,6 @@ INSIDE = {
     "workspace/test_guard.py": "what a hostile patch may not change",
     "workspace/test_reports.py": "what a hostile process of tests tells",
     "workspace/test_workspace_snapshots.py": "git that hangs",
-    "workspace/test_workspace_archives.py": "damaged and hostile archives",
 }
 DOORS = set(
     re.findall(r"`(rlm_loop[\w.]*)`", ARCHITECTURE.read_text("utf-8").split("\n## Doors\n")[1].split("\n## ")[0])

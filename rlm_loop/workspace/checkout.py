@@ -20,7 +20,7 @@ from rlm_loop.workspace.files import Files
 from rlm_loop.workspace.git import Git, WorkspaceError, prepare
 from rlm_loop.workspace.patches import Patch
 from rlm_loop.workspace.patterns import DROPPINGS, TEST_FILES, Patterns
-from rlm_loop.workspace.sources import CheckedSource, Source, recognise, stored
+from rlm_loop.workspace.sources import Source, recognise
 
 
 class Workspace(CodeTools):
@@ -31,38 +31,34 @@ class Workspace(CodeTools):
     - a folder: all its files;
     - a git repository with its files: these as they lie there now, committed or not, without ignored ones;
       with `commit` (any name git knows, such as a tag), the files of that commit, byte for byte;
-    - a bare repository, such as a mirror: the files of `commit`, by default of its HEAD;
-    - a tar or zip file, such as a source distribution: its files, without the one folder that holds all.
+    - a bare repository, such as a mirror: the files of `commit`, by default of its HEAD.
 
     Nothing is ever written back to it, and once the workspace is there it no longer needs the source.  `root` is
     the folder, `base` the git tree id of the start, `commit` the full id of the commit it came from ("" for none),
     `submodules` names the folders that belong to other repositories, which are left empty.  In there git knows
     one commit, the start: later history, with the fix that a task asks for, is not to be found.
 
-    Raises `WorkspaceError`, in one line, for a source that is no such thing, an unknown commit, an archive that is
-    broken or leads out of its folder, and where git is missing or the disk is full.
+    Raises `WorkspaceError`, in one line, for a source that is no such thing, an unknown commit, and where git is
+    missing or the disk is full.
     """
 
     def __init__(self, source: Source, *, commit: str | None = None, droppings: Iterable[str] = DROPPINGS) -> None:
-        self._open(recognise(source, commit), tuple(droppings))
-
-    def _open(self, origin: CheckedSource, droppings: tuple[str, ...]) -> None:
+        origin = recognise(source, commit)
         top = Path(tempfile.mkdtemp(prefix="rlm-workspace-")).resolve()
         self._removed = weakref.finalize(self, _remove_own, top, os.getpid())
         (top / "work").mkdir()
         super().__init__(top / "work")
-        self.commit, self._format, self._droppings = origin.commit, origin.object_format, droppings
+        self.commit = origin.commit
         # Both repositories lie outside of the folder, so that nothing done in there can spoil the patch: one of
         # ours, with all objects, and one for git as it is run in the folder, which only borrows them.
         self._own, theirs = Git(top / "own", self.root), Git(top / "repository", self.root)
         try:
             for git in (self._own, theirs):
-                prepare(git, f"--object-format={self._format}")
+                prepare(git, f"--object-format={origin.object_format}")
             self.submodules = tuple(origin.fill(self._own, self.root))
             self.base = self._own("write-tree").decode().strip()
             _show_start(self._own, theirs, self.base)
             self._files = Files(self._own, self.base, droppings, self.submodules)
-            shutil.copyfile(self._own.git_dir / "info" / "exclude", theirs.git_dir / "info" / "exclude")
         except OSError as error:
             self.close()
             raise WorkspaceError(f"the workspace could not be made: {error}") from None
@@ -75,7 +71,7 @@ class Workspace(CodeTools):
         return run_group(command, cwd=self.root, timeout=timeout)
 
     def diff(self, since: str = "", until: str = "") -> str:
-        """The patch from one snapshot to another, by default from the start to now; empty for no change.
+        """Return the patch from one snapshot to another, by default from the start to now; empty for no change.
 
         New, deleted and binary files, modes and links are in it, tests with them; what running the code left
         behind, and new files that a `.gitignore` names, are not.
@@ -83,13 +79,13 @@ class Workspace(CodeTools):
         return patches.render(self._own, since or self.base, until or self.snapshot())
 
     def patch(self, *, tests: bool = False, test_files: Iterable[str] = TEST_FILES) -> Patch:
-        """The patch from the start to now as one would hand it in: without test files unless asked.
+        """Return the patch from the start to now as one would hand it in: without test files unless asked.
 
         `test_files` are patterns in the manner of `.gitignore`.  It was applied to a clean copy of the start and
         gave just these files; what was left out is listed.  Raises `WorkspaceError` where it did not.
         """
         now = self.snapshot()
-        return patches.compose(self._own, self.base, now, Patterns(() if tests else test_files), self._files.left_out())
+        return patches.compose(self._own, self.base, now, Patterns(() if tests else test_files), self._files.left_out)
 
     def apply(self, patch: str) -> None:
         """Apply a patch; `WorkspaceError` says why it does not fit, and nothing is changed then."""
@@ -103,7 +99,7 @@ class Workspace(CodeTools):
             self._own("apply", "--whitespace=nowarn", "-", stdin=data)
 
     def snapshot(self) -> str:
-        """The git tree id of the files now: equal for equal contents, and kept until the workspace is closed.
+        """Return the git tree id of the files now: equal for equal contents, and kept until the workspace is closed.
 
         Only files that changed since the start are read.
         """
@@ -116,9 +112,9 @@ class Workspace(CodeTools):
             raise WorkspaceError(f"the workspace cannot be read: {error}") from None
 
     def hashes_between(self, before: str, after: str) -> dict[str, tuple[str, str]]:
-        """Git's hashes of what differs between two snapshots, by name; an empty one means that there is no file."""
-        found = trees.differences(self._own, before, after).items()
-        named = {os.fsencode(name).decode("utf-8", "replace"): blobs for name, blobs in found}
+        """Return git's hashes of the files that differ between two snapshots, by name; an empty one means no file."""
+        changes = trees.differences(self._own, before, after).items()
+        named = {os.fsencode(name).decode("utf-8", "replace"): blobs for name, blobs in changes}
         return {n: (old.id.strip("0") and old.id, new.id.strip("0") and new.id) for n, (old, new) in named.items()}
 
     def restore(self, snapshot: str) -> None:
@@ -134,19 +130,8 @@ class Workspace(CodeTools):
             raise WorkspaceError(f"the files of snapshot {snapshot} could not all be restored: open a new workspace")
 
     def files_at(self, snapshot: str) -> tuple[str, ...]:
-        """The names of the files at a snapshot, sorted."""
+        """Return the names of the files at a snapshot, sorted."""
         return tuple(sorted(name for name, blob in self._listed(snapshot).items() if blob.mode != trees.SUBMODULE))
-
-    def fork(self, snapshot: str = "") -> Workspace:
-        """Another workspace whose start is a snapshot of this one, by default its start; close it as well.
-
-        It does not need this one any more, and holds nothing of what was done here since.
-        """
-        start = snapshot or self.base
-        self._listed(start)
-        new = Workspace.__new__(Workspace)
-        new._open(stored(self._own, start, self._format, self.commit), self._droppings)
-        return new
 
     def _listed(self, snapshot: str) -> dict[str, trees.Blob]:
         try:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
+import json
 import os
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +41,7 @@ _SETTINGS = {
     "core.fsmonitor": "false",  # in a repository's own configuration it names a program to run
     "core.fsync": "none",  # a throw-away folder need not outlive a power cut
     "core.compression": "0",
+    "core.looseCompression": "0",
     "core.quotePath": "true",
     "init.defaultBranch": "main",
     "pack.writeReverseIndex": "false",
@@ -56,23 +56,30 @@ class WorkspaceError(Exception):
 class Git:
     """git on one repository.
 
-    `git_dir` is its folder, `work_tree` that of its files, if there are any, `objects` folders whose objects it
-    may read besides its own.  Give `objects` of a user to commands that only read: to write an object that is
-    there already, git would set the time of the user's file.  `seconds` is the most that one command may take.
+    `git_dir` is its folder, `work_tree` that of its files, if there are any, `objects` a folder whose objects it may
+    read besides its own.  Give `objects` of a user to commands that only read: to write an object that is there
+    already, git would set the time of the user's file.  `seconds` is the most that one command may take.
     """
 
     git_dir: Path
     work_tree: Path | None = None
-    objects: tuple[Path, ...] = ()
+    objects: Path | None = None
     seconds: float = 300.0
 
     def __call__(self, *arguments: str, stdin: bytes = b"", also: Sequence[int] = (), **env: str) -> bytes:
-        """What it prints.  Raises `WorkspaceError` on an exit status other than 0 and those in `also`."""
+        """Return what it prints.  Raises `WorkspaceError` on an exit status other than 0 and those in `also`."""
+        folder = self.work_tree or self.git_dir
+        if not folder.is_dir():
+            raise WorkspaceError("the workspace is closed: open a new one")
+        settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        places = [f"--git-dir={self.git_dir}", *([f"--work-tree={self.work_tree}"] if self.work_tree else [])]
+        if self.objects is not None:  # in quotes, as git splits the list at colons
+            env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = json.dumps(str(self.objects), ensure_ascii=False)
         try:
             done = subprocess.run(
-                self._argv(arguments),
-                cwd=self._folder(),
-                env=self._env(env),
+                [_program(), *settings, *places, *arguments],
+                cwd=folder,
+                env={**child_environment(), **_ENVIRONMENT, **env},
                 input=stdin,
                 capture_output=True,
                 check=False,
@@ -83,46 +90,6 @@ class Git:
         if done.returncode and done.returncode not in also:
             raise WorkspaceError(f"git failed: {_reason(done.stderr, done.returncode)}")
         return done.stdout
-
-    @contextlib.contextmanager
-    def meanwhile(self, *arguments: str, stdin: bytes = b"") -> Generator[None]:
-        """Run git beside the body; at the body's end it is waited for, or ended where the body failed."""
-        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as complaints:
-            given.write(stdin)
-            given.seek(0)
-            process = subprocess.Popen(
-                self._argv(arguments),
-                cwd=self._folder(),
-                env=self._env({}),
-                stdin=given,
-                stdout=subprocess.DEVNULL,
-                stderr=complaints,
-            )
-            try:
-                yield
-            except BaseException:
-                process.kill()
-                raise
-            finally:
-                code = process.wait()
-            if code:
-                complaints.seek(0)
-                raise WorkspaceError(f"git failed: {_reason(complaints.read(), code)}")
-
-    def _folder(self) -> Path:
-        folder = self.work_tree or self.git_dir
-        if not folder.is_dir():
-            raise WorkspaceError("the workspace is closed: open a new one")
-        return folder
-
-    def _argv(self, arguments: Sequence[str]) -> list[str]:
-        settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
-        tree = [f"--work-tree={self.work_tree}"] if self.work_tree else []
-        return [_program(), *settings, f"--git-dir={self.git_dir}", *tree, *arguments]
-
-    def _env(self, more: dict[str, str]) -> dict[str, str]:
-        borrowed = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(quoted(os.fsencode(p)) for p in self.objects)}
-        return {**child_environment(), **_ENVIRONMENT, **(borrowed if self.objects else {}), **more}
 
 
 def prepare(git: Git, *options: str) -> None:
@@ -146,17 +113,11 @@ def mirror(url: str, target: Path) -> None:
         raise WorkspaceError(f"git failed: {_reason(done.stderr, done.returncode)}")
 
 
-def quoted(name: bytes) -> str:
-    """A name as git reads it in lists: in quotes, all but plain characters in octal."""
-    plain = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-"
-    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in name) + '"'
-
-
 def _program() -> str:
-    found = shutil.which("git", path=child_environment()["PATH"])
-    if found is None:
+    program = shutil.which("git", path=child_environment()["PATH"])
+    if program is None:
         raise WorkspaceError("this needs git, which was not found: install it and put it on the PATH")
-    return found
+    return program
 
 
 def _reason(complaint: bytes, code: int) -> str:

@@ -1,9 +1,9 @@
-"""Which files are no part of a patch: what running the code leaves behind, and tests unless they were asked for."""
+"""Patterns of files that are no part of a patch: what running the code leaves behind, and tests."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
 
 #: Left by running, building or editing code.  Written as in a `.gitignore`: a slash at the end means a folder, one
 #: at the beginning the top folder only.
@@ -21,39 +21,25 @@ TEST_FILES = (
     *("*.test.[jt]s", "*.test.[jt]sx", "*.spec.[jt]s", "*.spec.[jt]sx", "*_test.go", "*Test.java", "*_spec.rb"),
 )
 
+_SIGNS = {"*": "[^/]*", "?": "[^/]", **{sign: sign for sign in "[]-!"}}
+
 
 class Patterns:
     """File patterns in the manner of `.gitignore`, without `**` and `!`."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
-        self.texts = tuple(patterns)
-        self._plain: set[tuple[str, bool]] = set()  # (name, only folders): most need no search
-        self._globs: list[tuple[str, bool]] = []
-        self._places: list[tuple[list[str], bool]] = []
-        for text in self.texts:
-            folder, body = text.endswith("/"), text.removesuffix("/")
-            if "/" in body:
-                self._places.append((body.removeprefix("/").split("/"), folder))
-            elif set(body) & set("*?["):
-                self._globs.append((body, folder))
-            else:
-                self._plain.add((body, folder))
+        places: list[str] = []
+        for text in patterns:
+            above = "" if "/" in text.rstrip("/") else "(?:.*/)?"
+            name = "".join(_SIGNS.get(sign) or re.escape(sign) for sign in text.strip("/")).replace("[!", "[^")
+            places.append(f"{above}{name}{'/' if text.endswith('/') else '/?'}")
+        self._places = re.compile("|".join(places) or r"(?!)", re.DOTALL)
 
     def match(self, name: str, *, folder: bool = False) -> bool:
-        """Whether the file (or folder) itself is meant, whatever lies above it."""
-        last = name.rpartition("/")[2]
-        if (last, False) in self._plain or (folder and (last, True) in self._plain):
-            return True
-        if any(fnmatchcase(last, glob) for glob, only in self._globs if folder or not only):
-            return True
-        parts = name.split("/")
-        return any(
-            len(parts) == len(place) and all(map(fnmatchcase, parts, place))
-            for place, only in self._places
-            if folder or not only
-        )
+        """Return whether the file (or folder) itself is meant, whatever lies above it."""
+        return self._places.fullmatch(f"{name}/" if folder else name) is not None
 
     def cover(self, name: str) -> bool:
-        """Whether the file or any folder that it lies in is meant."""
+        """Return whether the file or any folder that it lies in is meant."""
         parts = name.split("/")
         return self.match(name) or any(self.match("/".join(parts[:n]), folder=True) for n in range(1, len(parts)))

@@ -1,4 +1,4 @@
-"""Where the files of a workspace come from: given in memory, a folder, a git repository, an archive."""
+"""Where the files of a workspace come from: given in memory, a folder, a git repository."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from rlm_loop.tools import code as code_tools
-from rlm_loop.workspace import archives
 from rlm_loop.workspace.git import Git, WorkspaceError
 from rlm_loop.workspace.trees import SUBMODULE
 
 Source = Mapping[str, str | bytes] | str | os.PathLike[str]
+_LARGE = 1 << 18  # bytes from which on a file is hashed faster for an object of its own than for a pack
 
 
 @dataclass(frozen=True)
@@ -34,18 +35,14 @@ class CheckedSource:
 def recognise(source: Source, commit: str | None) -> CheckedSource:
     """Return the source as it is to be filled in; raise `WorkspaceError` where there is nothing to work on."""
     if isinstance(source, Mapping):
-        origin = CheckedSource(partial(_added, partial(_given, source)))
+        origin = CheckedSource(partial(_given, source))
+    elif not os.path.isdir(source):
+        raise WorkspaceError(f"{os.fspath(source)} is not a folder: give an existing one or a mapping of files")
     else:
-        path = Path(source)
-        if path.is_file():
-            origin = CheckedSource(partial(_added, partial(archives.extract, path)))
-        elif not path.is_dir():
-            raise WorkspaceError(f"{path} is not a folder or archive: give an existing one or a mapping of files")
-        elif (user := find(path.resolve())) is not None:
+        folder = Path(source).resolve()
+        if (user := find(folder)) is not None:
             return _repository(user, commit)
-        else:
-            folder = path.resolve()
-            origin = CheckedSource(partial(_added, lambda root: _copy(folder, _names(folder), root)))
+        origin = CheckedSource(lambda own, root: _copied(folder, _names(folder), own, root))
     if commit is not None:
         what = "a mapping" if isinstance(source, Mapping) else str(source)
         raise WorkspaceError(f"commit {commit!r} needs a git repository, and {what} is none: leave the commit out")
@@ -68,48 +65,41 @@ def find(folder: Path) -> Git | None:
     return git
 
 
-def stored(git: Git, tree: str, object_format: str, commit: str) -> CheckedSource:
-    """Return a tree in a repository as a source: its objects are copied as they lie in there, and nothing besides."""
-
-    def fill(own: Git, root: Path) -> Iterable[str]:
-        del root
-        lies_in = git("rev-parse", "--git-path", "objects").removesuffix(b"\n")
-        objects = (git.work_tree or git.git_dir) / os.fsdecode(lies_in)
-        reader = Git(own.git_dir, own.work_tree, (objects,))
-        settings = ("-q", "--revs", "--window=0", "--delta-base-offset", "--threads=1")
-        pack = str(own.git_dir / "objects" / "pack" / "pack")
-        try:
-            with reader.meanwhile("pack-objects", *settings, pack, stdin=f"{tree}\n".encode()):
-                reader("read-tree", "-u", "--reset", tree)
-        except WorkspaceError as error:
-            raise _explained(git, objects, error) from None
-        return _submodules(own)
-
-    return CheckedSource(fill, object_format, commit)
-
-
 def _repository(user: Git, commit: str | None) -> CheckedSource:
     object_format = user("rev-parse", "--show-object-format").decode().strip()
     if commit is None and user.work_tree is not None:
         return CheckedSource(partial(_working_copy, user, user.work_tree), object_format)
-    name = _resolve(user, "HEAD" if commit is None else commit)
-    tree = user("rev-parse", "--verify", f"{name}^{{tree}}").decode().strip()
-    return stored(user, tree, object_format, name)
+    wanted = "HEAD" if commit is None else commit
+    place = user.work_tree or user.git_dir
+    answer = user("rev-parse", "--verify", "--quiet", "--end-of-options", f"{wanted}^{{commit}}", also=(1, 128))
+    if not (name := answer.decode().strip()):
+        if wanted == "HEAD":
+            raise WorkspaceError(f"{place} has no commit yet: commit something, or give a folder of files")
+        shallow = user("rev-parse", "--is-shallow-repository").strip() == b"true"
+        hint = f"it is a shallow clone, fetch more of it: git fetch --depth=1 origin {wanted}"
+        raise WorkspaceError(f"{place} has no commit {wanted!r}: {hint if shallow else 'see `git log`'}")
+    return CheckedSource(partial(_commit, user, name), object_format, name)
 
 
-def _resolve(git: Git, commit: str) -> str:
-    """Return the full id of a commit, named as git names commits; raise `WorkspaceError` where it is not there."""
-    wanted = f"{commit}^{{commit}}"
-    found = git("rev-parse", "--verify", "--quiet", "--end-of-options", wanted, also=(1, 128)).decode().strip()
-    if found:
-        return found
-    place = git.work_tree or git.git_dir
-    if commit == "HEAD":
-        raise WorkspaceError(f"{place} has no commit yet: commit something, or give a folder of files")
-    hint = "see `git log`"
-    if git("rev-parse", "--is-shallow-repository").strip() == b"true":
-        hint = f"it is a shallow clone, fetch more of it: git fetch --depth=1 origin {commit}"
-    raise WorkspaceError(f"{place} has no commit {commit!r}: {hint}")
+def _commit(user: Git, commit: str, own: Git, root: Path) -> Iterable[str]:
+    """Copy the objects of a commit's files as they lie in a user's repository, and nothing besides."""
+    del root
+    place = user.work_tree or user.git_dir
+    try:
+        tree = user("rev-parse", "--verify", f"{commit}^{{tree}}")
+        objects = place / os.fsdecode(user("rev-parse", "--git-path", "objects").removesuffix(b"\n"))
+        reader = replace(own, objects=objects)
+        pack = str(own.git_dir / "objects" / "pack" / "pack")
+        settings = ("-q", "--revs", "--window=0", "--delta-base-offset", "--threads=1")
+        with ThreadPoolExecutor(1) as beside:
+            packed = beside.submit(reader, "pack-objects", *settings, pack, stdin=tree)
+            reader("read-tree", "-u", "--reset", tree.decode().strip())
+            packed.result()
+    except WorkspaceError as error:
+        if "the disk is full" in str(error):
+            raise
+        raise WorkspaceError(f"the objects of {place} cannot be read: {_cause(error)}") from None
+    return _submodules(own)
 
 
 def _working_copy(user: Git, place: Path, own: Git, root: Path) -> Iterable[str]:
@@ -117,7 +107,7 @@ def _working_copy(user: Git, place: Path, own: Git, root: Path) -> Iterable[str]
     inner = _submodules(user)
     listing = user("ls-files", "-z", "--cached", "--others", "--exclude-standard").split(b"\0")[:-1]
     names = dict.fromkeys(os.fsdecode(name) for name in listing if not name.endswith(b"/"))  # "/": a repository in it
-    _added(lambda root: _copy(place, [name for name in names if name not in inner], root), own, root)
+    _copied(place, [name for name in names if name not in inner], own, root)
     return inner
 
 
@@ -126,16 +116,10 @@ def _submodules(git: Git) -> tuple[str, ...]:
     return tuple(os.fsdecode(line.partition(b"\t")[2]) for line in lines if line.startswith(SUBMODULE.encode()))
 
 
-def _added(lay_out: Callable[[Path], None], own: Git, root: Path) -> Iterable[str]:
-    """Lay files out and add all of them to the index."""
-    lay_out(root)
-    own("-c", "core.bigFileThreshold=1", "add", "--all", "--force", ".")  # so all go into one pack, not a file each
-    return ()
-
-
-def _given(files: Mapping[str, str | bytes], root: Path) -> None:
+def _given(files: Mapping[str, str | bytes], own: Git, root: Path) -> Iterable[str]:
     for name, content in files.items():
         code_tools.write_bytes(root, name, content.encode() if isinstance(content, str) else content)
+    return _added(own, [])
 
 
 def _names(root: Path) -> Iterable[str]:
@@ -147,9 +131,9 @@ def _names(root: Path) -> Iterable[str]:
                 yield os.path.relpath(os.path.join(folder, name), root)
 
 
-def _copy(source: Path, names: Iterable[str], root: Path) -> None:
+def _copied(source: Path, names: Iterable[str], own: Git, root: Path) -> Iterable[str]:
     """Copy files and links with their times; what is gone meanwhile, and pipes and devices, are left out."""
-    made: set[str] = set()
+    made, large = set[str](), list[str]()
     for name in names:
         origin, target = os.path.join(source, name), os.path.join(root, name)
         try:
@@ -165,18 +149,16 @@ def _copy(source: Path, names: Iterable[str], root: Path) -> None:
             shutil.copyfile(origin, target, follow_symlinks=False)
             os.chmod(target, 0o755 if status.st_mode & 0o100 else 0o644)
             os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+            large += [name] if status.st_size >= _LARGE else []
+    return _added(own, large)
 
 
-def _explained(git: Git, objects: Path, error: WorkspaceError) -> WorkspaceError:
-    """Return an error met while reading a user's objects, with the likely reason where there is one."""
-    if "the disk is full" in str(error):
-        return error
-    place = git.work_tree or git.git_dir
-    if any((objects / "pack").glob("*.promisor")):
-        return WorkspaceError(
-            f"{place} is a partial clone that lacks objects: run git fetch --refetch --no-filter there"
-        )
-    return WorkspaceError(f"the objects of {place} cannot be read: {_cause(error)}")
+def _added(own: Git, large: Iterable[str]) -> Iterable[str]:
+    """Add all files to the index: large ones as objects of their own, the others in one pack."""
+    if names := b"".join(os.fsencode(name) + b"\0" for name in large):
+        own("update-index", "--add", "-z", "--stdin", stdin=names)
+    own("-c", "core.bigFileThreshold=1", "add", "--all", "--force", ".")
+    return ()
 
 
 def _cause(error: WorkspaceError) -> str:

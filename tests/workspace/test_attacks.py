@@ -140,15 +140,24 @@ ATTACKS: dict[str, Attack] = {
     "takes the assertions from unittest": Attack(code(NO_ASSERTIONS), NO_TRUST + "unittest", tests=(UNIT,)),
     "settings with a comment after the section": Attack(
         {"setup.cfg": "[tool:pytest] # ]\naddopts = -p evil\n", "evil.py": PLUGIN},
-        "setup.cfg (says something else to pytest)",
+        "setup.cfg (settings that pytest reads)",
         tests=(ADD, DATA),
         files=UNSET,
     ),
     "settings in another file with a comment": Attack(
         {"tox.ini": "[pytest] ; ]\naddopts = -p evil\n", "evil.py": PLUGIN},
-        "tox.ini (says something else to pytest)",
+        "tox.ini (settings that pytest reads)",
         tests=(ADD, DATA),
         files=UNSET,
+    ),
+    "settings with a key in escapes": Attack(
+        {"a/pyproject.toml": '[tool."\\u0070ytest".ini_options]\naddopts = "-p evil"\n', "evil.py": PLUGIN},
+        "a/pyproject.toml (settings that pytest reads)",
+        tests=(ADD, DATA),
+        files=UNSET,
+    ),
+    "a module of a part of a package without a beginning": Attack(
+        {"src/golden/check.py": SAME}, "hides 'golden.check', which judges", tests=(ADD,)
     ),
     "hides a module of Python beside the test": Attack({"checks/statistics.py": MEAN}, HIDES, tests=(DATA,)),
     "hides it in a folder of the settings": Attack({"lib/statistics.py": MEAN}, HIDES, tests=(DATA,)),

@@ -13,8 +13,7 @@ from typing import Any
 
 from rlm_loop.tools.processes import refuse_full_disk, run_group
 from rlm_loop.workspace import Workspace, WorkspaceError
-from rlm_loop.workspace.evaluation.guard import Guard
-from rlm_loop.workspace.evaluation.judged import judged_tree
+from rlm_loop.workspace.evaluation.guard import Guard, judged_tree
 from rlm_loop.workspace.evaluation.result import Evaluation, ListedOutcome, TestsCannotRun
 from rlm_loop.workspace.git import Git
 from rlm_loop.workspace.testing import Isolation, TestRun, run_tests
@@ -34,7 +33,7 @@ def evaluate(
     env: Mapping[str, str] | None = None,
     place: Isolation = "auto",
 ) -> Evaluation:
-    """Whether a patch resolves a task as SWE-bench defines it: all of `fail_to_pass` and `pass_to_pass` pass.
+    """Return whether a patch resolves a task as SWE-bench defines it: all of `fail_to_pass` and `pass_to_pass` pass.
 
     `open_workspace` opens a clean checkout; `test_patch` makes the reference of it, which has the tests that judge.
     `protected` are globs of files, or folders, that a patch may not change, besides those that it never may: the
@@ -139,7 +138,7 @@ def _rewritten(touched: Sequence[str]) -> str:
 
 
 def _askable(test: str) -> str:
-    """The id to select a listed test by: of one whose parameters were cut off, the function."""
+    """Return the id to select a listed test by: of one whose parameters were cut off, the function."""
     return test.partition("[")[0] if _cut_off(test) else test
 
 
@@ -148,7 +147,7 @@ def _cut_off(test: str) -> bool:
 
 
 def _verdict(test: str, run: TestRun) -> ListedOutcome:
-    """What came of a listed test.
+    """Return what came of a listed test.
 
     Some ids in SWE-bench's lists are cut off within their parameters; like its harness, those that begin alike
     answer for them, if they agree.
@@ -196,6 +195,6 @@ def _notes(found: Evaluation, *, judging: bool = False) -> list[str]:
 
 
 def _listed(names: Sequence[str], most: int = 3) -> str:
-    """A few of these names in one line."""
+    """Return a few of these names in one line."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

@@ -1,101 +1,37 @@
-"""Which files of a patched checkout are taken from the reference instead: those that say what is tested, and how.
+"""The tree that is judged: the patched one, with every file that steers the tests as it is in the reference.
 
-A patch is judged by the tests as they were written, so it may change neither them nor what steers pytest and the
-start of the interpreter.  Files that do more than that (`pyproject.toml`) may change in all other parts: what they say
-to pytest is read as pytest reads it.
+A patch is judged by the tests as they were written, so it may change neither them nor what steers pytest and the start
+of the interpreter, and it may add no module that would hide another from the tests: one of the interpreter's, or one
+that judges.
 """
 
 from __future__ import annotations
 
+import ast
+import json
+import os
+import posixpath
 import re
-import shlex
-import tomllib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from posixpath import normpath
-from typing import Any, cast
 
-import iniconfig
+from rlm_loop.tools.processes import run_group
+from rlm_loop.workspace.git import Git
+from rlm_loop.workspace.testing.isolation import default_python
+from rlm_loop.workspace.trees import ABSENT, LINK, Blob, content, contents, differences, grafted
 
-#: Files that pytest shares with other programs, and those that are its own.
-SHARED = frozenset(["pyproject.toml", "tox.ini", "setup.cfg"])
-_ENDS = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")
+#: Settings files of pytest's own, and those that it shares with other programs.
 OWN = frozenset(["pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"])
-
-
-def settings_among(names: Iterable[str]) -> list[str]:
-    """Which of these files pytest may read its settings from."""
-    return [name for name in names if _last(name) in SHARED | OWN]
-
-
-def steers_differently(name: str, reference: bytes | None, patched: bytes | None) -> bool:
-    """Whether a settings file that pytest shares with others now says something else to pytest.
-
-    `None` is a file that is not there.  One that cannot be read counts as different.
-    """
-    if _last(name) not in SHARED:
-        return False
-    try:
-        return _said(name, reference) != _said(name, patched)
-    except (ValueError, RecursionError, iniconfig.ParseError):  # a broken TOML file is a ValueError
-        return True
-
-
-def search_folders(name: str, content: bytes | None) -> list[str]:
-    """The folders that these settings add to the search path, from the repository's top; none where unreadable."""
-    if _last(name) not in SHARED | OWN:
-        return []
-    try:
-        said = _said(name, content)
-        given = [part["pythonpath"] for part in _tables(said) if "pythonpath" in part]
-        words = [str(word) for one in given for word in (shlex.split(one) if isinstance(one, str) else one)]
-    except (ValueError, TypeError, RecursionError, iniconfig.ParseError):
-        return []
-    above = name.rpartition("/")[0]
-    return [f"{above}/{word}" if above else word for word in dict.fromkeys(words)]
-
-
-def _tables(said: Any) -> Iterator[dict[str, Any]]:
-    """Each table that is somewhere in these settings."""
-    if isinstance(said, dict):
-        yield cast("dict[str, Any]", said)
-    inner: Any = said.values() if isinstance(said, dict) else said if isinstance(said, list) else ()
-    for one in inner:
-        yield from _tables(one)
-
-
-def _said(name: str, content: bytes | None) -> Any:
-    read: Callable[[str], Any] = _of_toml if _last(name).endswith(".toml") else _of_ini
-    return read("" if content is None else content.decode())
-
-
-def _last(name: str) -> str:
-    return name.rpartition("/")[2].casefold()
-
-
-def _of_toml(text: str) -> Any:
-    read = tomllib.loads(text)
-    return [table["pytest"] for table in (read, read.get("tool")) if isinstance(table, dict) and "pytest" in table]
-
-
-def _of_ini(text: str) -> Any:
-    """pytest's sections, by its own parser: to others a line such as `[pytest] # ]` is another section.
-
-    Old versions of it end a line where a file's line ends, newer ones also at characters such as a form feed.
-    """
-    return [_sections(text), _sections(_ENDS.sub(" ", text))]
-
-
-def _sections(text: str) -> dict[str, dict[str, str]]:
-    found = {section.name.strip(): dict(section.items()) for section in iniconfig.IniConfig("settings", data=text)}
-    return {name: said for name, said in found.items() if name in ("pytest", "tool:pytest")}
-
+SHARED = frozenset(["pyproject.toml", "tox.ini", "setup.cfg"])
+#: A key of a TOML file may be written with escapes.
+_OF_PYTEST = re.compile(rb"pytest|\\", re.IGNORECASE)
 
 #: Modules that pytest and Python import by themselves, in any form (source, package, library).
 _STARTED = frozenset(["conftest", "sitecustomize", "usercustomize"])
-_INSTALLED = (".egg-info", ".dist-info", ".egg-link", ".pth")  # can name plugins, and code to run at the start
+_PLUGINS = (".egg-info", ".dist-info", ".egg-link", ".pth")  # can name plugins, and code to run at the start
 _TEST = re.compile(r"(test_.*|.*_test)\.py")  # what pytest takes for tests, if not told otherwise
 _TESTS = frozenset(["test", "tests"])
 
@@ -120,7 +56,7 @@ class Guard:
         patterns: Sequence[str] = (),
         links: Mapping[str, str] | None = None,
     ) -> Guard:
-        """For node ids, the files that the tests' own patch changes, and what else is given.
+        """Make one for node ids, the files that the tests' own patch changes, and what else is given.
 
         Of a folder `tests` (or `test`) that holds one of the listed tests, everything is protected.  `links` are the
         symbolic links of the reference: what one that is protected leads to is protected, too.
@@ -132,23 +68,23 @@ class Guard:
             at = next((i for i, part in enumerate(parts) if part in _TESTS), None)
             if at is not None:
                 folders.add("/".join(parts[: at + 1]))
-        found = cls(frozenset(files), frozenset(folders), tuple(p.rstrip("/") for p in patterns))
-        ends = {_end(name, links) for name in links if found.why(name)} if links else set[str]()
-        return replace(found, files=found.files | ends) if ends else found
+        guard = cls(frozenset(files), frozenset(folders), tuple(p.rstrip("/") for p in patterns))
+        ends = {_end(name, links) for name in links if guard.why(name)} if links else set[str]()
+        return replace(guard, files=guard.files | ends) if ends else guard
 
     def protects(self, name: str) -> bool:
-        """Whether a file, changed, added or removed by a patch, is to be as in the reference."""
+        """Return whether a file, changed, added or removed by a patch, is to be as in the reference."""
         return bool(self.why(name))
 
     def kept(self, names: Iterable[str]) -> list[str]:
-        """Of a repository's files those that a run of its tests may not change, and those that it may not make."""
+        """Return the files of a repository that a run of its tests may not change, and those that it may not make."""
         there = [name for name in names if self.protects(name)]
         folders = {"", *(str(above) for name in self.files for above in PurePosixPath(name).parents)} - {"."}
         new = (f"{folder}/{name}".lstrip("/") for folder in sorted(folders) for name in ("conftest.py", "__init__.py"))
         return list(dict.fromkeys([*there, *new]))
 
     def why(self, name: str) -> str:
-        """Why such a file is to be as in the reference; nothing where a patch may change it."""
+        """Return why such a file is to be as in the reference; nothing where a patch may change it."""
         parts = name.split("/")
         above = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
         if name in self.files or not self.folders.isdisjoint(above):
@@ -159,7 +95,7 @@ class Guard:
         last = folded[-1]
         if any(part.partition(".")[0] in _STARTED for part in folded):
             return "run by pytest or Python at the start"
-        if any(part.endswith(_INSTALLED) for part in folded):
+        if any(part.endswith(_PLUGINS) for part in folded):
             return "can name plugins"
         if last in OWN:
             return "settings of pytest"
@@ -169,9 +105,199 @@ class Guard:
 
 
 def _end(name: str, links: Mapping[str, str]) -> str:
-    """The file that a link leads to, through others, from the repository's top."""
+    """Return the file that a link leads to, through others, from the repository's top."""
     for _ in range(20):
         if name not in links:
             break
-        name = normpath(f"{name.rpartition('/')[0]}/{links[name]}".lstrip("/"))
+        name = posixpath.normpath(f"{name.rpartition('/')[0]}/{links[name]}".lstrip("/"))
     return name
+
+
+@dataclass(frozen=True)
+class JudgedTree:
+    """The tree that is judged.
+
+    `refused` are the files in it that are the reference's and not the patch's, each with the reason; `judging` those of
+    the patch that the tests import and that check something.
+    """
+
+    tree: str
+    refused: Mapping[str, str]
+    judging: tuple[str, ...] = ()
+
+
+def judged_tree(
+    git: Git, guard: Guard, files: Mapping[str, Blob], reference: str, patched: str, python: str | None, path: str
+) -> JudgedTree:
+    """Return the tree that is judged.
+
+    `files` are the reference's, `path` is the `PYTHONPATH` that the tests are given.
+    """
+    changes = differences(git, reference, patched)
+    refused = {name: why for name in changes if (why := guard.why(name) or _steers(git, name, *changes[name]))}
+    left = {name: pair for name, pair in changes.items() if name not in refused}
+    if not left:
+        return JudgedTree(reference, dict(sorted(refused.items())))
+    protected = [name for name in files if guard.protects(name)]
+    folders = _searched(git, [*files, *left], files, protected, path)
+    helpers = _helpers(git, files, guard, folders)
+    kept = [name for name in helpers if left.get(name, (None, Blob("", "")))[1].mode != ABSENT]
+    added = {name: now for name, (was, now) in left.items() if was.mode == ABSENT}
+    refused |= _shadows(files, [*protected, *kept], added, folders, python)
+    tree = grafted(git, patched, {name: changes[name][0] for name in refused})
+    return JudgedTree(tree, dict(sorted(refused.items())), tuple(name for name in helpers if name in left))
+
+
+def _steers(git: Git, name: str, was: Blob, now: Blob) -> str:
+    if name.rpartition("/")[2].casefold() not in SHARED:
+        return ""
+    texts = (content(git, blob) or b"" for blob in (was, now))
+    return "settings that pytest reads" if any(map(_OF_PYTEST.search, texts)) else ""
+
+
+def _searched(
+    git: Git, names: Iterable[str], files: Mapping[str, Blob], protected: Iterable[str], path: str
+) -> list[str]:
+    """Return the folders where the tests may look for modules: also each that is named in settings, for whatever."""
+    there = {str(above) for name in names for above in PurePosixPath(name).parents}
+    searched = dict.fromkeys(["", "src", *(posixpath.normpath(p) for p in path.split(os.pathsep) if p)])
+    for name in files:
+        if name.rpartition("/")[2].casefold() in SHARED | OWN:
+            words = re.findall(r"[\w./-]+", (content(git, files[name]) or b"").decode("utf-8", "replace"))
+            named = (posixpath.normpath(posixpath.join(posixpath.dirname(name), word)) for word in words)
+            searched |= dict.fromkeys(folder for folder in named if folder in there)
+    packages = {posixpath.dirname(name) for name in files if _is_init(name)}
+    for name in protected:  # of each test file pytest searches the first folder above that is no package
+        folder = posixpath.dirname(name)
+        while folder in packages and folder:
+            folder = posixpath.dirname(folder)
+        if name.endswith(".py"):
+            searched[folder] = None
+    return list(dict.fromkeys("" if folder == "." else folder for folder in searched if not os.path.isabs(folder)))
+
+
+_CHECKS = re.compile(rb"^\s*(assert\b|import (pytest|unittest)|from (pytest|unittest)\b|raise AssertionError)", re.M)
+
+
+def _helpers(git: Git, files: Mapping[str, Blob], guard: Guard, folders: Sequence[str]) -> list[str]:
+    """Return modules of the reference that the protected files import, and that check something: they judge, too."""
+    tests = [name for name in files if name.endswith(".py") and (name in guard.files or "conftest" in name)]
+    sources = contents(git, [files[name].id for name in tests])
+    imported: set[str] = set()
+    for module in {module for name in tests for module in _imported(sources[files[name].id])}:
+        for folder in folders:
+            place = posixpath.join(folder, *module.split("."))
+            imported |= {name for name in (f"{place}.py", f"{place}/__init__.py") if name in files}
+    helpers = [name for name in imported if not guard.protects(name)]
+    texts = contents(git, [files[name].id for name in helpers])
+    return sorted(name for name in helpers if _CHECKS.search(texts[files[name].id]))
+
+
+def _imported(source: bytes) -> set[str]:
+    """Return the modules that a file imports, and what it takes from them, by full names."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names
+
+
+_SUFFIXES = (".py", ".pyw", ".so", ".pyd")
+
+
+def _shadows(
+    files: Mapping[str, Blob],
+    judges: Iterable[str],
+    added: Mapping[str, Blob],
+    folders: Sequence[str],
+    python: str | None,
+) -> dict[str, str]:
+    """Return the added files that would hide a module from the tests, or lead their search elsewhere."""
+    links = [name for name, blob in added.items() if blob.mode == LINK]
+    shadows = {name: "leads a folder that is searched elsewhere" for name in links if _leads(name, folders)}
+    packages = {posixpath.dirname(name) for name in files if _is_init(name)}
+    fresh: dict[str, dict[str, None]] = {}
+    for name in sorted(added.keys() - shadows.keys()):
+        for folder in folders:
+            if module := _module(name, folder, packages):
+                fresh.setdefault(module, {})[name] = None
+    judging = {module for name in judges for folder in folders for module in _ways(name, folder)}
+    installed = _installed([module for module in fresh if module not in judging], python)
+    for module, names in fresh.items():
+        if module in judging:
+            shadows |= dict.fromkeys(names, f"hides {module!r}, which judges")
+        elif module in installed:
+            shadows |= dict.fromkeys(names, f"hides the interpreter's module {module!r}")
+    return shadows
+
+
+def _leads(link: str, folders: Iterable[str]) -> bool:
+    return any(f"{folder}/".startswith(f"{link}/") for folder in folders)
+
+
+def _module(name: str, folder: str, packages: set[str]) -> str:
+    """Return the module that an added file makes when this folder is searched, by its full name; nothing for none.
+
+    One that is added to a package of the reference is none of them.  A name without a suffix may be a link to a
+    package, and a package without `__init__.py` has parts in several folders.
+    """
+    *above, last = _below(name, folder)
+    if any(posixpath.join(folder, *above[:n]) in packages for n in range(1, len(above) + 1)):
+        return ""
+    stem = last.partition(".")[0]
+    if not (stem == "__init__" or last.endswith(_SUFFIXES) or "." not in last):
+        return ""
+    parts = above if stem == "__init__" else [*above, stem]
+    return ".".join(parts) if all(part.isidentifier() for part in parts) else ""
+
+
+def _ways(name: str, folder: str) -> list[str]:
+    """Return all module names that lead to a file when this folder is searched."""
+    *above, last = _below(name, folder)
+    parts = [*above, last.partition(".")[0] if name.endswith(_SUFFIXES) else last]
+    return [".".join(parts[:n]) for n in range(1, len(parts) + 1)]
+
+
+def _below(name: str, folder: str) -> list[str]:
+    inside = not folder or name.startswith(f"{folder}/")
+    return (name[len(folder) + 1 :] if folder else name).split("/") if inside else [""]
+
+
+def _is_init(name: str) -> bool:
+    return posixpath.basename(name).partition(".")[0] == "__init__"
+
+
+#: Without importing a package, whose code runs then: a part is looked for in packages without `__init__.py` only, since
+#: a whole package of the interpreter wins over the repository's part of one.
+_INSTALLED = """
+import importlib.util, json, sys
+from importlib.machinery import PathFinder
+def there(module):
+    first, *rest = module.split(".")
+    spec, name = importlib.util.find_spec(first), first
+    for part in rest:
+        if spec is None or spec.origin is not None or not spec.submodule_search_locations: return False
+        name += "." + part
+        spec = PathFinder.find_spec(name, spec.submodule_search_locations)
+    return spec is not None
+print(json.dumps([name for name in json.load(sys.stdin) if there(name)]))
+"""
+
+
+def _installed(modules: Sequence[str], python: str | None) -> Collection[str]:
+    """Return those of these that the interpreter has already: a file of that name would hide it from the tests."""
+    if not modules:
+        return ()
+    given = json.dumps(modules).encode()
+    try:
+        with tempfile.TemporaryDirectory() as empty:
+            done = run_group([python or default_python(), "-I", "-c", _INSTALLED], cwd=empty, timeout=60, stdin=given)
+        return [str(name) for name in json.loads(done.output)]
+    except (ValueError, OSError):  # no interpreter, or none that says so: then better too many
+        return modules
