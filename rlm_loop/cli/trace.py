@@ -126,7 +126,7 @@ def replay(
     context: RecordedContext = None,
     json_: Annotated[bool, Option("--json", help="One JSON object a run, one a line.")] = False,
 ) -> int:
-    """Drive today's loop with recorded runs: exit status 1 where a request differs, or the record was changed.
+    """Drive today's loop with recorded runs: exit status 1 where a request differs.
 
     No model and no code is run.
     """
@@ -170,7 +170,6 @@ def _facts(name: str, found: object) -> dict[str, object]:
         "trace": name,
         **{field: getattr(found, field) for field in ("same", "requests", "equal", "turns", "complete")},
         "difference": None if found.difference is None else str(found.difference),
-        "damage": list(found.damage),
         "notes": list(found.notes),
     }
 

@@ -1,15 +1,14 @@
-"""The agent of a recorded run made again, with the tools, context and injectors that the record has in their place."""
+"""The agent of a recorded run made again, with the tools and injectors that the record has in their place."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 from rlm_loop.agents import Agent
 from rlm_loop.agents.config import NotMade, Unknown, agent_from_config, class_named
 from rlm_loop.dialects.base import Problem
-from rlm_loop.messages import Message
 from rlm_loop.outcome import Turn
 from rlm_loop.replay.recorded import NodeRecord, Recorded, ReplayError
 from rlm_loop.tools.function import Tool
@@ -30,35 +29,9 @@ class RecordedTool(Tool):
         return dict(self.told.get("parameters") or {})  # no schema is told of a function in a cell
 
 
-def recorded_tools(recorded: Recorded) -> tuple[RecordedTool, ...]:
-    """Return the tools that were offered besides ours, in their order."""
-    return tuple(RecordedTool(str(t["name"]), str(t["description"]), _not_run, told=t) for t in recorded.tools())
-
-
-def _not_run() -> str:
-    raise RuntimeError("a recorded tool is not run")
-
-
-@dataclass(frozen=True)
-class RecordedContext:
-    """The words about a context that is not at hand: a line, or the text in full where it was inlined."""
-
-    line: str = ""
-    inline: str = ""
-
-    def __str__(self) -> str:
-        return self.inline
-
-    @classmethod
-    def of(cls, node: NodeRecord, question: str, action_mode: str) -> RecordedContext | None:
-        """Read the words from the first request; `None` where it has none."""
-        if action_mode != "none":
-            line = str((node.problem or {}).get("context", ""))
-            return cls(line=line) if line else None
-        user = next((m for m in node.brief() if m.role == "user"), Message("user"))
-        task = "".join(span.text for span in user.spans if span.cause == "task")
-        inline = task.removesuffix(question).removesuffix("\n\n") if task.endswith(question) else ""
-        return cls(inline=inline) if inline else None
+def not_here(question: str = "", context: Any = None, meter: Any = None) -> Any:
+    """Stand for what a replay never does: run a tool or code, or ask a model."""
+    raise ReplayError("a replay runs no code and asks no model")
 
 
 @dataclass(frozen=True)
@@ -69,14 +42,13 @@ class RecordedInjector:
     node: NodeRecord = field(compare=False, repr=False)
 
     def opening(self, problem: Problem) -> str:
-        return self._text(self.node.brief())
+        return self._text(0)
 
     def after(self, turn: Turn) -> str:
-        request = self.node.request_after(turn.index)
-        return self._text([] if request is None else [m for m in request.messages if m.turn == turn.index])
+        return self._text(turn.index)
 
-    def _text(self, messages: Sequence[Message]) -> str:
-        for message in messages:
+    def _text(self, turn: int) -> str:
+        for message in self.node.added(turn):
             for place, span in enumerate(message.spans):
                 if span.cause == f"scaffold:{self.name}":
                     return span.text.removeprefix("\n") if place else span.text
@@ -112,13 +84,11 @@ def agent_of(recorded: Recorded) -> RebuiltAgent:
             f"the trace does not say how {start.get('agent')} is made (a class of your own, or a program that was "
             "only metered): give agent= where it is an agent of yours"
         )
-    unnamed = _unnamed_injectors(start)
 
     def unknown(field: str, what: Unknown) -> Any:
         if field == "injectors":
-            name = what.name or next(unnamed, "")
-            notes.append(f"the injector {name or what.what} is not part of rlm_loop: its text is as recorded")
-            return RecordedInjector(name, recorded.root)
+            notes.append(f"the injector {what.name or what.what} is not part of rlm_loop: its text is as recorded")
+            return RecordedInjector(what.name, recorded.root)
         if field in ("model", "models") and what.name:  # of sub-calls
             return what.name
         if field == "answer_type" and what.name in _ANSWER_TYPES:
@@ -127,7 +97,7 @@ def agent_of(recorded: Recorded) -> RebuiltAgent:
         return "auto" if field == "repl" else None
 
     try:
-        made = _in_todays_settings(start["made"], settings)
+        made = _in_todays_settings(start["made"], settings, str(start.get("agent", "")))
         agent = agent_from_config(made, Agent, unknown, {**settings, **_words(settings)})
     except NotMade as error:
         raise ReplayError(str(error)) from None
@@ -150,62 +120,45 @@ def _words(settings: Mapping[str, Any]) -> dict[str, Any]:
     return words
 
 
-_RULES = ("allow", "require_code", "may_block")
-_SUBCALLS = {
-    "max_depth": "depth",
-    "on_depth": "beyond",
-    "sub_model": "model",
-    "sub_budget": "budget",
-    "concurrency": "concurrency",
-    "cache_subcalls": "cache",
+#: Where settings of before 26 November 2026 are today; of sub-calls only what decides whether they are offered.
+_MOVED = {
+    "allow": ("rules", "allow"),
+    "require_code": ("rules", "require_code"),
+    "may_block": ("rules", "may_block"),
+    "max_depth": ("subcalls", "depth"),
+    "on_depth": ("subcalls", "beyond"),
+    "cell_timeout": ("budget", "cell_seconds"),
+    "tool_timeout": ("budget", "tool_seconds"),
+    "max_history": ("history", "max_messages"),
 }
-_GONE = ("seed", "sub_models", "context_tokens", "approve")
+_CLASSES = {"rules": "Rules", "subcalls": "SubCalls", "budget": "Budget", "history": "Compaction"}
+_GONE = {"sub_model", "sub_budget", "concurrency", "cache_subcalls"} | {
+    *("max_iterations", "seed", "sub_models", "context_tokens", "approve")
+}
 
 
-def _in_todays_settings(made: Mapping[str, Any], settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return how an agent was made, with settings of before 26 November 2026 as today's rules, sub-calls and limits."""
-    own = dict(made["with"])
-    if made["is"] == "ReActAgent":  # its limits were its own
-        ran: Any = settings.get("budget")
-        own = {k: v for k, v in own.items() if k not in ("max_iterations", "tool_timeout")}
-        if isinstance(ran, Mapping) and "steps" in ran:
-            given = own.get("budget", {"is": "Budget", "with": {}})
-            own["budget"] = {**given, "with": {**given["with"], "steps": cast("Mapping[str, Any]", ran)["steps"]}}
-    if "max_history" in own or "max_history" in settings:
-        own = _with_history(own, own.pop("max_history", settings.get("max_history")))
-    if "subcalls" in settings:
-        return {**made, "with": own}
+def _in_todays_settings(made: Mapping[str, Any], settings: Mapping[str, Any], agent: str) -> Mapping[str, Any]:
+    """Return how an agent was made, with settings of before 26 November 2026 as today's.
 
-    def take(name: str) -> Any:
-        return own.pop(name, settings.get(name))
-
-    rules = {name: value for name in _RULES if (value := take(name)) is not None}
-    subcalls = {name: value for old, name in _SUBCALLS.items() if (value := take(old)) is not None}
-    if isinstance(budget := subcalls.get("budget"), dict) and "with" not in budget:
-        subcalls["budget"] = {"is": "Budget", "with": {k: v for k, v in budget.items() if k != "is"}}
-    limits = {"cell_seconds": take("cell_timeout"), "tool_seconds": settings.get("tool_timeout")}
-    own.pop("tool_timeout", None)
-    if (localise := own.pop("localise", None)) is not None:
-        own["injectors"] = [*own.get("injectors", ()), localise]
-    budget = own.get("budget", {"is": "Budget", "with": {}})
-    own["budget"] = {**budget, "with": {**budget["with"], **{k: v for k, v in limits.items() if v is not None}}}
-    own |= {"rules": {"is": "Rules", "with": rules}, "subcalls": {"is": "SubCalls", "with": subcalls}}
-    return {**made, "with": {name: value for name, value in own.items() if name not in _GONE}}
-
-
-def _with_history(own: Mapping[str, Any], most: int | None) -> dict[str, Any]:
-    """Return the settings with the most messages, which were a setting of their own, as part of the history."""
-    if most is None:
-        return dict(own)
-    asked: Any = own.get("history") or {"with": {"policy": "window", "threshold_tokens": None}}
-    kept = {"policy": asked} if isinstance(asked, str) else dict(asked["with"])
-    return {**own, "history": {"is": "Compaction", "with": {**kept, "max_messages": most}}}
-
-
-def _unnamed_injectors(start: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of injectors of a class that is gone; only the agent's name has them (`calls+nudge/2`)."""
-    stored: Sequence[Mapping[str, Any]] = start["made"]["with"].get("injectors", ())
-    names = [name for name in str(start.get("agent", "")).split("+")[1:] if name != "may_block"]
-    for one, name in zip(stored, names[-len(stored) :], strict=False):
-        if "is" in one and "name" not in one["with"] and class_named(str(one["is"])) is None:
-            yield name
+    Injectors of a class that is gone have their names from the agent's (`calls+nudge/2`).
+    """
+    own = {name: value for name, value in made["with"].items() if name not in _GONE}
+    ran: Any = settings.get("budget")
+    if isinstance(ran, Mapping):  # all limits as recorded, whatever today's defaults are
+        own["budget"] = {"is": "Budget", "with": {name: value for name, value in ran.items() if name != "is"}}
+    if isinstance(own.get("history"), str):
+        own["history"] = {"is": "Compaction", "with": {"policy": own["history"]}}
+    for name, (part, inner) in _MOVED.items():
+        if (value := own.pop(name, settings.get(name))) is not None:
+            nothing = {"policy": "window", "threshold_tokens": None} if part == "history" else {}
+            given = (own.get(part) or {"with": nothing})["with"]
+            own[part] = {"is": _CLASSES[part], "with": {**given, inner: value}}
+    if stored := list[Any](own.get("injectors", ())):
+        names = [name for name in agent.split("+")[1:] if name != "may_block"][-len(stored) :]
+        for place, (one, name) in enumerate(zip(stored, names, strict=False)):
+            if "is" in one and class_named(one["is"]) is None:
+                stored[place] = {"is": one["is"], "with": {"name": name, **one["with"]}}
+        own["injectors"] = stored
+    if "localise" in own:
+        own["injectors"] = [*own.get("injectors", ()), own.pop("localise")]
+    return {**made, "with": own}

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from rlm_loop.accounting.tree import node_of
+from rlm_loop.accounting.tree import ROOT, node_of
 from rlm_loop.actions import Action, Observation
 from rlm_loop.agents.past_run import action_of, observation_of
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.repl.contexts.fingerprint import context_fingerprint
 from rlm_loop.traces.reader import RunRecord, message_of, reply_of, whole
 
-ROOT = "0"
 #: Fields of a node that hold one event of it each, by the event's kind.
 _SINGLE = {"subcall_start": "start", "subcall_end": "over", "run_end": "end", "problem": "problem"}
+_OF_NO_NODE = ("run_start", "message", "settings", "text", "tools", "context", "earlier")
 
 
 class ReplayError(ValueError):
@@ -64,14 +64,14 @@ class NodeRecord:
     end: Mapping[str, Any] | None = None
     problem: Mapping[str, Any] | None = None
 
-    def request_after(self, turn: int) -> Prompt | None:
-        """Return the request that followed a turn; `None` where the run ended with it."""
-        return next((call.prompt for call in self.calls if call.of_turn and call.turn == turn + 1), None)
+    def request_of(self, turn: int) -> Prompt | None:
+        """Return the request of a turn; `None` where the run ended before it."""
+        return next((call.prompt for call in self.calls if call.of_turn and call.turn == turn), None)
 
-    def brief(self) -> Sequence[Message]:
-        """Return the messages of the first request that no turn added."""
-        first = next((call.prompt for call in self.calls if call.of_turn), Prompt())
-        return [message for message in first.messages if not message.turn]
+    def added(self, turn: int) -> Sequence[Message]:
+        """Return the messages that a turn added to the next request; those of the task for turn 0."""
+        request = self.request_of(turn + 1) if turn else next((c.prompt for c in self.calls if c.of_turn), None)
+        return [message for message in (request or Prompt()).messages if message.turn == turn]
 
     @property
     def last(self) -> int:
@@ -80,34 +80,27 @@ class NodeRecord:
 
 
 class Recorded:
-    """A run by node.  Raises `TraceError` for a damaged event."""
+    """A run of one agent, by node.  Raises `TraceError` for a damaged event."""
 
     def __init__(self, record: RunRecord) -> None:
         self.record, self.start = record, record.start
         self.nodes: dict[str, NodeRecord] = {}
-        requests, under_way = iter(list(record.requests())), dict[str, RecordedCall]()
+        prompts = iter([prompt for _, prompt in record.requests()])
         for number, event in enumerate(record.events, 1):
-            if event["event"] not in ("run_start", "message", "settings", "text", "tools", "context", "earlier"):
+            if event["event"] not in _OF_NO_NODE:
                 with whole(event, number):
-                    self._add(event, under_way, requests)
+                    prompt = next(prompts) if event["event"] == "request" else None
+                    self._add(event["event"], event, self.node(node_of(event)), prompt)
 
-    def _add(
-        self,
-        event: Mapping[str, Any],
-        under_way: dict[str, RecordedCall],
-        requests: Iterator[tuple[Mapping[str, Any], Prompt]],
-    ) -> None:
-        kind, node = event["event"], self.node(node_of(event))
-        if kind == "request":
-            _, prompt = next(requests)
+    def _add(self, kind: str, event: Mapping[str, Any], node: NodeRecord, prompt: Prompt | None) -> None:
+        if prompt is not None:
             _ = event["at"], event["turn"]  # every reader of calls needs them
-            under_way[node.path] = call = RecordedCall(event, prompt)
-            node.calls.append(call)
+            node.calls.append(RecordedCall(event, prompt))
         elif kind in ("reply", "model_error"):
-            if (ended := under_way.pop(node.path, None)) is not None:
-                ended.ended = event
-                ended.reply = reply_of(event["reply"]) if kind == "reply" else None
-                ended.error = str(event["error"]) if kind == "model_error" else None
+            if node.calls and (call := node.calls[-1]).ended is None:
+                call.ended = event
+                call.reply = reply_of(event["reply"]) if kind == "reply" else None
+                call.error = str(event["error"]) if kind == "model_error" else None
         elif kind == "turn":
             actions = tuple(action_of(a) for a in event["actions"])
             node.steps[event["turn"]] = RecordedStep(event, actions, tuple(map(observation_of, event["observations"])))
@@ -117,6 +110,15 @@ class Recorded:
     @property
     def root(self) -> NodeRecord:
         return self.node(ROOT)
+
+    @property
+    def problem(self) -> Mapping[str, Any]:
+        """The root's `problem` event; empty without one."""
+        return self.root.problem or {}
+
+    @property
+    def question(self) -> str:
+        return str(self.start.get("question", ""))
 
     def node(self, path: str) -> NodeRecord:
         """Return the node of a path, made where nothing was recorded of it."""
@@ -133,7 +135,7 @@ class Recorded:
 
     def tools(self) -> Sequence[Mapping[str, Any]]:
         """Return the tools that the root was offered besides ours, as the model was told of them."""
-        key = (self.root.problem or {}).get("tools")
+        key = self.problem.get("tools")
         return next((e["tools"] for e in self.record.of("tools") if key and e["hash"] == key), ())
 
     @property
@@ -157,8 +159,7 @@ class Recorded:
 
     def earlier(self) -> tuple[tuple[Message, ...], int]:
         """Return what a session had said before this question, and the number of messages already sent."""
-        event = next(iter(self.record.of("earlier")), None)
-        if event is None:
-            return (), 0
-        bodies = {e["hash"]: message_of(e["message"]) for e in self.record.of("message")}
-        return tuple(bodies[key] for key in event["messages"]), int(event["sent"])
+        for event in self.record.of("earlier"):
+            bodies = {e["hash"]: message_of(e["message"]) for e in self.record.of("message")}
+            return tuple(bodies[key] for key in event["messages"]), int(event["sent"])
+        return (), 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -26,14 +26,14 @@ from rlm_loop.dialects.injectors import Told
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models.base import Model, ModelError
 from rlm_loop.outcome import Outcome, Turn
-from rlm_loop.repl.base import Session
 from rlm_loop.repl.contexts.on_disk import as_context
-from rlm_loop.replay.rebuilt import RebuiltAgent, RecordedContext, RecordedInjector, agent_of, recorded_tools
-from rlm_loop.replay.recorded import Recorded, RecordedCall, ReplayError
-from rlm_loop.replay.replayed import REDACTED, Difference, Replayed, damage, first_difference
+from rlm_loop.replay.rebuilt import RebuiltAgent, RecordedInjector, RecordedTool, agent_of, not_here
+from rlm_loop.replay.recorded import Recorded, RecordedCall
+from rlm_loop.replay.replayed import Difference, Replayed, first_difference
 from rlm_loop.tasks.base import Task
 from rlm_loop.traces.reader import Run as WhichRun
 from rlm_loop.traces.reader import RunRecord, read
+from rlm_loop.traces.redact import REDACTED
 from rlm_loop.traces.trace import Trace
 from rlm_loop.traces.values import plain
 
@@ -44,6 +44,17 @@ _STOPS = ("seconds", "tokens", "cost", "calls", "window")
 
 class RecordEnds(BaseException):
     """The record has nothing more to drive the loop with.  The loop must not take it for an error of its own."""
+
+
+@dataclass(frozen=True)
+class RecordedContext:
+    """The words about a context that is not at hand: a line, or the text in full where it was inlined."""
+
+    line: str = ""
+    inline: str = ""
+
+    def __str__(self) -> str:
+        return self.inline
 
 
 def replay(
@@ -74,7 +85,6 @@ def replay(
         equal=playback.equal,
         turns=len(recorded.root.steps),
         difference=playback.difference,
-        damage=tuple(damage(record)),
         notes=tuple(notes),
         complete=record.end is not None,
         outcome=outcome,
@@ -91,8 +101,6 @@ class Playback(Model):
         self.name, self.window = str(start.get("model", "")), start.get("window")
         self.answered = self.equal = self.redacted = 0
         self.difference: Difference | None = None
-        events = [e for e in recorded.record.of("compaction") if str(e.get("fallback") or "").startswith("no summary")]
-        self._no_summary = {int(e["turn"]) + 1: str(e["fallback"]) for e in events if not e.get("depth", 0)}
 
     @property
     def next_call(self) -> RecordedCall | None:
@@ -112,8 +120,6 @@ class Playback(Model):
         call = self.next_call
         if call is None:
             raise self._no_more(prompt)
-        if call.of_turn and call.event["digest"] != prompt.digest() and call.turn in self._no_summary:
-            raise ModelError(self._no_summary.pop(call.turn))  # the budget was too small to ask for one
         self.answered += 1
         self._compare(call, prompt)
         if call.reply is not None:
@@ -121,16 +127,19 @@ class Playback(Model):
         raise self.ending() if self.next_call is None else ModelError(str(call.error))
 
     def _compare(self, call: RecordedCall, prompt: Prompt) -> None:
-        if prompt.digest() == call.event["digest"]:  # whatever became of the body in the trace: see `damage`
+        stated = call.event["digest"]
+        hidden = any(REDACTED in message.text for message in call.prompt.messages)
+        if prompt.digest() == stated:
             self.equal += 1
+            if call.prompt.digest() != stated and not hidden:
+                self.differs(Difference(call.turn, "request", "changed after it was written", "as sent"))
             return
         difference = first_difference(call.prompt, prompt, call.turn)
-        hidden = difference is None and any(REDACTED in m.text for m in call.prompt.messages)
-        self.equal += hidden
-        self.redacted += hidden
-        if not hidden:
-            hashes = call.event["digest"][:12], prompt.digest()[:12]
-            self.differs(difference or Difference(call.turn, "hash", *hashes))
+        if difference is None and hidden:
+            self.equal += 1
+            self.redacted += 1
+        else:
+            self.differs(difference or Difference(call.turn, "hash", stated[:12], prompt.digest()[:12]))
 
     def _no_more(self, prompt: Prompt) -> BaseException:
         ending, root = self.ending(), self.recorded.root
@@ -146,7 +155,7 @@ class Playback(Model):
         if stop == "interrupted":
             return KeyboardInterrupt()
         if stop in _STOPS:
-            return BudgetSpent(cast("Any", stop), reason)
+            return BudgetSpent(stop, reason)
         if stop == "failed":
             name, _, text = reason.partition(": ")
             return type(name if name.isidentifier() else "Exception", (Exception,), {})(text)
@@ -213,13 +222,13 @@ def _run(agent: Agent, task: Task, playback: Playback) -> Run:
     own = Trace()
     own.start()
     meter = Meter(playback, Account(agent.budget), Ledger(), own, max_tokens=agent.max_tokens)
-    asks = SubcallRunner(meter, agent.recursion(), _no_sub_agent)
+    asks = SubcallRunner(meter, agent.recursion(), not_here)
     make = partial(RecordedEnvironment, playback, meter)
     place = agent.environment(task, agent.tools, asks, meter, RunLog(meter), None, None, make)
     problem = agent.problem(task, None)[0]
     if isinstance(task.context, RecordedContext):
         problem = replace(problem, context=task.context.line, inline=task.context.inline)
-    if root.problem is not None and root.problem["workspace"] is not None:
+    if recorded.problem.get("workspace") is not None:
         problem = in_workspace(problem, place.tools)
     conversation, asked = Conversation(agent.dialect(), agent.compaction()), True
     messages, sent = recorded.earlier()
@@ -230,7 +239,7 @@ def _run(agent: Agent, task: Task, playback: Playback) -> Run:
         conversation = replace(conversation, prompt=Prompt(messages), turns=shown, number=int(about["turns"]))
         asked = bool(about.get("asks", True))
         problem = problem if about["tells_context"] else replace(problem, context="", inline="")
-    names = [] if root.problem is None else [str(name) for name in root.problem["told"]]
+    names = [str(name) for name in recorded.problem.get("told", ())]
     brief = [Told(RecordedInjector(name, root).opening(problem), name) for name in names]  # of a workspace's files
     conversation.start(problem, place.tools, meter, brief, asks=asked)
     return Run(task, conversation, place, meter, agent=agent.name)
@@ -238,26 +247,28 @@ def _run(agent: Agent, task: Task, playback: Playback) -> Run:
 
 def _recorded_parts(agent: Agent, recorded: Recorded, context: Any, notes: list[str]) -> tuple[Agent, Task]:
     """Return the agent with recorded tools and no limit that the record keeps, and the task."""
-    question, mode = str(recorded.start.get("question", "")), agent.dialect().action_mode
+    mode = agent.dialect().action_mode
     material = as_context(context)
     if material is not None:
         recorded.check_context(material)
-    else:
-        material = RecordedContext.of(recorded.root, question, mode)
-        if recorded.context and material is not None:
+    elif recorded.context:
+        material = _told(recorded, mode)
+        if material != RecordedContext():
             notes.append(
                 "the context is not at hand: what was told of it is as recorded (give context= to check that too)"
             )
-        material = material or (RecordedContext() if recorded.context else None)
-    repl = mode == "code" if recorded.root.problem is None else bool(recorded.root.problem["repl"])
-    task = Task(str(recorded.start.get("task", "")), question, unscored, context=material, needs_repl=repl)
+    elif (told := _told(recorded, mode)) != RecordedContext():
+        material = told
+    repl = bool(recorded.problem.get("repl", mode == "code"))
+    task = Task(str(recorded.start.get("task", "")), recorded.question, unscored, context=material, needs_repl=repl)
+    tools = [RecordedTool(str(t["name"]), str(t["description"]), not_here, told=t) for t in recorded.tools()]
     agent = replace(
         agent,
         model=str(recorded.start.get("model", "")),
         budget=replace(agent.budget, **_SPENT),
-        tools=recorded_tools(recorded),
+        tools=tuple(tools),
         hooks=(),
-        repl=_never,
+        repl=cast("Any", not_here),
         subcalls=replace(agent.subcalls, model=None, models=(), budget=None),
         verify=None,
         answer_type=None,
@@ -265,9 +276,11 @@ def _recorded_parts(agent: Agent, recorded: Recorded, context: Any, notes: list[
     return agent, task
 
 
-def _never() -> Session:
-    raise ReplayError("a replay runs no code")
-
-
-def _no_sub_agent(question: str, context: Any, meter: Meter) -> Outcome:
-    raise ReplayError("a replay asks no model")
+def _told(recorded: Recorded, mode: str) -> RecordedContext:
+    """Return what the first request says of a context."""
+    if mode != "none":
+        return RecordedContext(line=str(recorded.problem.get("context", "")))
+    question, messages = recorded.question, recorded.root.added(0)
+    spans = next((message.spans for message in messages if message.role == "user"), ())
+    task = "".join(span.text for span in spans if span.cause == "task")
+    return RecordedContext(inline=task.removesuffix(question).removesuffix("\n\n") if task.endswith(question) else "")

@@ -1,19 +1,13 @@
-"""The result of a replay: the first difference of today's requests, and recorded bodies that were changed."""
+"""The result of a replay: how many requests are equal, and the first difference."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
 
-from rlm_loop.messages import Message, Prompt, digest
+from rlm_loop.messages import Message, Prompt
 from rlm_loop.outcome import Outcome
-from rlm_loop.traces.reader import RunRecord, message_of
-from rlm_loop.traces.values import body_of
 
-REDACTED = "[redacted]"
 _SHOWN = 60
 
 
@@ -65,24 +59,22 @@ def _from_there(old: str, new: str) -> tuple[str, str]:
 class Replayed:
     """A recorded run, driven again by today's loop.
 
-    `same`: every request of the root was equal byte for byte, and there were as many; `difference` is the first that
-    was not.  `requests` were compared, `equal` of them were the same.  `complete` says that the record has an end (a
-    killed run has none).  `damage` names bodies that were changed after they were written, `notes` what could not be
-    checked, a line each.  `outcome` is today's; `None` where the record ended before the run did.
+    `requests` of the root were compared, `equal` of them were the same byte for byte; `difference` is the first that
+    was not, or that was changed in the record.  `complete` says that the record has an end (a killed run has none),
+    `notes` what could not be checked.  `outcome` is today's; `None` where the record ended before the run did.
     """
 
     requests: int
     equal: int
     turns: int
     difference: Difference | None = None
-    damage: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     complete: bool = True
     outcome: Outcome | None = None
 
     @property
     def same(self) -> bool:
-        return self.difference is None and not self.damage
+        return self.difference is None
 
     def __bool__(self) -> bool:
         return self.same
@@ -90,28 +82,7 @@ class Replayed:
     def __str__(self) -> str:
         """Readable, a line for each thing to say."""
         counts = f"{self.equal} of {self.requests} requests equal byte for byte, {self.turns} turns"
-        if self.difference is not None:
-            lines = [f"differs: {self.difference}", counts]
-        else:
-            lines = [f"same{', but the record was changed' if self.damage else ''}: {counts}"]
-        lines += [f"damaged: {line}" for line in self.damage]
+        lines = [f"same: {counts}"] if self.difference is None else [f"differs: {self.difference}", counts]
         if not self.complete:
             lines.append("the record has no end: the run was killed, or the file was cut")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
-
-
-#: Hashes of stored bodies, by the kind of event.
-_HASHES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "message": lambda e: digest(body_of(message_of(e["message"]))),
-    "settings": lambda e: digest({name: e[name] for name in ("tools", "stop", "reply_schema")}),
-    "tools": lambda e: digest({"event": "tools", "tools": e["tools"]}),
-    "text": lambda e: hashlib.sha256(str(e["text"]).encode("utf-8", "surrogatepass")).hexdigest(),
-}
-
-
-def damage(record: RunRecord) -> Iterator[str]:
-    """Yield a line for each body with another hash; text that was redacted when it was written cannot be checked."""
-    for number, event in enumerate(record.events, 1):
-        kind, stated = event["event"], str(event.get("hash", event.get("sha256")))
-        if kind in _HASHES and _HASHES[kind](event) != stated and REDACTED not in str(event):
-            yield f"event {number} of the run ({kind} {stated[:12]}) was changed after it was written"
