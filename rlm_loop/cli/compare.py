@@ -46,7 +46,8 @@ def compare(
     """
     from rlm_loop.formats.results.loaded import load_sources
     from rlm_loop.formats.results.source import ReadOptions
-    from rlm_loop.report.compare import compare_page, flip_table, measure_table, said, suite_table
+    from rlm_loop.report.study import compare_page
+    from rlm_loop.report.tables.comparison import effect_table, flip_table, sentences, suite_effects
     from rlm_loop.study.compare.comparison import compare as compare_results
 
     loaded = load_sources(*files, reading=ReadOptions(score, threshold, _columns(column or [])))
@@ -60,9 +61,9 @@ def compare(
     if json_:
         echo(as_json(_everything(compared, loaded.notes)))
         return
-    for line in said(compared):
+    for line in sentences(compared):
         echo(line)
-    for table in (measure_table(compared), suite_table(compared), flip_table(compared)):
+    for table in (effect_table(compared), suite_effects(compared), flip_table(compared)):
         if table is not None:
             echo()
             show_table(table, markdown=markdown)

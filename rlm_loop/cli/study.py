@@ -350,14 +350,14 @@ def report(
     no_traces: Annotated[bool, Option("--no-traces", help="With --html: no pages of the traces.")] = False,
 ) -> None:
     """The tables of a study and its figure; or, with --html, a page with all that is known of it."""
-    from rlm_loop.report import arm_table, resolve_against_tokens, save, suite_table, target_table
+    from rlm_loop.report import arm_table, resolve_against_tokens, save, suite_table
     from rlm_loop.study import load_study
 
     if html is not None:
         _write_page(folder, html, baseline, traces=not no_traces)
         return
     found = load_study(folder)
-    for table in (arm_table(found, baseline), suite_table(found, baseline), target_table(found, baseline)):
+    for table in (arm_table(found, baseline), suite_table(found, baseline)):
         show_table(table, markdown=markdown)
         echo()
     for path in save(resolve_against_tokens(found), Path(out or folder) / "figure"):

@@ -19,25 +19,25 @@ from rlm_loop.report.figures import (
 from rlm_loop.report.figures.run_overhead import cause_table, growths, injected, overhead, overhead_table
 from rlm_loop.report.figures.sessions import mean_session
 from rlm_loop.report.tables.readme import write_between
-from rlm_loop.report.tables.study_tables import arm_table, provenance_line, suite_table, target_table
+from rlm_loop.report.tables.study_tables import arm_table, suite_table
 from rlm_loop.report.tables.table import Table
 
 if TYPE_CHECKING:
-    from rlm_loop.report.compare import compare_page, flip_table, measure_table
     from rlm_loop.report.notebook.formatting import step_text
     from rlm_loop.report.notebook.jupyter import LiveRun, start_live
     from rlm_loop.report.notebook.live import LiveView
     from rlm_loop.report.run import run_page
-    from rlm_loop.report.study import study_page, write_study_page, write_trace_pages
+    from rlm_loop.report.study import compare_page, study_page, write_study_page, write_trace_pages
+    from rlm_loop.report.tables.comparison import effect_table, flip_table
     from rlm_loop.report.view import viewing
 
 #: The module of each name that is loaded when it is asked for, with jinja2 or a notebook's display.
 _WHERE = {
-    **dict.fromkeys(("compare_page", "flip_table", "measure_table"), "compare"),
+    **dict.fromkeys(("effect_table", "flip_table"), "tables.comparison"),
     **dict.fromkeys(("LiveRun", "LiveView", "start_live"), "notebook.jupyter"),
     "step_text": "notebook.formatting",
     "run_page": "run",
-    **dict.fromkeys(("study_page", "write_study_page", "write_trace_pages"), "study"),
+    **dict.fromkeys(("compare_page", "study_page", "write_study_page", "write_trace_pages"), "study"),
     "viewing": "view",
 }
 
@@ -49,17 +49,16 @@ __all__ = [
     "arm_table",
     "cause_table",
     "compare_page",
+    "effect_table",
     "factor_response",
     "flip_table",
     "growths",
     "injected",
     "mean_session",
-    "measure_table",
     "overhead",
     "overhead_by_turn",
     "overhead_table",
     "paired_differences",
-    "provenance_line",
     "resolve_against_tokens",
     "resolve_rates",
     "run_page",
@@ -70,7 +69,6 @@ __all__ = [
     "study_page",
     "style",
     "suite_table",
-    "target_table",
     "viewing",
     "write_between",
     "write_study_page",

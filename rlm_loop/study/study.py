@@ -34,7 +34,6 @@ from rlm_loop.study.results import Results
 from rlm_loop.study.run.progress import Progress
 from rlm_loop.study.run.run_plan import RunPlan, run_plan
 from rlm_loop.tasks.base import Suite, Task
-from rlm_loop.traces.display import drawing
 
 
 @dataclass(frozen=True)
@@ -147,9 +146,6 @@ class Study:
             return model_name(default_model() if model is None else model)
         own = {model_name(m) for a in by_name(self.arms).values() if (m := getattr(a, "model", None)) is not None}
         return ", ".join(sorted(own)) or default_model()
-
-    def _repr_html_(self) -> str:
-        return drawing("rlm_loop.report.notebook.html.study_html")(self)
 
     def episodes(self, limit: int | None = None) -> list[Episode]:
         """The grid in the order of running; `limit` is a number of tasks.  Raises `StudyError` for an empty grid."""

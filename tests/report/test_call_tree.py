@@ -19,8 +19,7 @@ def test_a_batch_is_one_line_and_its_failure_another() -> None:
         "100 tokens in, 10 out itself · 4.0 s",
         "│  └─ 0.1.1 completion m · turn 2 · 7 tokens in, 3 out, $0.5000 · 1.0 s",
         "├─ 0.2 cached m · turn 2 · 0.0 s",
-        "└─ 0.3 … 0.22 20 completions m · batch 0.b1 · turn 2 · 19 ok, 1 failed · 200 tokens in, 20 out, $5.0000 · "
-        "1.0 s each (median; longest 1.9 s)",
+        "└─ 0.3 … 0.22 20 completions · batch 0.b1 · turn 2 · 19 ok, 1 failed · 200 tokens in, 20 out, $5.0000",
         "   └─ 0.16 completion m · turn 2 · 10 tokens in, 1 out, $0.2500 · 1.3 s · failed: provider: no <route>",
     ]
 
@@ -74,9 +73,8 @@ def read_html(tree: TraceTree) -> str:
 
 def test_the_tree_in_a_notebook() -> None:
     text = read_html(tree_of(told_tree().record))
-    for part in ("depth 2", "22 nodes", "batch 0.b1", "failed: provider: no <route>", "Look into the first half"):
+    for part in ("batch 0.b1", "failed: provider: no <route>"):
         assert part in text
-    assert "depth" not in read_html(tree_of(Told().end()))
 
 
 @settings(max_examples=30, deadline=None)

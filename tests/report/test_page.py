@@ -93,13 +93,6 @@ def test_the_policy_forbids_the_network_and_other_scripts(page: str) -> None:
     assert "https:" not in page
 
 
-def test_the_tree_links_each_node_to_where_it_is_shown(page: str) -> None:
-    found = Parsed(page)
-    for node in ("0.1", "0.12", "0.13", "0.13.1", "0.14"):
-        assert f"n{node}" in found.ids()
-        assert {"href": f"#n{node}"} in found.all("a")
-
-
 def test_sums_by_cause_are_those_of_the_ledger(tmp_path: Path) -> None:
     record = read(long_run(tmp_path / "long.jsonl", 30))
     calls = list(calls_of(record))

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from made_rows import made_results
 
-from rlm_loop.report import Table, arm_table, resolve_against_tokens, save, study_page, suite_table, target_table
-from rlm_loop.study import Analysis, Results, StudyError
+from rlm_loop.report import Table, arm_table, resolve_against_tokens, save, suite_table
+from rlm_loop.study import Results, StudyError
 
 BOTH = Table("A <title>", ["name", "n"], [["x|y", "1"], ["<z>", "22"]], ["A note."])
 
@@ -64,25 +64,6 @@ def test_what_is_missing_is_said() -> None:
     assert "1 of 59 episodes crashed; `--retry-failed` tries them again." in table.notes
     assert {row[6] for row in table.rows} == {"-"}
     assert {row[1] for row in table.rows} == {"11"}
-
-
-def test_targets_that_nobody_declared_are_not_judged() -> None:
-    table = target_table(made_results(12))
-    assert table.columns == ["arm"]
-    assert "declared no targets" in table.notes[0]
-    assert ">missed<" not in study_page(made_results(12))
-
-
-def test_declared_targets_are_marked() -> None:
-    made = made_results(12)
-    targets = {"rate": 0.8, "steps": 20, "tool_seconds_p95": 3, "seconds_p95": 60, "tokens_p95_ratio": 1.5}
-    declared = replace(made, lock={**made.lock, "analysis": Analysis(targets=targets).locked()})
-    assert ">missed<" in study_page(declared)
-    table = target_table(declared)
-    found = {row[0]: row for row in table.rows}
-    assert found["lean"][1].endswith("missed")  # resolve rate
-    assert not found["lean"][2].endswith("missed")  # steps
-    assert found["code"][5] == "1.00"
 
 
 def test_several_models_get_a_column() -> None:

@@ -25,7 +25,7 @@ def study(analysis: Analysis | None, tasks: int = 1) -> Study:
 
 
 def test_it_is_locked_and_is_what_compare_tests(tmp_path: Path) -> None:
-    plan = Analysis(baseline="two", margin=0.1, family=("steps",), missing="drop", targets={"rate": 0.8})
+    plan = Analysis(baseline="two", margin=0.1, family=("steps",), missing="drop")
     found = study(plan).run(tmp_path, progress=False)
     assert json.loads((tmp_path / "study.json").read_text())["analysis"] == plan.locked()
     assert (found.baseline, found.summary()[0].baseline) == ("two", "two")
@@ -54,8 +54,6 @@ def test_it_cannot_be_declared_after_the_first_episode(tmp_path: Path) -> None:
     ("wrong", "said"),
     [
         ({"family": ("luck",)}, "no measure 'luck'"),
-        ({"targets": {"luck": 1.0}}, "'luck' has a target"),
-        ({"targets": {"rate": float("nan")}}, "finite"),
         ({"missing": "guess"}, "no policy 'guess'"),
         ({"margin": 3}, "0.03 for 3 points"),
     ],

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from paired_rows import Pair, paired
 
-from rlm_loop.report.study.findings import effects_table
+from rlm_loop.report import effect_table
 from rlm_loop.study import Analysis, Comparison, Contrast, Results, compare
 from rlm_loop.study.compare.contrast import p_value, percent
 
@@ -60,7 +60,7 @@ def agrees(compared: Comparison) -> None:
 
 def table_agrees(compared: Comparison) -> None:
     """Each row of the page's table has the p and the level of its interval, and the sentences say the same."""
-    table, said = effects_table(compared), compared.sentences()
+    table, said = effect_table(compared), compared.sentences()
     judged = ["p"] * bool(compared.family)
     assert [name for name in table.columns if name.startswith("p")] == [*judged, "pairs"]
     if compared.exploratory:

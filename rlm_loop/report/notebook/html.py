@@ -1,4 +1,4 @@
-"""Runs, ledgers, call trees, traces and studies as HTML for a notebook: values for the templates in `views.html`.
+"""Runs, ledgers and call trees as HTML for a notebook: values for the templates in `views.html`.
 
 There is no script in any of it, and what a model, a tool or a provider wrote is escaped.
 """
@@ -6,12 +6,12 @@ There is no script in any of it, and what a model, a tool or a provider wrote is
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.accounting.ledger import in_order, root_turns
 from rlm_loop.actions import Display
-from rlm_loop.report.call_tree import Fold, folded, head, status
+from rlm_loop.report.call_tree import lines
 from rlm_loop.report.notebook.formatting import (
     answer_text,
     causes_title,
@@ -30,12 +30,9 @@ from rlm_loop.traces.redact import redact
 if TYPE_CHECKING:
     from rlm_loop.accounting.attribution import Row
     from rlm_loop.accounting.ledger import Ledger
-    from rlm_loop.accounting.tree import Node, TraceTree
+    from rlm_loop.accounting.tree import TraceTree
     from rlm_loop.outcome import Outcome, Turn
-    from rlm_loop.study.study import Study
 
-#: Depth up to which a call tree is open at first, and squares of one batch at most.
-_OPEN, _SQUARES = 2, 2_000
 #: Warnings of a ledger that are shown; the others are counted.
 _WARNINGS = 8
 
@@ -137,61 +134,5 @@ def _causes(rows: list[Row]) -> list[dict[str, Any]]:
 
 
 def tree_html(tree: TraceTree) -> str:
-    """A call tree: nested rows that open, a square for each member of a batch, and what each depth cost."""
-    return view("tree", _depths(tree), list(_lines(tree)))
-
-
-def _lines(tree: TraceTree) -> Iterator[dict[str, Any] | None]:
-    """The lines of a tree; `None` closes a line whose children are done."""
-    stack: list[Node | Fold | None] = [tree.root]
-    while stack:
-        item = stack.pop()
-        if item is None:
-            yield None
-            continue
-        below = item.members if isinstance(item, Fold) else folded(tree, item.node)
-        yield {
-            "head": head(tree, item),
-            "status": status(item),
-            "title": "" if isinstance(item, Fold) else item.title,
-            "nested": bool(below),
-            "opened": not isinstance(item, Fold) and item.depth < _OPEN,
-            "squares": [status(node) for node in item.members[:_SQUARES]] if isinstance(item, Fold) else [],
-        }
-        if below:
-            stack += [None, *reversed(item.shown if isinstance(item, Fold) else below)]
-
-
-def _depths(tree: TraceTree) -> list[tuple[str, list[str], float]]:
-    """What each depth cost, with its share of the tokens; only where there are sub-calls."""
-    totals = tree.by_depth()
-    if len(totals) < 2:
-        return []
-    most = max((t.own.total_tokens or 0 for t in totals), default=0) or 1
-    found: list[tuple[str, list[str], float]] = []
-    for t in totals:
-        counts = [plural(t.nodes, "node"), plural(t.own.calls, "call"), counted(t.own)]
-        figures = [*counts, f"{t.model_seconds:.1f} s of models"]
-        found.append((f"depth {t.depth}", figures, 100 * (t.own.total_tokens or 0) / most))
-    return found
-
-
-def study_html(study: Study) -> str:
-    """The grid of a study, before anything of it is run."""
-    return view("study", study.name, study_plan(study))
-
-
-def study_plan(study: Study) -> list[tuple[str, str]]:
-    """What a study will run, as names and values."""
-    agents = study.agents()
-    arms = list(next(iter(agents.values())))
-    suites = [f"{suite.name} ({len(suite)} tasks)" for suite in study.suites]
-    differs = "not declared" if study.differs is None else ", ".join(study.differs) or "nothing"
-    return [
-        ("arms", ", ".join(arms)),
-        ("models", ", ".join(dict.fromkeys(model for model, _ in agents))),
-        ("tasks", ", ".join(suites)),
-        ("seeds", ", ".join(map(str, study.seeds))),
-        ("arms differ in", differs),
-        ("episodes", f"{len(study.episodes()):,}"),
-    ]
+    """A call tree as text, each line marked by how it ended."""
+    return view("tree", [(line.text, line.status) for line in lines(tree)])

@@ -19,7 +19,6 @@ from rlm_loop.report.run.marked import is_patch, parts
 from rlm_loop.report.run.reading import RunInFile, found_in, mapping
 from rlm_loop.report.run.sealed import sealed
 from rlm_loop.report.run.steps import OUTPUT, Steps, raw_events, token_list, tried, value_block
-from rlm_loop.report.run.subcalls import tree_of_calls
 from rlm_loop.report.run.view import Prefix, RunView, spans_of
 from rlm_loop.traces.reader import Run, chosen
 
@@ -82,7 +81,6 @@ def run_html(view: RunView, shades: Mapping[str, str], *, row: Mapping[str, Any]
     pre = view.prefix.text
     sections = (
         ("tokens", "Tokens by cause", tried(lambda: token_list(_sums(view), shades))),
-        ("calls", "Sub-calls", tried(lambda: tree_of_calls(view))),
         ("steps", "Steps", tried(lambda: parts().steps(Steps(view, shades).of(ROOT)))),
         ("settings", "Settings", _settings(view)),
         ("strange", "Events of an unknown shape", raw_events(view.found.strange[:50], view.limit)),

@@ -1,4 +1,4 @@
-"""The report of a study: one HTML file with its question, tables, figures and findings, and a page for each trace.
+"""The page of a study or of a comparison: one HTML file, and a page for each trace beside it.
 
 >>> from rlm_loop.report.study import write_study_page                            # doctest: +SKIP
 >>> write_study_page("runs/mine", "report.html")                                       # doctest: +SKIP
@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from rlm_loop.report.study.page import study_page, trace_folder, write_study_page
+from rlm_loop.report.study.page import compare_page, study_page, trace_folder, write_study_page
 from rlm_loop.report.study.trace_pages import write_trace_pages
 
-__all__ = ["study_page", "trace_folder", "write_study_page", "write_trace_pages"]
+__all__ = ["compare_page", "study_page", "trace_folder", "write_study_page", "write_trace_pages"]

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from rlm_loop.report.study.drawings import ANSWERING, Figured, figured
-from rlm_loop.report.tables.contrasts import with_interval
+from rlm_loop.report.study.drawings import ANSWERING, Figured, drawings
+from rlm_loop.report.tables.comparison import with_interval
 from rlm_loop.report.tables.study_tables import count
 from rlm_loop.report.tables.table import Table
-from rlm_loop.study import ArmSummary, Results, StudyError
+from rlm_loop.study import ArmSummary, Comparison, Contrast, Results, StudyError
 
-if TYPE_CHECKING:
-    from rlm_loop.study.compare.comparison import Comparison
-    from rlm_loop.study.compare.contrast import Contrast
+_Contrasts = Mapping[tuple[str, str, str], Contrast]
 
 
 @dataclass(frozen=True)
-class StudyAnswer:
+class Answer:
     """One sentence a model, what of the declared claims is shown, the table of the arms, and a figure or none."""
 
     sentences: Sequence[str]
@@ -27,22 +24,25 @@ class StudyAnswer:
     figure: Figured | None
 
 
-def answer_of(results: Results, baseline: str, compared: Comparison | None) -> StudyAnswer:
-    """What the rows say first.  `compared` is the comparison with `baseline`, where there is one."""
+def answer_of(
+    results: Results, baseline: str, compared: Comparison | None, sentences: Sequence[str] | None = None
+) -> Answer:
+    """What the rows say first.  `compared` is the comparison with `baseline`, `sentences` are others than the usual."""
     found = results.summary(baseline)
     of = {(c.model, c.arm, c.measure): c for c in compared.contrasts} if compared else {}
     several = len(results.models) > 1
-    sentences = [
+    usual = [
         _sentence([s for s in found if s.model == model], of) + (f" ({model})" if several else "") + "."
         for model in results.models
     ]
     differs = [f"points against {baseline}", "prompt tokens", f"times {baseline}'s"] if compared else ["prompt tokens"]
     heads, rows = ["model", "arm", "resolved", *differs], [[s.model, s.arm, *_row(s, of)] for s in found]
     table = Table("Arms, each on the same tasks", heads, rows, (), 2).without_same("model")
-    return StudyAnswer(sentences, () if compared is None else compared.verdicts, table, _figure(results))
+    verdicts = () if compared is None else compared.verdicts
+    return Answer(usual if sentences is None else sentences, verdicts, table, _figure(results))
 
 
-def _sentence(found: Sequence[ArmSummary], of: dict[tuple[str, str, str], Contrast]) -> str:
+def _sentence(found: Sequence[ArmSummary], of: _Contrasts) -> str:
     """Which arm resolves most, and how the best arm beside the baseline differs from it, with intervals."""
     known = sorted((s for s in found if s.rate is not None), key=lambda s: -(s.rate or 0))
     if not known:
@@ -62,12 +62,11 @@ def _sentence(found: Sequence[ArmSummary], of: dict[tuple[str, str, str], Contra
 
 
 def _rate(s: ArmSummary) -> str:
-    return (
-        f"{s.resolved:,} of {s.judged:,} tasks ({100 * (s.rate or 0):.0f} %, {100 * s.low:.0f} to {100 * s.high:.0f})"
-    )
+    share, low, high = (f"{100 * value:.0f}" for value in (s.rate or 0, s.low, s.high))
+    return f"{s.resolved:,} of {s.judged:,} tasks ({share} %, {low} to {high})"
 
 
-def _row(s: ArmSummary, of: dict[tuple[str, str, str], Contrast]) -> list[str]:
+def _row(s: ArmSummary, of: _Contrasts) -> list[str]:
     resolved, tokens = f"{s.resolved:,} of {s.judged:,}", count(s.input_tokens)
     if not of:
         return [resolved, tokens]
@@ -78,7 +77,7 @@ def _row(s: ArmSummary, of: dict[tuple[str, str, str], Contrast]) -> list[str]:
 
 def _figure(results: Results) -> Figured | None:
     try:
-        drawn = figured(ANSWERING, results)
+        drawn = drawings(results, results.arms[0], only=ANSWERING)[0]
     except StudyError:  # the figures' own section says why
         return None
     return None if drawn.why else drawn

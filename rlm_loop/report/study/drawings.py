@@ -1,15 +1,13 @@
-"""The figures of a report, each inside the page with its text for those who cannot see it."""
+"""The figures of a page, each inside it with its text for those who cannot see it."""
 
 from __future__ import annotations
 
-import contextlib
-import gc
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from rlm_loop.report.study.traced import Drawing, traced
+from rlm_loop.report.tables.trace_files import has_traces
 from rlm_loop.study import Results, StudyError
 
 if TYPE_CHECKING:
@@ -18,11 +16,8 @@ if TYPE_CHECKING:
 
 #: Pixels of the page for an inch of a figure: a little larger than life, since a screen is read from further away.
 _SCALE = 112
-_PAIRED = "measure in ['resolved', 'input_tokens']"
-#: Lines of resolve rates that one figure has room for.
-_LINES = 40
-
-
+#: Lines of resolve rates, and arms of overhead by turn, that one figure has room for.
+_LINES, _ARMS = 40, 3
 #: The figure that stands beside the answer, and is not drawn again below.
 ANSWERING = "Resolved against tokens"
 
@@ -38,39 +33,21 @@ class Figured(NamedTuple):
     height: int = 0
 
 
-def drawings(results: Results, baseline: str, compared: pd.DataFrame | None = None) -> list[Figured]:
-    """Every figure that the study has numbers for, but the one that stands beside the answer.
+def drawings(results: Results, baseline: str, compared: pd.DataFrame | None = None, *, only: str = "") -> list[Figured]:
+    """Every figure that the study has numbers for but the one beside the answer, or `only` that of this name.
 
-    `compared` is the frame of the comparison, where it is at hand.
-    Raises `StudyError` where matplotlib is missing.
+    `compared` is the frame of the comparison, where it is at hand.  Raises `StudyError` where matplotlib is missing.
     """
     from rlm_loop.report.figures import style
 
-    with style(), _uncollected():  # one word about matplotlib, where it is missing, not one a figure
-        return [_figured(*one) for one in chosen(results, baseline, compared) if one[0] != ANSWERING]
+    chosen = [one for one in _chosen(results, baseline, compared) if (one[0] == only if only else one[0] != ANSWERING)]
+    with style():  # one word about matplotlib, where it is missing, not one a figure
+        return [_figured(*one) for one in chosen]
 
 
-def figured(name: str, results: Results) -> Figured:
-    """One of the figures.  Raises `StudyError` where matplotlib is missing."""
-    from rlm_loop.report.figures import style
-
-    with style(), _uncollected():
-        return next(_figured(*one) for one in chosen(results, results.arms[0]) if one[0] == name)
-
-
-@contextlib.contextmanager
-def _uncollected() -> Generator[None]:
-    """Without Python's cycle collector: it would go through thousands of parts of figures that are still in use."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
-
-
-def chosen(results: Results, baseline: str, compared: pd.DataFrame | None = None) -> Iterator[Drawing]:
+def _chosen(
+    results: Results, baseline: str, compared: pd.DataFrame | None
+) -> Iterator[tuple[str, Callable[[], Figure]]]:
     """The figures that the study has numbers for, by name, not drawn yet."""
     from rlm_loop.report import figures
 
@@ -79,13 +56,27 @@ def chosen(results: Results, baseline: str, compared: pd.DataFrame | None = None
     yield "Tasks resolved", lambda: figures.resolve_rates(results, by=by)
     yield ANSWERING, lambda: figures.resolve_against_tokens(results)
     if arms > 1 and compared is not None:
-        shown = compared.query(_PAIRED)  # its caption counts the missing pairs of what it is given
+        shown = compared.query("measure in ['resolved', 'input_tokens']")
         yield "Paired differences", lambda: figures.paired_differences(results, baseline=baseline, intervals=shown)
     yield "Where the prompt tokens go", lambda: figures.stacked_causes(results)
-    yield from traced(results, baseline)
+    if has_traces(results) and any(row["steps"] > 1 for row in results.complete_pairs):
+        yield _overhead(results, baseline)
     for factor, values in _factors(results).items():
         if len(values) > 1:
             yield f"Response to {factor}", lambda this=factor: figures.factor_response(results, this)
+
+
+def _overhead(results: Results, baseline: str) -> tuple[str, Callable[[], Figure]]:
+    """The baseline and the first other arms, in the order of the study."""
+    from rlm_loop.report.figures import overhead_by_turn
+    from rlm_loop.report.figures.sessions import mean_session
+
+    room = max(1, _ARMS // len(results.models))
+    others = [arm for arm in results.arms if arm != baseline][: room - 1]
+    shown = [arm for arm in results.arms if arm in (baseline, *others)]
+    part = f", {', '.join(shown)} of {len(results.arms)} arms" if len(shown) < len(results.arms) else ""
+    name = f"Overhead by turn, mean of the runs that reach it{part}"
+    return name, lambda: overhead_by_turn(mean_session(results, arms=shown))
 
 
 def _factors(results: Results) -> dict[str, list[Any]]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from rlm_loop.report.run.judged import state
-from rlm_loop.report.study.planned import arms_of, planned
 from rlm_loop.study import Results
+from rlm_loop.study.compare.pair_keys import PairKey, pair_key
 from rlm_loop.study.compare.summary import total_tokens
-from rlm_loop.study.results import PairKey, pair_key
 from rlm_loop.study.store.rows import Row
 
 _MARKS = {"resolved": "✓", "not resolved": "✗", "not judged": "?", "crashed": "crashed", "not run": "–"}
-LEGEND = ", ".join(f"{mark} {state}" for state, mark in _MARKS.items() if mark != state)
 
 
 class EpisodeCell(NamedTuple):
@@ -44,35 +42,44 @@ class Episodes(NamedTuple):
     arms: Sequence[str]
     groups: Sequence[tuple[str, Sequence[TaskRow]]]
     legend: str
-    caption: str = "Episodes"
+    caption: str
 
 
 def episodes_of(results: Results, links: Mapping[str, str]) -> Episodes:
-    """All units of the study; `links` are addresses of trace pages by the name of the trace."""
+    """All units of the study and its plan; `links` are addresses of trace pages by the name of the trace."""
     rows = {(row["arm"], pair_key(row)): row for row in results.rows}
-    arms, units = arms_of(results), sorted(planned(results), key=lambda u: (u[0], u[1]))
-    groups = [
-        (f"{model} · {suite}" if len(results.models) > 1 else suite, _tasks(list(of), arms, rows, links))
-        for (model, suite), of in groupby(units, key=lambda u: (u[0], u[1]))
-    ]
-    traces = " A mark leads to the page of its run." if links else ""
-    return Episodes(arms, groups, f"{LEGEND}; beside it the tokens, in and out together.{traces}")
-
-
-def task_name(unit: PairKey, seeds: bool) -> str:
-    """The task of a unit, with its seed where there are several."""
-    return f"{unit[2]}, seed {unit[3]}" if seeds else unit[2]
-
-
-def _tasks(
-    units: Sequence[PairKey], arms: Sequence[str], rows: Mapping[tuple[str, PairKey], Row], links: Mapping[str, str]
-) -> list[TaskRow]:
+    arms = list(dict.fromkeys([*results.arms, *results.lock.get("arms", {})]))
+    units = sorted(_planned(results), key=lambda u: (u[0], u[1]))
     several = len({seed for *_, seed in units}) > 1
-    found: list[TaskRow] = []
-    for of in units:
-        cells = [_shown(rows.get((arm, of)), arm, of[2], links) for arm in arms]
-        found.append(TaskRow(task_name(of, several), len({cell.state for cell in cells}) > 1, cells))
-    return found
+    groups: list[tuple[str, list[TaskRow]]] = []
+    for (model, suite), of in groupby(units, key=lambda u: (u[0], u[1])):
+        label = " · ".join(part for part in (model if len(results.models) > 1 else "", suite) if part)
+        tasks: list[TaskRow] = []
+        for unit in of:
+            cells = [_shown(rows.get((arm, unit)), arm, unit[2], links) for arm in arms]
+            name = f"{unit[2]}, seed {unit[3]}" if several else str(unit[2])
+            tasks.append(TaskRow(name, len({cell.state for cell in cells}) > 1, cells))
+        groups.append((label, tasks))
+    apart = sum(task.apart for _, tasks in groups for task in tasks)
+    legend = ", ".join(f"{mark} {name}" for name, mark in _MARKS.items() if mark != name)
+    traces = " A mark leads to the page of its run." if links else ""
+    return Episodes(
+        arms,
+        groups,
+        f"{legend}; beside it the tokens, in and out together.{traces}",
+        f"Episodes, {apart:,} where arms differ",
+    )
+
+
+def _planned(results: Results) -> list[PairKey]:
+    """Every unit (model, suite, task, seed): those of the rows, then those of the plan without any."""
+    there = dict.fromkeys(pair_key(row) for row in results.rows)
+    tasks: Mapping[str, Mapping[str, Any]] = results.lock.get("tasks", {})
+    for model in results.lock.get("models", ()):
+        for suite, marks in tasks.items():
+            for task in marks:
+                there |= dict.fromkeys((model, suite, task, seed) for seed in results.lock.get("seeds", ()))
+    return list(there)
 
 
 def _shown(row: Row | None, arm: str, task: str, links: Mapping[str, str]) -> EpisodeCell:
@@ -80,16 +87,17 @@ def _shown(row: Row | None, arm: str, task: str, links: Mapping[str, str]) -> Ep
     if row is None:
         return EpisodeCell(now, f"{arm}: not run")
     tokens = total_tokens(row)
-    said = f"{arm} on {task}: {now}; {_figures(row, tokens)}"
-    return EpisodeCell(now, said, links.get(row["trace"], ""), "" if tokens is None else f"{tokens:,}")
+    said = f"{arm} on {task}: {now}; {', '.join(filter(None, _facts(row, tokens)))}"
+    return EpisodeCell(now, said, links.get(row.get("trace") or "", ""), "" if tokens is None else f"{tokens:,}")
 
 
-def _figures(row: Mapping[str, Any], tokens: int | None) -> str:
-    parts = [
-        str(row["error"]) if row["error"] else str(row["stop"]),
-        f"{row['steps']} steps",
-        f"{tokens:,} tokens" if tokens is not None else "tokens not known",
-        f"{row['seconds']:.1f} s",
-        str(row.get("score_reason") or ""),
-    ]
-    return ", ".join(part for part in parts if part)
+def _facts(row: Mapping[str, Any], tokens: int | None) -> Iterator[str]:
+    yield str(row.get("error") or row.get("stop") or "")
+    if row.get("steps") is not None:
+        yield f"{row['steps']} steps"
+    yield f"{tokens:,} tokens" if tokens is not None else "tokens not known"
+    if row.get("seconds") is not None:
+        yield f"{row['seconds']:.1f} s"
+    if row.get("cost"):
+        yield f"${row['cost']:.4f}"
+    yield str(row.get("score_reason") or "")

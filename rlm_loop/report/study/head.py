@@ -1,35 +1,47 @@
-"""What stands at the top: the question, and the study in figures."""
+"""The head of a page: the question, and the study in figures."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlm_loop.report.study.question import Question, question_of
-from rlm_loop.study import Results
+from rlm_loop.report.run.marked import brief
+from rlm_loop.study import Comparison, Results
 from rlm_loop.study.results import pair_key
+
+_MOST = 200  # characters of a heading
 
 
 @dataclass(frozen=True)
 class Head:
-    """The line above the heading, the question, the facts by name (empty ones are not shown), and what is unfinished.
-
-    `state` is empty where the study is whole.
-    """
+    """The line above the heading, the heading and the text below it, facts by name, and notes on what is missing."""
 
     over: str
-    question: Question
+    title: str
+    text: Sequence[str]
     facts: Mapping[str, Any]
-    state: str
+    notes: Sequence[str]
 
 
 def head_of(results: Results, baseline: str) -> Head:
-    """The question, what is known about the state of the study, and its size."""
-    kind = "recorded study" if results.recorded else "study"
-    over = " · ".join(part for part in (kind, results.name) if part)
-    return Head(over, question_of(results), _facts(results, baseline), _state(results))
+    """The head of a study's page: the study's own question, else its name."""
+    question = [" ".join(part.split()) for part in str(results.lock.get("question") or "").split("\n\n")]
+    first, *more = [part for part in question if part] or [results.name or "A study"]
+    over = " · ".join(part for part in ("recorded study" if results.recorded else "study", results.name) if part)
+    asked = 'The study states no question; give it one: Study(question="...").'
+    notes = [*([] if any(question) else [asked]), *_unfinished(results)]
+    text = [first, *more] if len(first) > _MOST else more
+    return Head(over, brief(first, _MOST), text, _facts(results, baseline), notes)
+
+
+def head_of_comparison(compared: Comparison, title: str, notes: Sequence[str]) -> Head:
+    """The head of the page of a comparison of any tables."""
+    arms = list(dict.fromkeys(c.arm for c in compared.contrasts))
+    models = sorted({str(row["model"]) for row in compared.rows if row.get("model")})
+    facts = {"arms": ", ".join(arms), "baseline": compared.baseline, "model": ", ".join(models)}
+    return Head("comparison", title or f"{' and '.join(arms)} against {compared.baseline}", [], facts, notes)
 
 
 def _facts(results: Results, baseline: str) -> dict[str, Any]:
@@ -63,18 +75,18 @@ def _differences(results: Results) -> str:
     return ", ".join(factors) + undeclared
 
 
-def _state(results: Results) -> str:
-    """Return the banner of a study that is not finished, or in which episodes crashed."""
+def _unfinished(results: Results) -> list[str]:
+    """Return notes of what has not been run, and of episodes that crashed."""
     lock = results.lock
     runs = sum(map(len, lock.get("tasks", {}).values())) * len(lock.get("seeds", ()))
     planned = runs * sum(map(len, lock.get("arms", {}).values()))
     if not results.rows:
-        return "Nothing has been run yet."
-    state: list[str] = []
+        return ["Nothing has been run yet."]
+    notes: list[str] = []
     if planned > len(results):
-        state.append(f"The study is not finished: {len(results):,} of {planned:,} episodes have been run.")
+        notes.append(f"The study is not finished: {len(results):,} of {planned:,} episodes have been run.")
     if results.crashed:
         kinds = Counter(str(row["error"]).partition(":")[0] for row in results.crashed)
         named = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.most_common())
-        state.append(f"{len(results.crashed):,} of {len(results):,} episodes crashed: {named}.")
-    return " ".join(state)
+        notes.append(f"{len(results.crashed):,} of {len(results):,} episodes crashed: {named}.")
+    return notes

@@ -1,24 +1,31 @@
-"""The report of a study: one HTML file that holds everything it shows, and asks the network for nothing."""
+"""The page of a study or of any comparison: one HTML file that holds all it shows, and asks the network for nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from rlm_loop.report.run.sealed import sealed
 from rlm_loop.report.study.answer import answer_of
-from rlm_loop.report.study.arms import arm_tables
 from rlm_loop.report.study.drawings import drawings
 from rlm_loop.report.study.episodes import episodes_of
-from rlm_loop.report.study.findings import Findings, findings_of
-from rlm_loop.report.study.head import head_of
+from rlm_loop.report.study.head import Head, head_of, head_of_comparison
 from rlm_loop.report.study.trace_pages import Progress, address, write_trace_pages
+from rlm_loop.report.tables.comparison import effect_table, sentences, suite_effects
+from rlm_loop.report.tables.study_tables import arm_table, suite_table
+from rlm_loop.report.tables.table import Table
 from rlm_loop.report.tables.trace_files import names_of
-from rlm_loop.study import Results, StudyError, load_study
+from rlm_loop.study import Comparison, Results, StudyError, load_study
+from rlm_loop.study.compare.comparison import compare
 
 #: Where trace pages are looked for if nobody says where they are.
 _FOLDER = "study_traces"
+_POLICIES = {
+    "worst": "A missing pair counts in the way that is worst for the arm that is compared with the baseline.",
+    "drop": "Missing pairs are dropped: this is fair only if what is missing has nothing to do with the arms.",
+    "bounds": "Each interval covers both the best and the worst that the missing pairs could have been.",
+}
 
 
 def study_page(
@@ -37,19 +44,16 @@ def study_page(
     links = traces if isinstance(traces, Mapping) else {}
     if traces is True:
         links = {name: address(_FOLDER, name) for name in names_of(results)}
-    answer, shown = _parts(results, against, links)
-    head = head_of(results, against)
-    return sealed(
-        "study/study.html",
-        "study/study.css",
-        "study/study.js",
-        title=head.question.title,
-        head=head,
-        answer=answer,
-        sections=shown,
-        contents=[*([("answer", "Answer")] if answer else []), ("about", "The study"), *(one[:2] for one in shown)],
-        name=results.name,
-    )
+    return _page(results, head_of(results, against), against, links, lambda: _compared(results, against))
+
+
+def compare_page(compared: Comparison, notes: Sequence[str] = (), *, title: str = "") -> str:
+    """The page of a comparison, complete in itself: it asks the network for nothing.
+
+    `notes` are those of how results were read (`load_sources`).  Whatever a model or a tool wrote is shown as text.
+    """
+    results, head = Results([dict(row) for row in compared.rows]), head_of_comparison(compared, title, notes)
+    return _page(results, head, compared.baseline, {}, lambda: compared, sentences(compared))
 
 
 class Section(NamedTuple):
@@ -61,24 +65,47 @@ class Section(NamedTuple):
     why: str = ""
 
 
-def _parts(results: Results, against: str, links: Mapping[str, str]) -> tuple[Section | None, list[Section]]:
-    """The answer, and the sections below it that the study has anything for, in the order in which people ask."""
-    if not results.rows:
-        return None, []
-    whole, shown = bool(results.complete_pairs), list[Section]()
-    told, found, answer = None, None, None
+class Findings(NamedTuple):
+    """A comparison, its tables, and in words the policy for missing pairs."""
+
+    compared: Comparison
+    tables: Sequence[Table]
+    policy: str
+
+
+def _page(
+    results: Results,
+    head: Head,
+    against: str,
+    links: Mapping[str, str],
+    make: Callable[[], Comparison],
+    said: Sequence[str] | None = None,
+) -> str:
+    answer, shown = None, list[Section]()
+    whole, frame = bool(results.complete_pairs), None
     if whole:
-        told = _section("findings", "Differences", lambda: findings_of(results, against))
-        found = cast("Findings | None", told.value)
-        compared = found.compared if found else None
-        answer = _section("answer", "Answer", lambda: answer_of(results, against, compared))
-        shown.append(told)
-    shown.append(Section("episodes", "Episodes", episodes_of(results, links)))
+        findings = _section("findings", "Differences", lambda: _findings(make()))
+        compared = findings.value.compared if findings.value else None
+        frame = compared.frame() if compared else None
+        answer = _section("answer", "Answer", lambda: answer_of(results, against, compared, said))
+        shown.append(findings)
+    if results.rows:
+        shown.append(Section("episodes", "Episodes", episodes_of(results, links)))
     if whole:
-        frame = found.compared.frame() if found else None
         shown.append(_section("figures", "Figures", lambda: drawings(results, against, frame)))
-    shown.append(_section("arms", "Arms", lambda: arm_tables(results, against)))
-    return answer, shown
+    if results.rows:
+        shown.append(_section("arms", "Arms", lambda: _arms(results, against)))
+    return sealed(
+        "study/study.html",
+        "study/study.css",
+        "study/study.js",
+        title=head.title,
+        head=head,
+        answer=answer,
+        sections=shown,
+        contents=[*([("answer", "Answer")] if answer else []), ("about", "About"), *(one[:2] for one in shown)],
+        name=results.name or head.over,
+    )
 
 
 def _section(ident: str, label: str, make: Callable[[], Any]) -> Section:
@@ -87,6 +114,24 @@ def _section(ident: str, label: str, make: Callable[[], Any]) -> Section:
         return Section(ident, label, make())
     except StudyError as error:
         return Section(ident, label, why=str(error))
+
+
+def _compared(results: Results, baseline: str) -> Comparison:
+    if len(results.arms) < 2:
+        raise StudyError("There is one arm, so there is nothing to compare it with.")
+    return compare(results, baseline)
+
+
+def _findings(compared: Comparison) -> Findings:
+    tables = [suite_effects(compared), effect_table(compared)]
+    return Findings(compared, [t for t in tables if t], _POLICIES.get(compared.missing, compared.missing))
+
+
+def _arms(results: Results, baseline: str) -> list[Table]:
+    if not results.complete_pairs:
+        raise StudyError("No task was tried by every arm yet, so there is nothing to compare.")
+    several = len({row["suite"] for row in results.rows}) > 1
+    return [arm_table(results, baseline), *([suite_table(results, baseline)] if several else [])]
 
 
 def _baseline(results: Results, baseline: str | None) -> str:

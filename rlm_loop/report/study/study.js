@@ -63,7 +63,7 @@
 
   // -- keys
   onKeys({
-    j: () => move(1), k: () => move(-1), g: () => go(heads[0]), G: () => go(heads[heads.length - 1]),
+    j: () => move(1), k: () => move(-1),
     "/": () => { if (box) { go(get("episodes")); box.focus(); box.select(); } },
     d: () => { if (apart) { go(get("episodes")); apart.checked = !apart.checked; find(); } },
   });

@@ -191,7 +191,7 @@ def compare(
         missing=plan.missing if missing is None else missing,
     )
     reference = str(used.baseline)
-    expected = declared and replace(declared, baseline=declared.baseline or results.arms[0], targets={})
+    expected = declared and replace(declared, baseline=declared.baseline or results.arms[0])
     if results.subset:
         departure = f"these rows are a subset of the study ({results.subset})"
     elif analysis is not None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from rlm_loop.messages import digest
@@ -12,39 +11,25 @@ from rlm_loop.study.compare.contrast import MEASURES
 from rlm_loop.study.compare.pairs import POLICIES, Policy
 from rlm_loop.study.errors import StudyError
 
-#: What can have a target: the field of `ArmSummary`, what it is called, and whether more is better.
-TARGETS = {
-    "rate": ("success rate", True),
-    "steps": ("mean steps", False),
-    "tool_seconds_p95": ("tool seconds, p95", False),
-    "seconds_p95": ("task seconds, p95", False),
-    "tokens_p95_ratio": ("tokens p95 / baseline", False),
-}
-
 
 @dataclass(frozen=True)
 class Analysis:
     """What is tested: every arm against `baseline` (the first arm where it is `None`).
 
     `family` names the measures whose claims are judged together, `margin` is a share (0.03: 3 points; 0: the claim is
-    that the rates differ), `missing` the policy for pairs without a value.  `targets` are limits by field (`TARGETS`)
-    that each arm is to meet; without any, none is shown.  Raises `StudyError` for what cannot be tested.
+    that the rates differ), `missing` the policy for pairs without a value.  Raises `StudyError` for what cannot be
+    tested.
     """
 
     baseline: str | None = None
     margin: float = 0.0
     family: Sequence[str] = ("resolved", "input_tokens")
     missing: Policy = "worst"
-    targets: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "family", tuple(self.family))
         if unknown := [m for m in self.family if m not in MEASURES]:
             raise StudyError(f"analysis: there is no measure {unknown[0]!r}; there are {', '.join(MEASURES)}")
-        if unknown := [t for t in self.targets if t not in TARGETS]:
-            raise StudyError(f"analysis: nothing called {unknown[0]!r} has a target; there are {', '.join(TARGETS)}")
-        if wrong := [t for t, limit in self.targets.items() if not math.isfinite(limit)]:
-            raise StudyError(f"analysis: the target of {wrong[0]} is a finite number")
         if self.missing not in POLICIES:
             raise StudyError(
                 f"analysis: there is no policy {self.missing!r} for missing pairs; use {', '.join(POLICIES)}"
@@ -54,7 +39,7 @@ class Analysis:
 
     def locked(self) -> dict[str, Any]:
         """As `study.json` keeps it, with its hash."""
-        plan = {**asdict(self), "family": list(self.family), "targets": dict(self.targets)}
+        plan = {**asdict(self), "family": list(self.family), "targets": {}}  # of earlier studies, so that hashes agree
         return {**plan, "digest": digest(plan)[:16]}
 
     def fits(self, arms: Sequence[str]) -> None:

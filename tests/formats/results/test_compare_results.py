@@ -14,7 +14,7 @@ import pytest
 
 from rlm_loop.cli.main import main
 from rlm_loop.formats import load_results
-from rlm_loop.report import compare_page, flip_table, measure_table
+from rlm_loop.report import compare_page, effect_table, flip_table
 from rlm_loop.study import Comparison, StudyError, compare
 
 FILES = Path(__file__).parent / "files"
@@ -72,7 +72,7 @@ def test_what_is_said_first_is_the_difference() -> None:
     listed = flip_table(compared, most=3)
     assert listed is not None
     assert (listed.rows[0], listed.notes) == (["b", "gained", "easy", "0"], ["and 17 more"])
-    assert [row[1] for row in measure_table(compared).rows] == ["tasks resolved", "tokens"]
+    assert [row[1] for row in effect_table(compared).rows] == ["tasks resolved", "tokens"]
     assert str(compared).startswith("b against a depends on the suite (2 suites; permutation")
     assert "), points resolved: easy +26.7 (" in str(compared)
     assert "\nb against a, on 60 tasks of 2 suites pooled by pairs: +3.3 points resolved (95 % int" in str(compared)

@@ -1,0 +1,190 @@
+"""A comparison in words and tables: effects with their intervals, suite by suite, and tasks that flip."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rlm_loop.report.tables.table import Table
+from rlm_loop.study import Comparison, Contrast
+from rlm_loop.study.compare.contrast import about, p_equals, p_value, percent
+from rlm_loop.study.compare.planning import pairs_to_show
+from rlm_loop.study.compare.sentences import differs_by_suite
+from rlm_loop.study.compare.suites import SuiteEffect
+
+#: A difference that many would like to be able to see, as a share.
+_WORTH = 0.05
+_NAMES = {"resolved": "tasks resolved", "input_tokens": "prompt tokens"}
+_MISSING = {
+    "worst": "each counts against the arm",
+    "drop": "they are left out, which is fair only if they are missing by chance",
+    "bounds": "the interval covers the worst and the best that they could be",
+}
+
+
+def percent_of(value: float | None) -> str:
+    """A share in percent; a dash where it is not known."""
+    return "-" if value is None else f"{100 * value:.1f} %"
+
+
+def points(value: float | None) -> str:
+    """A difference of shares in points of 100, with its sign."""
+    return "-" if value is None else f"{100 * value:+.1f}".replace("-", "\N{MINUS SIGN}")
+
+
+def with_interval(of: Contrast | SuiteEffect, brackets: str = "[]", level: str = "") -> str:
+    """A difference in points, or a ratio, with its interval (of few pairs it may have no end); a dash if not known.
+
+    `level` is said behind the interval where it has another one than the head of its column says.
+    """
+    if of.estimate is None:
+        return "-"
+    say = points if isinstance(of, SuiteEffect) or of.effect == "difference" else "{:.2f}".format
+    ends = "no interval" if of.low is None or of.high is None else f"{say(of.low)} to {say(of.high)}{level}"
+    return f"{say(of.estimate)} {brackets[0]}{ends}{brackets[1]}"
+
+
+def sentences(compared: Comparison) -> list[str]:
+    """For each arm: the difference of the rates with its interval, the pairs that flip, and what it would take."""
+    found: list[str] = []
+    for contrast in compared.contrasts:
+        if contrast.measure == "resolved":
+            found += _of_arm(contrast, compared)
+    if compared.left_out:
+        found.append(f"{compared.left_out:,} pairs are left out, as not every arm was tried on them.")
+    return found
+
+
+def _of_arm(c: Contrast, compared: Comparison) -> list[str]:
+    units = f"{c.pairs:,} pairs of task and seed, {c.tasks:,} tasks" if c.pairs != c.tasks else f"{c.tasks:,} tasks"
+    of = units + (f" with {c.model}" if c.model else "")
+    if c.estimate is None:
+        return [f"Of {c.arm} and {c.baseline} no pair has a score ({of})."]
+    flips = [f for f in compared.flips if (f.model, f.arm) == (c.model, c.arm)]
+    gained = sum(f.gained for f in flips)
+    rates = f"{c.arm} resolves {percent_of(c.value)}, {c.baseline} {percent_of(c.baseline_value)}"
+    test = "exact McNemar test" + ("" if c.clusters == c.used else f" by {c.clustered_by}")
+    p = p_equals(c.p_difference if c.p_difference is not None else 1.0)
+    told = [
+        f"{rates}: {points(c.estimate)} points ({percent(c.confidence)} interval {points(c.low)} to "
+        f"{points(c.high)}), on {of}.",
+        f"{c.arm} alone resolves {gained:,}, {c.baseline} alone {len(flips) - gained:,}; {test}: {p}.",
+    ]
+    if c.missing:
+        told.append(f"{c.missing:,} of {c.pairs:,} pairs lack a score; {_MISSING[compared.missing]}.")
+    return [*told, _needed(c, compared)]
+
+
+def _needed(c: Contrast, compared: Comparison) -> str:
+    seeds = max(1, round(c.pairs / max(c.tasks, 1)))
+    worth = pairs_to_show(c, _WORTH, alpha=compared.alpha)
+    each = f" with {seeds} seeds each" if seeds > 1 else ""
+    wanted = "no number of tasks" if worth is None else f"about {about(math.ceil(worth / seeds))} tasks{each}"
+    plan = next((p for p in compared.plans if (p.model, p.arm, p.measure) == (c.model, c.arm, c.measure)), None)
+    if plan is None or not c.estimate:
+        like = ""
+    elif plan.needed is None:
+        like = "; one like this, on no number of tasks"
+    else:
+        more = f", {about(plan.more_tasks)} more than here" if plan.more_tasks else ", no more than here"
+        like = f"; one like this, on about {about(math.ceil(plan.needed / seeds))}{more}"
+    return f"A new study shows a difference of 5 points with a chance of 80 % on {wanted}{like}."
+
+
+def effect_table(compared: Comparison) -> Table:
+    """A row for each arm and measure: means, the effect with its interval, and p where a claim was declared."""
+    shown = [c for c in compared.contrasts if c.estimate is not None or c.measure in compared.family]
+    rows = [
+        [
+            c.model,
+            c.arm,
+            _measure(c.measure),
+            _mean(c, c.value),
+            _mean(c, c.baseline_value),
+            with_interval(c, level="" if _usual(c, compared) else f"; {percent(c.confidence)}"),
+            *([_p(c), _verdict(c)] if compared.family else []),
+            f"{c.pairs - c.missing:,} of {c.pairs:,}",
+        ]
+        for c in shown
+    ]
+    heads = ["model", "arm", "measure", "arm's", "baseline's", f"effect [{percent(1 - compared.alpha)} CI]"]
+    heads += [*(["p", "shown"] if compared.family else []), "pairs"]
+    notes = _effect_notes(shown, compared)
+    return Table(f"Arms against {compared.baseline}", heads, rows, notes, 3).without_same("model")
+
+
+def _measure(name: str) -> str:
+    return _NAMES.get(name, name.replace("_", " "))
+
+
+def _mean(contrast: Contrast, value: float | None) -> str:
+    if value is None or contrast.effect == "difference":
+        return percent_of(value)
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.3g}"
+
+
+def _usual(c: Contrast, compared: Comparison) -> bool:
+    return math.isclose(c.confidence, 1 - compared.alpha)
+
+
+def _p(c: Contrast) -> str:
+    return "-" if c.p_holm is None else p_value(c.p_holm)
+
+
+def _verdict(c: Contrast) -> str:
+    return "described" if c.p_holm is None else "yes" if c.holds else "no"
+
+
+def _effect_notes(shown: Sequence[Contrast], compared: Comparison) -> list[str]:
+    claims = dict.fromkeys(f"{_measure(c.measure)}: {c.claim}" for c in shown if c.measure in compared.family)
+    judged = (
+        f"p belongs to the claim ({'; '.join(claims)}), adjusted after Holm over all of them, and the interval has the "
+        "level at which Holm's procedure judged it, named where it is another than the head's. Described: no claim, so "
+        "no p and a plain interval. A dash is not known."
+    )
+    unknown = [n for n in dict.fromkeys(c.measure for c in compared.contrasts) if n not in {c.measure for c in shown}]
+    return [
+        judged
+        if claims
+        else "Nothing was declared, so no claim is judged and no p is given; intervals are plain ones.",
+        f"Rates differ in points of 100, all else by the ratio of the arm to {compared.baseline}.",
+        *([compared.noise] if compared.noise else []),
+        *([f"Not known for enough pairs: {', '.join(map(_measure, unknown))}."] if unknown else []),
+    ]
+
+
+def suite_effects(compared: Comparison) -> Table | None:
+    """A row for each arm and suite; `None` where there is one suite."""
+    effects = compared.suites
+    if len({e.suite for e in effects}) < 2:
+        return None
+    rows = [
+        [
+            e.model,
+            e.arm,
+            e.suite or "(none)",
+            f"{e.pairs - e.missing:,}",
+            percent_of(e.rate),
+            percent_of(e.baseline_rate),
+            with_interval(e),
+            f"{e.gained:,}",
+            f"{e.lost:,}",
+        ]
+        for e in effects
+    ]
+    share = percent(1 - compared.alpha)
+    heads = ["model", "arm", "suite", "pairs", "arm's", "baseline's", f"difference [{share} CI]", "gained", "lost"]
+    notes = [f"{i.arm} {differs_by_suite(i)}" for i in compared.interactions]
+    notes.append("Intervals are not adjusted for the number of suites.")
+    return Table("By suite", heads, rows, notes, 3).without_same("model")
+
+
+def flip_table(compared: Comparison, most: int = 20) -> Table | None:
+    """The pairs that just one of two arms resolved, `most` of them; `None` where there are none."""
+    if not compared.flips:
+        return None
+    rows = [[f.arm, "gained" if f.gained else "lost", f.suite, f.task, str(f.seed)] for f in compared.flips]
+    heads = ["arm", f"against {compared.baseline}", "suite", "task", "seed"]
+    whole = Table("Tasks that flip", heads, rows, labels=len(heads)).without_same("suite", "seed")
+    return replace(whole, rows=whole.rows[:most], notes=[f"and {len(rows) - most:,} more"] if len(rows) > most else [])
