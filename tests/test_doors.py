@@ -49,7 +49,6 @@ INSIDE = {
     "repl/test_protocol.py": "frames between host and child",
     "repl/test_readable.py": "paths that a cell may read",
     "repl/test_records.py": "a session killed anywhere",
-    "repl/test_restricted.py": "the policy, and the ways around it",
     "repl/test_sandbox.py": "what a cell may read and inherit",
     "repl/test_seccomp.py": "the filter of system calls",
     "repl/test_transfer.py": "values too large for a frame",

@@ -29,6 +29,7 @@ class Cells:
         self._functions: Mapping[str, Callable[..., Any]] = {}
         self._told: CellResult | None = None  # the latest cell of which the calls were asked for
         self._session: Session | None = None
+        self._bound: list[str] = []  # names that the run put into the session
 
     def offer(self, functions: Mapping[str, Callable[..., Any]]) -> None:
         """Set the host functions that cells may call."""
@@ -74,27 +75,29 @@ class Cells:
             self._told = session.last
 
     def close(self) -> None:
-        """Close the session; one of the caller's loses the run's functions and stays open."""
+        """Close the session; one of the caller's stays open, without the names that the run bound."""
         session = self._session
         if session is None:
             return
         if session is self._lent:
             with suppress(ReplError):  # it was closed meanwhile, or is broken: there is nothing to give back
-                session.remove_tools(tuple(self._functions))
+                session.give_back(self._bound)
         else:
             session.close()
 
     def _open(self) -> Session:
         if self._session is None:
-            session = self._make()
+            session = self._session = self._make()
             try:
                 session.new_run()
                 if self._context is not None:
                     session.set("context", self._context, reserved=True)
+                    self._bound.append("context")
                 session.add_tools(self._functions)
+                self._bound += self._functions
             except BaseException:
-                if session is not self._lent:
-                    session.close()
+                self.close()
+                self._session = None
                 raise
-            self._session, self._told = session, session.last
+            self._told = session.last
         return self._session

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,7 +19,7 @@ from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.messages import Message, Usage
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl import open_repl
-from rlm_loop.repl.base import CellResult, Session
+from rlm_loop.repl.base import CellResult, ReplError, Session
 from rlm_loop.repl.contexts.on_disk import as_context
 from rlm_loop.tasks.base import Task
 from rlm_loop.traces.trace import Trace
@@ -231,9 +232,9 @@ class KeptSession(Session):
     def add_tools(self, tools: Mapping[str, Callable[..., Any]]) -> None:
         self._open.add_tools(tools)
 
-    def remove_tools(self, names: Iterable[str]) -> None:
+    def give_back(self, names: Iterable[str]) -> None:
         if self._session is not None:
-            self._session.remove_tools(tuple(names))
+            self._session.give_back([name for name in names if name != "context"])
 
     def new_run(self) -> None:
         self._open.new_run()
@@ -242,3 +243,6 @@ class KeptSession(Session):
         session, self._session = self._session, None
         if session is not None and session is not self._source:
             session.close()
+        elif session is not None:
+            with suppress(ReplError):  # it was closed meanwhile, or is broken: there is nothing to give back
+                session.give_back(["context"])

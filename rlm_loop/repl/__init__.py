@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from rlm_loop.repl.contexts.on_disk import ContextError, ContextFile, ContextFolder
     from rlm_loop.repl.host.launch import Launch
     from rlm_loop.repl.in_process.attached import NotebookREPL, attach_current
-    from rlm_loop.repl.in_process.restricted import RestrictedREPL
     from rlm_loop.repl.isolation.container import Container
     from rlm_loop.repl.isolation.hardened import Hardened
     from rlm_loop.repl.isolation.sandbox import Sandbox
     from rlm_loop.repl.kernel.session import KernelREPL
+    from rlm_loop.repl.restricted.session import RestrictedREPL
     from rlm_loop.repl.session import PythonREPL
     from rlm_loop.repl.settings import Limits
 
@@ -39,7 +39,7 @@ def open_repl(kind: str = "auto", **options: Any) -> Session:
 
         return KernelREPL(**options)
     if kind == "restricted":
-        from rlm_loop.repl.in_process.restricted import RestrictedREPL
+        from rlm_loop.repl.restricted.session import RestrictedREPL
 
         return RestrictedREPL(**options)
     if kind == "notebook":
@@ -78,7 +78,7 @@ _HOME = {
     "PythonREPL": "session",
     "KernelREPL": "kernel.session",
     "Limits": "settings",
-    "RestrictedREPL": "in_process.restricted",
+    "RestrictedREPL": "restricted.session",
     "NotebookREPL": "in_process.attached",
     "attach_current": "in_process.attached",
     **{name: f"isolation.{name.lower()}" for name in ("Container", "Hardened", "Sandbox")},

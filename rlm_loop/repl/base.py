@@ -99,8 +99,10 @@ class Session(ABC):
 
     @abstractmethod
     def set(self, name: str, value: Any, *, reserved: bool = False) -> None:
-        """Bind a variable (any size: large values cross through a file); a `reserved` one is restored after a cell
-        that rebound it."""
+        """Bind a variable (any size: large values cross through a file).
+
+        A `reserved` one is restored after a cell that rebound it, and can be given back.
+        """
 
     @abstractmethod
     def get(self, expression: str, *, timeout: float | None = None) -> Any:
@@ -116,10 +118,10 @@ class Session(ABC):
         """
 
     @abstractmethod
-    def remove_tools(self, names: Iterable[str]) -> None:
-        """Take the latest host functions of these names away: what they were put over returns.
+    def give_back(self, names: Iterable[str]) -> None:
+        """Take the latest host functions and reserved variables of these names away: what they were put over returns.
 
-        Names that are no tools are passed over.
+        Other names are passed over.
         """
 
     @abstractmethod

@@ -23,6 +23,10 @@ class Setting:
     def name(self) -> str:
         return str(self.frame.get("name", ""))
 
+    @property
+    def reserved(self) -> bool:
+        return bool(self.frame.get("reserved"))
+
 
 class History:
     """Cells and settings since the namespace began."""
@@ -59,11 +63,15 @@ class History:
             event = self._events[i]
             if not isinstance(event, Setting):
                 break
-            if event.name == frame["name"]:
+            if event.name == frame["name"] and event.reserved == bool(frame.get("reserved")):
                 del self._events[i]
                 if "path" in event.frame:
                     Path(event.frame["path"]).unlink(missing_ok=True)
         self._events.append(Setting(frame))
+
+    def give_back(self, frame: Mapping[str, Any]) -> None:
+        """Note that a reserved variable was taken away."""
+        self.bind({**frame, "reserved": True})
 
     def new_run(self) -> None:
         """Note that an earlier answer is forgotten."""
@@ -73,19 +81,19 @@ class History:
 
     def begin(self) -> None:
         """Forget all cells: the namespace begins anew, with the latest values of the host."""
-        latest = {e.name: e for e in self._events if isinstance(e, Setting) and e.name}
+        latest = {(e.name, e.reserved): e for e in self._events if isinstance(e, Setting) and e.name}
         self._events.clear()
         self._events.extend(latest.values())
         self._weight = 0
 
-    def plan(self) -> tuple[dict[str, Mapping[str, Any]], tuple[CellRecord | Setting, ...]]:
-        """Return what the host binds before the setup code, by name, and all that comes after it."""
-        first: dict[str, Mapping[str, Any]] = {}
+    def plan(self) -> tuple[list[Mapping[str, Any]], tuple[CellRecord | Setting, ...]]:
+        """Return what the host binds before the setup code, and all that comes after it."""
+        first: list[Mapping[str, Any]] = []
         for place, event in enumerate(self._events):
             if isinstance(event, CellRecord):
                 return first, tuple(self._events[place:])
             if event.name:
-                first[event.name] = event.frame
+                first.append(event.frame)
         return first, ()
 
     def foreseen(self, names: Iterable[str]) -> RestartReport:

@@ -37,7 +37,7 @@ from rlm_loop.repl.results import (
 )
 from rlm_loop.repl.settings import Settings
 
-_SEE_EVERYTHING = ("plain", "kernel", "custom")  # kinds of isolation that hide no file of the user's
+_SEE_EVERYTHING = ("plain", "kernel", "restricted", "custom")  # kinds of isolation that hide no file of the user's
 
 
 class ProcessSession(Session):
@@ -62,6 +62,7 @@ class ProcessSession(Session):
         # What the REPL holds
         self._history = History()
         self._variables: set[str] = set()  # of the host
+        self._reserved: dict[str, bool] = {}  # of these, each with whether it covers another of the host's
         self._names: tuple[str, ...] = ()
         self._given: frozenset[str] = frozenset()  # names that a fresh REPL has once it was set up
         self._cells = 0
@@ -120,6 +121,10 @@ class ProcessSession(Session):
             in_place = self.isolation in _SEE_EVERYTHING
             frame = {**set_frame(name, value, self._resources.new_path(), in_place), "reserved": reserved}
             self._tell(driver, frame, f"cannot set {name!r}")
+            if reserved:
+                self._reserved.setdefault(name, name in self._variables)
+            else:
+                self._reserved.pop(name, None)
             self._variables.add(name)
             self._history.bind(frame)
 
@@ -152,10 +157,19 @@ class ProcessSession(Session):
             for name in tools.keys() & before.keys():
                 self._covered.setdefault(name, []).append(before[name])
 
-    def remove_tools(self, names: Iterable[str]) -> None:
-        """Take the latest host functions of these names away: what they were put over returns."""
+    def give_back(self, names: Iterable[str]) -> None:
+        """Take the latest host functions and reserved variables of these names away: what they covered returns."""
+        names = set(names)
         with self._turn():
-            gone = self._tools.keys() & set(names)
+            for name in self._reserved.keys() & names:
+                frame = {"t": "give_back", "name": name}
+                self._tell(self._ready(start=False), frame, f"cannot give {name!r} back")
+                self._history.give_back(frame)
+                if not self._reserved.pop(name):
+                    self._variables.discard(name)
+            gone = self._tools.keys() & names
+            if not gone:
+                return
             before = {name: self._covered[name][-1] for name in gone if self._covered.get(name)}
             left = {n: before.get(n, tool) for n, tool in self._tools.items() if n not in gone or n in before}
             self._offer(left, "cannot remove tools")
@@ -339,8 +353,8 @@ class ProcessSession(Session):
         self._names = ()
         if self._tools:
             self._first(driver, tools_frame(self._tools), "the tools")
-        for name, frame in self._history.plan()[0].items():
-            self._first(driver, frame, repr(name))
+        for frame in self._history.plan()[0]:
+            self._first(driver, frame, repr(frame["name"]))
         if self._settings.setup.strip():
             calls = CellCalls(self._tools, self._settings.clock, self._setup_calls)
             frame = {"t": "exec", "code": self._settings.setup, "file": "<setup>"}

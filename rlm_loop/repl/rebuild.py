@@ -211,7 +211,7 @@ def run_again(session: Session, cells: Iterable[CellRecord], names: Iterable[str
         try:
             result = session.run(cell.code, timeout=max(60.0, 3 * cell.seconds))
         finally:
-            session.remove_tools(names)
+            session.give_back(names)
         same = not cell.whole or _same_but_numbers(cell.output, result.output)
         if what := difference(past.unknown, cell.error == "runtime", result, lambda same=same: same):
             notes.append(f"a cell of turn {cell.number} {what} when it was run again")

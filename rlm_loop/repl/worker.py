@@ -1033,7 +1033,7 @@ class Repl:
         sys.meta_path.insert(0, self.displays)  # type: ignore[arg-type]
         builtins.display = self.displays.show  # type: ignore[attr-defined]
         self.tools: dict[str, Any] = {}
-        self.covered: dict[str, Any] = {}  # values of cells under tools of the same names
+        self.covered: dict[str, Any] = {}  # values under tools and reserved variables of the same names
         self.reserved: dict[str, Any] = {}
         self.marks: dict[str, tuple[int, int]] = {}
         self.flags = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -1106,9 +1106,9 @@ class Repl:
         last = take_last(tree, code)
         try:
             if tree.body or last is None:
-                self._execute(_compile(tree, file, "exec", self.flags, dont_inherit=True))
+                self._execute(self.compiled(tree, file, "exec"))
             if last is not None:
-                value = self._execute(_compile(_ast.Expression(last), file, "eval", self.flags, dont_inherit=True))
+                value = self._execute(self.compiled(_ast.Expression(last), file, "eval"))
                 if value is not None:
                     self.displays.add(self.displays.bundle(value))
                     report["echo"] = cut(repr(value), self.cap)
@@ -1116,25 +1116,27 @@ class Repl:
             self.displays.flush()
 
     def _job_eval(self, job: dict[str, Any], report: dict[str, Any]) -> None:
-        code = _compile(job["code"], "<expression>", "eval", dont_inherit=True)
-        report.update(bounded(self._execute(code), self.cap))
+        tree = _compile(job["code"], "<expression>", "eval", _ast.PyCF_ONLY_AST, dont_inherit=True)
+        report.update(bounded(self._execute(self.compiled(tree, "<expression>", "eval")), self.cap))
 
     def _job_set(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
-        name = job["name"]
-        self.names[name] = value = load(job)
-        self.reserved.pop(name, None)
+        name, value = job["name"], load(job)
         if job.get("reserved"):
+            self._cover(name)
             self.reserved[name] = value
+        else:
+            self.reserved.pop(name, None)
+        self.names[name] = value
+
+    def _job_give_back(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
+        if job["name"] in self.reserved:
+            self._uncover(job["name"])
 
     def _job_tools(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
         for name in set(self.tools) - set(job["tools"]):
-            self.names.pop(name, None)
-            self.reserved.pop(name, None)
-            if name in self.covered:
-                self.names[name] = self.covered.pop(name)
-        for name in set(job["tools"]) - set(self.tools):
-            if name in self.names:
-                self.covered[name] = self.names[name]
+            self._uncover(name)
+        for name in job["tools"]:
+            self._cover(name)
         self.tools = {name: self._stand_in(name, doc) for name, doc in job["tools"].items()}
         self.names.update(self.tools)
         self.reserved.update(self.tools)
@@ -1148,6 +1150,21 @@ class Repl:
                 self.names.pop(name, None)
 
     # -- parts
+
+    def _cover(self, name: str) -> None:
+        """Keep the value that a tool or a reserved variable is put over."""
+        if name in self.names and name not in self.reserved:
+            self.covered[name] = self.names[name]
+
+    def _uncover(self, name: str) -> None:
+        self.names.pop(name, None)
+        self.reserved.pop(name, None)
+        if name in self.covered:
+            self.names[name] = self.covered.pop(name)
+
+    def compiled(self, tree: Any, file: str, mode: str) -> types.CodeType:
+        """The code of a cell's tree."""
+        return _compile(tree, file, mode, self.flags, dont_inherit=True)
 
     def _note_names(self, report: dict[str, Any]) -> None:
         """Report which public names there are, where that changed, and which are new or changed, with a summary.
@@ -1447,33 +1464,44 @@ def tasks_of_user() -> int:
     return count
 
 
-def _serve(options: dict[str, Any]) -> None:
-    sys.path += options.get("path", [])
-    del sys.argv[1:]
-    if os.getpid() == 1:
-        _outlive_as_init()
-    if "socket" in options:
-        sock = _socket.socket(_socket.AF_UNIX)
-        sock.connect(options["socket"])
-    else:
-        sock = _socket.socket(fileno=os.dup(1))
-    with contextlib.suppress(OSError):
-        os.setpgid(0, 0)
-    tie_to_life_line()
-    _signal.signal(signal.SIGQUIT, _signal.SIG_DFL)
-    be_modest()
-    limit(options.get("limits", {}))
-    no_new_privileges()
-    Interrupts.spare = options.get("spare", 0)
-    repl = Repl(Link(sock, Interrupts()), int(options.get("cap", 65536)))
-    repl.begin()
-    repl.serve()
-
-
-if __name__ == "__main__":
+def serve(options: dict[str, Any], make: Callable[[Link, int], Repl] = Repl) -> None:
+    """Serve the host with the REPL that `make` makes; never returns."""
     try:
-        _serve(json.loads(sys.argv[1]) if len(sys.argv) > 1 else {})
+        sys.path += options.get("path", [])
+        del sys.argv[1:]
+        if os.getpid() == 1:
+            _outlive_as_init()
+        if "socket" in options:
+            sock = _socket.socket(_socket.AF_UNIX)
+            sock.connect(options["socket"])
+        else:
+            sock = _socket.socket(fileno=os.dup(1))
+        with contextlib.suppress(OSError):
+            os.setpgid(0, 0)
+        tie_to_life_line()
+        _signal.signal(signal.SIGQUIT, _signal.SIG_DFL)
+        be_modest()
+        limit(options.get("limits", {}))
+        no_new_privileges()
+        Interrupts.spare = options.get("spare", 0)
+        repl = make(Link(sock, Interrupts()), int(options.get("cap", 65536)))
+        repl.begin()
+        repl.serve()
     except BaseException:
         traceback.print_exc(file=sys.__stderr__)
     finally:
         os._exit(CANNOT_GO_ON)
+
+
+def _restricted(folder: str, imports: list[str]) -> Callable[[Link, int], Repl]:
+    """The REPL whose cells are restricted; its files lie beside the worker's in `folder`."""
+    package = sys.modules["_rlm_loop"] = types.ModuleType("_rlm_loop")
+    package.__path__ = [folder]
+    sys.modules["_rlm_loop.worker"] = sys.modules["__main__"]
+    side: Any = __import__("_rlm_loop.restricted.side", fromlist=("",))
+    return lambda link, cap: side.RestrictedRepl(link, cap, imports)
+
+
+if __name__ == "__main__":
+    given = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+    serve(given, _restricted(**given["restricted"]) if "restricted" in given else Repl)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rlm_loop import LeanAgent, ToolLoopAgent, tool
-from rlm_loop.models import ScriptedModel
+from rlm_loop.models import ModelError, ScriptedModel
 from rlm_loop.repl import PythonREPL, open_repl
 from rlm_loop.tasks import Attempt, Score, Task
 from rlm_loop.traces import Trace
@@ -32,17 +32,19 @@ def test_a_session_serves_one_run_after_the_other(kind: str) -> None:
         assert second.run("q", context="de").answer == (6, "de")
 
 
-@pytest.mark.parametrize("kind", ["subprocess", "restricted"])
-def test_a_lent_session_is_given_back_as_it_was(kind: str) -> None:
-    with open_repl(kind) as session:
-        session.add_tools({"twice": lambda n: "the user's"})
-        session.run("def llm_query(q): return 'mine'")
-        cell = "```python\nfinal_answer = (twice(4), llm_query('q'))\n```"
-        lent = ToolLoopAgent(model=ScriptedModel([cell, "asked"]), repl=session, tools=[twice])
-        assert lent.run("q").answer == (8, "asked")
-        assert session.run("twice(4), llm_query('q')").output == "(\"the user's\", 'mine')"
-        forbids = ToolLoopAgent(model=ScriptedModel([cell]), repl=session, max_depth=0)
-        assert forbids.run("q").answer == ("the user's", "mine")
+def test_a_lent_session_is_given_back_after_a_failure() -> None:
+    thrice = tool(name="thrice")(twice.function)
+    with PythonREPL() as lent:
+        lent.set("thrice", 3)
+        lent.run("context = 'own'")
+        dies = ["```python\nimport os; os._exit(1)\n```", "```python\nlen(context)\n```"]
+        with pytest.raises(ModelError):  # no reply is left
+            ToolLoopAgent(model=ScriptedModel(dies), repl=lent, tools=[twice]).run("q", context="abc")
+        assert lent.run("context").output.endswith("'own'")
+        assert lent.run("twice").message.startswith("NameError")
+        with pytest.raises(ValueError, match="'thrice'"):
+            ToolLoopAgent(model=ScriptedModel(dies), repl=lent, tools=[thrice]).run("q", context="abc")
+        assert lent.run("thrice, context").output == "(3, 'own')"
 
 
 def test_a_session_that_was_made_for_a_run_ends_with_it() -> None:

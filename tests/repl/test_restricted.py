@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-import builtins
 import collections
-import random
 import sys
 import threading
 from collections.abc import Iterator
@@ -104,30 +101,16 @@ def test_ways_out_that_are_closed(repl: RestrictedREPL, name: str) -> None:
 
 #: Gaps that are known: code that gets further than it should.  A gap that is closed leaves this table.
 GAPS = {
-    "memory is not limited": "len('x' * 50_000_000) > 1",
-    "time in C is not limited": "pow(3, 10 ** 6) > 0",
     "classes made by a library's metaclass have any methods": "import abc\n"
     "abc.ABCMeta('X', (), {'__getattribute__': lambda self, name: True})().anything",
-    "settings of the library are the process's": "import csv\nold = csv.field_size_limit(10)\n"
-    "csv.field_size_limit(old) == 10",
     "the user's tools are only as safe as they are": "len(read_secret()) > 0",
-    "objects of the host lead to what they know": "host_value.owner is not None",
 }
 
 
-class Owner:
-    """A value of the host that refers to something else of the host."""
-
-    def __init__(self) -> None:
-        self.owner = ["everything"]
-
-
 @pytest.mark.parametrize("name", GAPS)
-def test_known_gaps(name: str) -> None:
-    with RestrictedREPL() as made:
-        made.add_tools({"read_secret": lambda: "secret"})
-        made.set("host_value", Owner())
-        assert made.run(GAPS[name]).output == "True"
+def test_known_gaps(repl: RestrictedREPL, name: str) -> None:
+    repl.add_tools({"read_secret": lambda: "secret"})
+    assert repl.run(GAPS[name]).output == "True"
 
 
 def test_a_package_that_is_allowed_is_a_known_gap(tmp_path: Path) -> None:
@@ -160,19 +143,6 @@ def test_any_text_is_a_result(repl: RestrictedREPL, code: str) -> None:
     assert (result.error is None) or result.message
 
 
-def test_every_guard_that_the_policy_calls_is_there() -> None:
-    from rlm_loop.repl.in_process.policy import Policy
-
-    code = "a.b; a.b = 1; a[0]; a[0] = 1; a += 1; a.b += 1; a[1:2] += 1; x, (y, z) = a; f(*a)\nfor i, j in a: pass\n"
-    code += "for k in a: pass\n[q for q in a]\nwith a as (b, c): pass"
-    tree = ast.fix_missing_locations(Policy("<cell>").visit(ast.parse(code)))
-    called = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id.startswith("_") and n.id.endswith("_")}
-    with RestrictedREPL() as made:
-        there = set(made.run("1") and made._names["__builtins__"])  # pyright: ignore[reportPrivateUsage]
-    assert called <= there
-    assert len(called) >= 8
-
-
 # -- the session
 
 
@@ -185,132 +155,23 @@ def test_the_hosts_values_are_copied(repl: RestrictedREPL) -> None:
     repl.add_tools({"keep": lambda v: seen.append(v) or v})
     assert repl.run("v = [1]; w = keep(v); w.append(2); v").output == "[1]"
     assert seen == [[1, 2]] or seen == [[1]]
-    with pytest.raises(TypeError, match="cannot copy 'lock'"):
+    with pytest.raises(TypeError, match="cannot send 'lock'"):
         repl.set("lock", threading.Lock())
 
 
-def test_the_host_is_left_as_it_was(repl: RestrictedREPL) -> None:
-    random.seed(7)
-    expected = random.Random(7).random()
-    assert (
-        repl.run(
-            "import random\nrandom.seed(0)\nfirst = random.random()\nrandom.seed(0)\nfirst == random.random()"
-        ).output
-        == "True"
-    )
-    assert random.random() == expected
-    before = (sys.stdout, sys.stderr, set(vars(builtins)))
-    repl.run("print = 3\nlen = None\nfinal_answer = 2")
-    assert repl.run("del print, len\nlen('ab')").output == "2"
-    assert (sys.stdout, sys.stderr, set(vars(builtins))) == before
-
-
-def test_output_of_others_is_not_the_cells(repl: RestrictedREPL, capsys: pytest.CaptureFixture[str]) -> None:
-    go, done = threading.Event(), threading.Event()
-
-    def other() -> None:
-        go.wait(20)
-        print("other thread")
-        done.set()
-
-    def wait() -> None:
-        print("host tool")
-        go.set()
-        done.wait(20)
-
-    thread = threading.Thread(target=other)
-    thread.start()
-    repl.add_tools({"wait": wait})
-    assert repl.run("print('cell')\nwait()\nprint('cell')").output == "cell\ncell\n"
-    thread.join()
-    assert sorted(capsys.readouterr().out.split("\n")) == ["", "host tool", "other thread"]
-
-
-def test_sessions_in_threads_do_not_mix() -> None:
-    results: dict[int, str] = {}
-
-    def work(n: int) -> None:
-        with RestrictedREPL(timeout=60) as made:
-            code = f"import time\nfor i in range(20):\n    print({n})\n    time.sleep(0.001)"
-            results[n] = made.run(code).output
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert results == {n: f"{n}\n" * 20 for n in range(4)}
-
-
-def test_a_time_limit_off_the_main_thread() -> None:
-    results: list[Any] = []
-
-    def work() -> None:
-        with RestrictedREPL(timeout=0.3) as made:
-            results.append(
-                made.run("n = 0\nwhile True:\n    try:\n        while True: n += 1\n    except Exception: pass")
-            )
-            results.append(made.run("n > 0", timeout=60))
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert [r.error for r in results] == ["timeout", None]
-    assert results[1].output == "True"
-
-
-SWALLOWING = {
+STOPPED = {
     "all exceptions": "while True:\n    try:\n        while True: len('')\n    except BaseException: pass",
-    "everything": "import time\nwhile True:\n    try: time.sleep(0.01)\n    except: pass",
-    "in a function": "def f():\n    while True:\n        try: sum([1])\n        except BaseException: 0\nf()",
+    "a C function": "import itertools\nall(itertools.repeat(1))",
+    "an error's text": "class E(Exception):\n    def __str__(self):\n        while True: pass\nraise E",
 }
 
 
-@pytest.mark.parametrize("name", SWALLOWING)
-def test_a_stop_is_not_swallowed(name: str) -> None:
-    with RestrictedREPL() as made:
-        assert made.run(SWALLOWING[name], timeout=0.2).error == "timeout"
-        assert made.run("1 + 1").output == "2"
-
-
-TEXTS = {
-    "an error that leaves": ("class E(Exception):\n    def __str__(self): raise SystemExit\nraise E", "runtime"),
-    "an error that never ends": (
-        "class E(Exception):\n    def __str__(self):\n        while True: pass\nraise E",
-        "timeout",
-    ),
-    "an error that is nonsense": ("raise SyntaxError('odd', ('f', 'x', object(), 3))", "runtime"),
-    "an answer that leaves": ("class T:\n    def __repr__(self): raise SystemExit\nfinal_answer = T()", "runtime"),
-    "an answer that never ends": (
-        "class T:\n    def __repr__(self):\n        while True: pass\nfinal_answer = T()",
-        "timeout",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", TEXTS)
-def test_texts_of_a_cells_objects_do_not_leave_the_session(name: str) -> None:
-    code, error = TEXTS[name]
-    with RestrictedREPL() as made:
-        result = made.run(code, timeout=0.5)
-        assert (result.error, bool(result.message)) == (error, True)
-        assert made.run("1 + 1").output == "2"
-
-
-def test_the_hosts_own_timer_goes_on() -> None:
-    import signal
-
-    rang: list[int] = []
-    old = signal.signal(signal.SIGALRM, lambda *_: rang.append(1))
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 30)
-        with RestrictedREPL() as made:
-            assert made.run("while True: pass", timeout=0.1).error == "timeout"
-        assert 0 < signal.setitimer(signal.ITIMER_REAL, 0)[0] <= 30
-        assert signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL
-    finally:
-        signal.signal(signal.SIGALRM, old)
-    assert rang == []
+@pytest.mark.parametrize("name", STOPPED)
+def test_every_cell_can_be_stopped(name: str) -> None:
+    with RestrictedREPL(grace=0.2) as made:
+        made.run("kept = 1 + 1")
+        assert made.run(STOPPED[name], timeout=0.2).error == "timeout"
+        assert made.run("print = 3\ndel print\nprint(kept)").output == "2\n"
 
 
 def test_files_only_in_the_working_folder() -> None:
@@ -336,19 +197,7 @@ def test_setup_is_the_hosts_own_and_leaves_no_way_out() -> None:
         made.run("1")
 
 
-def test_the_clock_is_an_argument() -> None:
-    now = [0.0]
-
-    def clock() -> float:
-        now[0] += 0.25
-        return now[0]
-
-    with RestrictedREPL(clock=clock) as made:
-        assert made.run("1").seconds == 0.25
-
-
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "rlm_loop.repl.in_process.guards", raising=False)
-    monkeypatch.setitem(sys.modules, "RestrictedPython.Guards", None)
+    monkeypatch.setitem(sys.modules, "RestrictedPython", None)
     with pytest.raises(ReplError, match=r'pip install -e "\.\[restricted\]"'):
         RestrictedREPL()

@@ -363,14 +363,14 @@ def test_what_tools_were_put_over_returns(alike: Any) -> None:
         alike.add_tools({name: lambda run=run: run for name in ("search", "look", "fresh")})
     alike.run("look = 3")  # restored at once, to the tool
     assert alike.run("search(), look(), fresh()").output == "('second', 'second', 'second')"
-    alike.remove_tools(["search", "look", "fresh", "plain", "no_such_name"])
+    alike.give_back(["search", "look", "fresh", "plain", "no_such_name"])
     assert alike.run("search(), look(), fresh()").output == "('first', 'first', 'first')"
-    alike.remove_tools(["search", "look", "fresh"])
+    alike.give_back(["search", "look", "fresh"])
     assert alike.run("search(), look(), plain").output == "('host', 'mine', 1)"
     assert alike.run("fresh").message.startswith("NameError")
     alike.run("look = search = 5")
     assert alike.run("look, search()").output == "(5, 'host')"
-    alike.remove_tools(["search"])
+    alike.give_back(["search"])
     assert alike.run("search").message.startswith("NameError")
 
 
@@ -431,6 +431,24 @@ def test_as_a_tool(alike: Any) -> None:
     assert (tool.name, "Python" in tool.description) == ("python", True)
     assert tool.run("1 + 1") == "2"
     assert "ZeroDivisionError" in tool.run("1/0")
+
+
+def test_a_lent_session_is_given_back_as_it_was(alike: Any) -> None:
+    from rlm_loop import ToolLoopAgent
+    from rlm_loop.models import ScriptedModel
+
+    alike.add_tools({"add": lambda *_: "the user's"})
+    alike.run("context = 'own'\ndef llm_query(q): return 'mine'")
+    own = "add(1, 2), llm_query('q'), context"
+    reply = f"```python\nfinal_answer = ({own})\n```"
+    asks = ToolLoopAgent(ScriptedModel([reply, "asked"]), repl=alike, tools=[add])
+    assert asks.run("q", context="abc").answer == (3, "asked", "abc")
+    assert alike.run(own).output == "(\"the user's\", 'mine', 'own')"
+    forbids = ToolLoopAgent(ScriptedModel([reply]), repl=alike, max_depth=0)
+    assert forbids.run("q").answer == ("the user's", "mine", "own")
+    with ToolLoopAgent(ScriptedModel([reply, "asked"] * 2), repl=alike).session(context="abc") as questions:
+        assert [questions.ask("q").answer[2] for _ in range(2)] == ["abc", "abc"]
+    assert alike.run("llm_query('q'), context").output == "('mine', 'own')"
 
 
 def test_an_agent_uses_any_of_them(alike: Any) -> None:

@@ -313,6 +313,7 @@ def _listener(path: Path) -> socket.socket:
     """A socket at a path in the private folder, which only the cells' user may enter."""
     path.unlink(missing_ok=True)  # the one that an earlier process was reached by
     listener = socket.socket(socket.AF_UNIX)
+    path.unlink(missing_ok=True)  # of the REPL before this one
     listener.bind(str(path))
     path.chmod(0o666)
     listener.listen(1)

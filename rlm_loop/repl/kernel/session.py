@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from rlm_loop.errors import install_line
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.host.launch import Launch, worker_environment
 from rlm_loop.repl.process_session import ProcessSession
-from rlm_loop.repl.settings import Limits, Settings
+from rlm_loop.repl.settings import Settings
 
 # One long request, before the kernel listens to any other: the worker's own loop, on the worker's own socket.
 _BEGIN = (
@@ -41,23 +40,9 @@ class KernelREPL(ProcessSession):
 
     isolation = "kernel"
 
-    def __init__(
-        self,
-        kernel: str = "python3",
-        *,
-        cwd: Path | str | None = None,
-        files: Mapping[str, str | bytes] | None = None,
-        setup: str = "",
-        timeout: float = 60.0,
-        grace: float = 2.0,
-        output_cap: int = 65_536,
-        limits: Limits | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        rebuild: bool = True,
-    ) -> None:
+    def __init__(self, kernel: str = "python3", **settings: Any) -> None:
         self.kernel = kernel
-        settings = Settings(cwd, files or {}, setup, timeout, grace, output_cap, limits or Limits(), clock, rebuild)
-        super().__init__(settings, partial(_launched, kernel))
+        super().__init__(Settings(**settings), partial(_launched, kernel))
 
 
 def _launched(kernel: str, options: Mapping[str, Any]) -> Launch:
@@ -72,19 +57,14 @@ def _launched(kernel: str, options: Mapping[str, Any]) -> Launch:
     connection["signature_scheme"] = "hmac-sha256"
     (folder / "kernel.json").write_text(json.dumps(connection), "utf-8")
     path = home / "socket"
-    path.unlink(missing_ok=True)
     given = {**options, "socket": str(path)}
     names = {"connection_file": str(folder / "kernel.json"), "prefix": sys.prefix, "resource_dir": spec.resource_dir}
     argv = [str(word).format(**names) for word in spec.argv]
     if argv[0] in ("python", "python3"):
         argv[0] = sys.executable
     code = f"exec({_BEGIN.format(folder=str(Path(__file__).parents[1]), options=given)!r}, {{}})"
-    return Launch(
-        (*argv, f"--IPKernelApp.exec_lines={code}"),
-        {**kernel_environment(home / "ipython"), **spec.env},
-        "kernel",
-        connects_to=path,
-    )
+    environment = {**worker_environment(), "IPYTHONDIR": str(home / "ipython"), **spec.env}  # an empty profile
+    return Launch((*argv, f"--IPKernelApp.exec_lines={code}"), environment, "kernel", connects_to=path)
 
 
 def _spec(name: str) -> Any:
@@ -102,8 +82,3 @@ def _spec(name: str) -> Any:
     if str(spec.language).lower() != "python":
         raise ReplError(f"the kernel {name!r} runs {spec.language}; a session needs one for Python, based on IPython")
     return spec
-
-
-def kernel_environment(profile: Path) -> dict[str, str]:
-    """Return the environment of a worker, with an empty IPython profile."""
-    return {**worker_environment(), "IPYTHONDIR": str(profile)}

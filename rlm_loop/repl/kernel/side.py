@@ -7,25 +7,11 @@ another Python, 3.8 or newer, with none of our dependencies.  Hence the relative
 from __future__ import annotations
 
 import builtins
-import contextlib
 import os
-import socket
 import sys
-import traceback
 
-from ..worker import (
-    CANNOT_GO_ON,
-    RICH,
-    Interrupts,
-    Link,
-    Repl,
-    be_modest,
-    leave,
-    limit,
-    no_input,
-    no_new_privileges,
-    tie_to_life_line,
-)
+from .. import worker
+from ..worker import RICH, Link, Repl, leave, no_input
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,25 +57,9 @@ class KernelRepl(Repl):
 
 def serve(options: dict[str, Any]) -> None:
     """Take over the kernel's namespace and main thread; never returns."""
-    try:
-        from IPython.core.getipython import get_ipython  # pyright: ignore[reportMissingImports]
+    from IPython.core.getipython import get_ipython  # pyright: ignore[reportMissingImports]
 
-        sock = socket.socket(socket.AF_UNIX)
-        sock.connect(options["socket"])
-        with contextlib.suppress(OSError):
-            os.setpgid(0, 0)
-        tie_to_life_line()
-        be_modest()
-        limit(options.get("limits", {}))
-        no_new_privileges()
-        # As in the worker: files of the working folder can be imported, but never hide the library's.
-        sys.path[:] = [p for p in sys.path if p not in ("", os.getcwd())] + [os.getcwd()]
-        del sys.argv[1:]
-        Interrupts.spare = options.get("spare", 0)
-        repl = KernelRepl(get_ipython(), Link(sock, Interrupts()), int(options["cap"]))
-        repl.begin()
-        repl.serve()
-    except BaseException:
-        traceback.print_exc(file=sys.__stderr__)
-    finally:
-        os._exit(CANNOT_GO_ON)
+    shell = get_ipython()
+    # As in the worker: files of the working folder can be imported, but never hide the library's.
+    sys.path[:] = [p for p in sys.path if p not in ("", os.getcwd())]
+    worker.serve(options, lambda link, cap: KernelRepl(shell, link, cap))

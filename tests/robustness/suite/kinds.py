@@ -167,18 +167,11 @@ KERNEL_GAPS = {
     ),
     **_gaps("the parent of a kernel is the host itself", "kill-its-parent stops-its-parent"),
 }
-RESTRICTED_GAPS = {
-    **_gaps(
-        "runs in the host's process, where a C function that looks for no signal cannot be stopped",
-        "sum-of-a-range deque-of-repeat all-of-repeat max-of-cycle membership key-derivation",
-    ),
-    **_gaps("runs in the host's process, where a context manager may swallow every stop", "suppress-everything"),
-    **_gaps(
-        "RestrictedPython's rules, or the list of modules that may be imported, do not allow the code",
-        "flood-on-stderr both-streams-in-order threads-print-at-once answer-module answer-decimal-snan"
-        " pickle-own-class walrus-and-match star-import threads-in-a-cell shell-block",
-    ),
-}
+RESTRICTED_GAPS = _gaps(
+    "RestrictedPython's rules, or the list of modules that may be imported, do not allow the code",
+    "flood-on-stderr both-streams-in-order threads-print-at-once answer-module answer-decimal-snan"
+    " pickle-own-class walrus-and-match star-import threads-in-a-cell shell-block",
+)
 RULES = ("in a restricted session", "cannot be imported here")
 
 KINDS: dict[str, Kind] = {
@@ -188,7 +181,7 @@ KINDS: dict[str, Kind] = {
     "auto": _ours("auto", LATE),
     "container": _ours("container", LATE),
     "kernel": _ours("kernel", KERNEL_GAPS),
-    "restricted": _ours("restricted", RESTRICTED_GAPS, "await process limits", RULES),
+    "restricted": _ours("restricted", RESTRICTED_GAPS, "await process", RULES),
 }
 
 

@@ -13,10 +13,9 @@ from typing import Any
 
 from RestrictedPython.Guards import guarded_iter_unpack_sequence, guarded_unpack_sequence, safe_builtins
 
-from rlm_loop.repl.in_process.modules import Facade, importer
-from rlm_loop.repl.in_process.policy import PUBLIC, STOP, forbidden_attribute
-from rlm_loop.repl.in_process.stopper import CellStopped
-from rlm_loop.repl.worker import STAND_INS, DepthExceeded, SubCallError
+from ..worker import STAND_INS, DepthExceeded, SubCallError
+from .modules import Facade, importer
+from .policy import PUBLIC, forbidden_attribute
 
 MAIN = "__main__"  # where classes of cells say that they live
 _MISSING = object()
@@ -28,8 +27,8 @@ _IN_PLACE: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 
 _AS_THEY_ARE = (
-    "list dict set frozenset tuple bytes bytearray enumerate zip map filter sorted reversed min max sum any all iter "
-    "next format ascii bin object property staticmethod classmethod super NotImplemented ExceptionGroup "
+    "print list dict set frozenset tuple bytes bytearray enumerate zip map filter sorted reversed min max sum any all "
+    "iter next format ascii bin object property staticmethod classmethod super NotImplemented ExceptionGroup "
     "BaseExceptionGroup StopAsyncIteration TimeoutError FileNotFoundError PermissionError FileExistsError "
     "ConnectionError RecursionError ModuleNotFoundError"
 )
@@ -138,32 +137,19 @@ class OneArgumentType(metaclass=_TypeLike):
 OneArgumentType.__name__ = OneArgumentType.__qualname__ = "type"
 
 
-def attrgetter(*names: str) -> Callable[[Any], Any]:
-    """`operator.attrgetter` through the guard."""
-
-    def one(o: Any, name: str) -> Any:
-        for part in name.split("."):
-            o = get_attribute(o, part)
-        return o
-
-    if len(names) == 1:
-        return lambda o: one(o, names[0])
-    return lambda o: tuple(one(o, n) for n in names)
-
-
 def wraps(wrapped: Any) -> Callable[[Any], Any]:
     """`functools.wraps` without a choice of attributes: it would read any, past the guard."""
     return functools.wraps(wrapped)
 
 
-def guarded_open(folder: Callable[[], Path]) -> Callable[..., Any]:
+def guarded_open(folder: str) -> Callable[..., Any]:
     """`open` for files in the working folder."""
 
     def open_(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
         if not isinstance(file, str):
             raise TypeError("open() takes the name of a file in the working folder")
-        path = (folder() / file).resolve()
-        if not path.is_relative_to(folder().resolve()):
+        path = Path(folder, file).resolve()
+        if not path.is_relative_to(folder):
             raise PermissionError(f"{file!r} is outside the working folder; a restricted session opens no other files")
         if "b" not in mode and len(args) < 2:
             kwargs.setdefault("encoding", "utf-8")
@@ -172,20 +158,14 @@ def guarded_open(folder: Callable[[], Path]) -> Callable[..., Any]:
     return open_
 
 
-def restricted_builtins(
-    imports: Iterable[str], folder: Callable[[], Path], write: Callable[[str], Any], names: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The `__builtins__` of a session.  `write` takes what is printed, `names` is the namespace."""
+def _help(o: Any) -> None:
+    import pydoc
 
-    output: Any = types.SimpleNamespace(write=write, flush=lambda: None)
+    print(pydoc.plain(pydoc.render_doc(o)))
 
-    def print_(*values: Any, file: Any = None, **how: Any) -> None:
-        print(*values, file=output if file is None else file, **how)
 
-    def help_(o: Any) -> None:
-        import pydoc
-
-        write(pydoc.plain(pydoc.render_doc(o)) + "\n")
+def restricted_builtins(imports: Iterable[str], folder: str, names: Mapping[str, Any]) -> dict[str, Any]:
+    """The `__builtins__` of cells: `open` works in `folder`, `names` is the namespace."""
 
     def public() -> dict[str, Any]:
         return {n: v for n, v in names.items() if not n.startswith("_")}
@@ -193,19 +173,14 @@ def restricted_builtins(
     def dir_(o: Any = _MISSING) -> list[str]:
         return sorted(public()) if o is _MISSING else [n for n in dir(o) if not n.startswith("_")]
 
-    replaced = {
-        "operator": {"attrgetter": attrgetter},
-        "functools": {"wraps": wraps},
-    }
     return {
         **{n: v for n, v in safe_builtins.items() if not n.startswith("_")},
         **{n: getattr(builtins, n) for n in _AS_THEY_ARE.split()},
-        "__build_class__": builtins.__build_class__,
-        "__import__": importer(imports, replaced),
-        "print": print_,
-        "open": guarded_open(folder),
         **STAND_INS,
-        "help": help_,
+        "__build_class__": builtins.__build_class__,
+        "__import__": importer(imports, {"functools": {"wraps": wraps}}),
+        "open": guarded_open(folder),
+        "help": _help,
         "dir": dir_,
         "SubCallError": SubCallError,
         "DepthExceeded": DepthExceeded,
@@ -224,7 +199,6 @@ def restricted_builtins(
         "_write_": write_guard,
         "_inplacevar_": _in_place,
         "_apply_": operator.call,
-        STOP: CellStopped,
     }
 
 

@@ -39,9 +39,6 @@ GLOBAL = frozenset({"__name__", "__doc__"})
 #: Single-underscore attributes of the standard library that are part of its interface (named tuples, enums).
 PUBLIC = frozenset({"_asdict", "_replace", "_fields", "_make", "_field_defaults", "_value_", "_name_", "_missing_"})
 
-STOP = "_stop_"
-"""The name under which cells' code finds what is raised at the time limit; no cell can say it."""
-
 _OURS = re.compile(r"_tmp\d+|_print")
 
 
@@ -180,17 +177,6 @@ class Policy(RestrictingNodeTransformer):
             node.body = body
         finally:
             self._classes.pop()
-        return node
-
-    # -- handlers
-
-    def visit_Try(self, node: ast.Try) -> Any:
-        """A handler in front lets a stop at the time limit through, which `except BaseException` would swallow."""
-        node = self.node_contents_visit(node)
-        if node.handlers:
-            through = ast.ExceptHandler(ast.Name(STOP, ast.Load()), None, [ast.Raise()])
-            copy_locations(through, node)
-            node.handlers.insert(0, through)
         return node
 
     def _allowed(self, node: ast.AST) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import random
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
@@ -31,7 +30,7 @@ _WITHOUT = {
     "contextlib": "redirect_stdout redirect_stderr chdir",
     "enum": "global_enum global_enum_repr global_str global_flag_repr",
     "hashlib": "file_digest",
-    "operator": "methodcaller",
+    "operator": "attrgetter methodcaller",
     "functools": "update_wrapper",
 }
 
@@ -78,14 +77,12 @@ def importer(allowed: Iterable[str], instead: Mapping[str, Mapping[str, Any]]) -
     single names of modules.
     """
     names = frozenset(allowed)
-    own = random.Random()  # seeding it must not change the host's random numbers
-    drawn = {n: getattr(own, n) for n in random.__all__ if hasattr(own, n) and n[0].islower()}
     facades: dict[str, Facade] = {}
 
     def facade(name: str) -> Facade:
         if name not in facades:
-            replaced = drawn if name == "random" else instead.get(name, {})
-            facades[name] = Facade(importlib.import_module(name), replaced, name.partition(".")[0] not in _STDLIB)
+            whole = name.partition(".")[0] not in _STDLIB
+            facades[name] = Facade(importlib.import_module(name), instead.get(name, {}), whole)
         return facades[name]
 
     def permitted(name: str) -> bool:

@@ -1,0 +1,1 @@
+"""Cells behind RestrictedPython's guards, in a process of their own."""
