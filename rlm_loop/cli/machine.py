@@ -200,12 +200,13 @@ def default() -> Finding:
 
 def on_this_machine() -> list[Finding]:
     """The local models that are known by name."""
-    from rlm_loop.models.weights import list_models
+    from rlm_loop.models.catalog import CATALOG
+    from rlm_loop.models.weights import is_here
 
     found: list[Finding] = []
-    for listed in list_models():
-        name, size = listed.known.name, f"{listed.known.size / 1e6:,.0f} MB"
-        how, there = f"rlm-loop models pull {name}", listed.state == "ready"
+    for known in CATALOG:
+        name, size = known.name, f"{known.size / 1e6:,.0f} MB"
+        how, there = f"rlm-loop models pull {name}", is_here(known)
         found.append(Finding(f"local:{name}", there, f"ready, {size}" if there else f"not here ({size})", how))
     return found
 

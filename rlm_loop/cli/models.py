@@ -22,11 +22,12 @@ def list_() -> None:
     from rich.table import Table
 
     from rlm_loop.models import weights
+    from rlm_loop.models.catalog import CATALOG
 
     table = Table("name", "size", "state", "licence", "what it is", box=None, pad_edge=False)
-    for listed in weights.list_models():
-        known = listed.known
-        table.add_row(known.name, megabytes(known.size), listed.state, known.licence, known.note)
+    for known in CATALOG:
+        state = "ready" if weights.is_here(known) else "absent"
+        table.add_row(known.name, megabytes(known.size), state, known.licence, known.note)
     results().print(table)
     note(f"kept in {weights.cache_folder()}")
 

@@ -85,8 +85,7 @@ class ForwardedProvider:
             call_scope.reset(token)
 
     def close(self) -> None:
-        """Close the kept connections."""
-        self._http.close()
+        """Stop watching the clients."""
         self._watch.close()
 
 

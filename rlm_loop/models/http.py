@@ -1,11 +1,10 @@
-"""HTTP over kept-alive connections to one server: straight to it, or by the environment's proxy."""
+"""HTTP to one server, a connection for each call: straight to it, or by the environment's proxy."""
 
 from __future__ import annotations
 
 import base64
 import json
 import os
-import select
 import socket
 import ssl
 import threading
@@ -13,6 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from email.message import Message
+from functools import lru_cache
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, cast
 from urllib.parse import SplitResult, quote, unquote, urlsplit
@@ -110,14 +110,13 @@ class Http:
     def __init__(
         self, base_url: str, *, headers: Mapping[str, str], timeout: float | None, proxies: bool = True
     ) -> None:
-        self._idle: list[HTTPConnection] = []
         place = _address(base_url)
         own = {"Accept-Encoding": "gzip", "Content-Type": "application/json", "User-Agent": "rlm-loop"}
         self.base_url = base_url
         self._headers = {**own, **_authorization("Authorization", place), **headers}
         self._timeout = timeout
         self._path = quote(place.path, safe="%/:@!$&'()*+,;=~")
-        self._trusted = _trusted_certificates() if place.scheme == "https" else None
+        self._trusted = _trusted_certificates(_certificates()) if place.scheme == "https" else None
         self._at = place.hostname or "", place.port or (443 if self._trusted else 80)
         proxy = getproxies().get(place.scheme) if proxies and not proxy_bypass(self._at[0]) else None
         self._proxy = None if proxy is None else _proxy(proxy)
@@ -144,9 +143,7 @@ class Http:
         if not isinstance(body, str):
             body = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         headers = self._headers if heard is None else {**self._headers, "Accept-Encoding": "identity"}
-        # llama.cpp closes a connection after a stream without saying so: the next call would find it dead
-        once = heard is not None
-        with self.asking("POST", self._path + path, headers.items(), body.encode(), timeout, once=once) as answer:
+        with self.asking("POST", self._path + path, headers.items(), body.encode(), timeout) as answer:
             return _read(answer, heard or (lambda _: None))
 
     def get(self, path: str, timeout: float | None = None) -> Response:
@@ -162,23 +159,19 @@ class Http:
         headers: Iterable[tuple[str, str]],
         body: bytes | None,
         timeout: float | None = None,
-        *,
-        once: bool = False,
     ) -> Generator[Answer]:
         """Send a request with these header fields; yield the answer, whose body is not read yet.
 
         When the call's scope ends, or Ctrl-C strikes, the connection is shut down, so that the server does not go on
-        writing for nobody.  A connection whose answer was read to its end serves the next call, unless `once`.
+        writing for nobody.
 
         Raises `TooLate` and `Lost`.
         """
-        scope, hang_up, response = call_scope.get(), _HangUp(), None
-        connection = self._kept() or self._connection()
+        scope, hang_up, response, connection = call_scope.get(), _HangUp(), None, self._connection()
         try:
             with nullcontext() if scope is None else scope.waking(hang_up):
                 try:
-                    if connection.sock is None:  # pyright: ignore[reportUnnecessaryComparison]
-                        connection.connect()
+                    connection.connect()
                     hang_up.socket = line = cast("socket.socket", connection.sock)
                     if scope is not None and scope.ended:
                         raise Lost(scope.reason)
@@ -193,39 +186,14 @@ class Http:
                 except (HTTPException, OSError, ValueError) as error:
                     raise _lost(error, Lost) from error
                 yield Answer(response)
-            hang_up.over()
-            if response.isclosed() and not once and connection.sock is not None:  # pyright: ignore[reportUnnecessaryComparison]
-                self._idle.append(connection)
-                connection = None
         except BaseException:
             hang_up()  # the traceback, which a notebook keeps, would hold the connection open
             raise
         finally:
             hang_up.over()
-            if connection is not None:
-                connection.close()
-                if response is not None:
-                    response.close()
-
-    def close(self) -> None:
-        """Close the connections that are kept; a later call opens new ones."""
-        while self._idle:
-            self._idle.pop().close()
-
-    def __del__(self) -> None:
-        self.close()
-
-    def _kept(self) -> HTTPConnection | None:
-        """Return a kept connection that the server has not closed meanwhile."""
-        while self._idle:
-            with suppress(IndexError):  # another thread was quicker
-                connection = self._idle.pop()
-                poll = select.poll()
-                poll.register(connection.sock, select.POLLIN)
-                if not poll.poll(0):
-                    return connection
-                connection.close()
-        return None
+            connection.close()
+            if response is not None:
+                response.close()
 
     def _connection(self) -> HTTPConnection:
         host, port = self._at if self._proxy is None else (self._proxy.hostname or "", self._proxy.port or 80)
@@ -290,11 +258,15 @@ def _authorization(field: str, place: SplitResult) -> dict[str, str]:
     return {field: f"Basic {base64.b64encode(pair.encode()).decode()}"}
 
 
-def _trusted_certificates() -> ssl.SSLContext:
+@lru_cache(maxsize=4)
+def _trusted_certificates(file: str) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=file)
+    except OSError as error:
+        raise Lost(f"the certificates in {file} cannot be read: {error}") from error
+
+
+def _certificates() -> str:
     import certifi
 
-    certificates = os.environ.get("SSL_CERT_FILE") or certifi.where()
-    try:
-        return ssl.create_default_context(cafile=certificates)
-    except OSError as error:
-        raise Lost(f"the certificates in {certificates} cannot be read: {error}") from error
+    return os.environ.get("SSL_CERT_FILE") or certifi.where()

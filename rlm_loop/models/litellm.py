@@ -82,7 +82,7 @@ class LiteLLMModel(RemoteModel):
     def _reply(self, answer: Any, seconds: float, waited: float) -> Reply:
         litellm, cost = _litellm(), None
         try:
-            body = _stated(litellm, answer.model_dump())
+            body = _stated(answer.model_dump())
         except Exception as error:  # its objects hold whatever the provider sent
             said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
             raise ModelError(f"{self.name} sent no completion ({said})", self.name) from error
@@ -112,8 +112,15 @@ class LiteLLMModel(RemoteModel):
         """
         scope, events, sent = call_scope.get(), list[dict[str, Any]](), list[dict[str, Any]]()
         stream = chunks.completion_stream
+
+        def read() -> Iterator[Any]:
+            for item in stream:
+                with suppress(Exception):
+                    sent.append(dict(item) if isinstance(item, dict) else item.model_dump())
+                yield item
+
         if stream is not None:  # else it begins with the first chunk
-            chunks.completion_stream = _kept(stream, sent)
+            chunks.completion_stream = read()
         try:
             for chunk in chunks:
                 if scope is not None:
@@ -185,14 +192,6 @@ class LiteLLMModel(RemoteModel):
         return f"LiteLLMModel({self.name!r})"
 
 
-def _kept(stream: Any, sent: list[dict[str, Any]]) -> Iterator[Any]:
-    """Yield what the stream that LiteLLM reads brings, noted in `sent`."""
-    for item in stream:
-        with suppress(Exception):
-            sent.append(dict(item) if isinstance(item, dict) else item.model_dump())
-        yield item
-
-
 def _close(stream: Any) -> None:
     """Close a stream that LiteLLM read, and the response in it, of which LiteLLM's own readers have no `close`.
 
@@ -206,22 +205,17 @@ def _close(stream: Any) -> None:
             part.close()
 
 
-def _stated(litellm: Any, body: dict[str, Any]) -> dict[str, Any]:
+def _stated(body: dict[str, Any]) -> dict[str, Any]:
     """Return the answer without the figures that LiteLLM put where the provider said nothing.
 
-    Where there is no usage it says zero tokens, and where thinking is not counted it counts the text itself.
+    Where there is no usage it says zero tokens, and where thinking is shown but not counted it counts the text itself.
     """
     usage: dict[str, Any] = body.get("usage") or {}
     if not usage.get("prompt_tokens") and not usage.get("completion_tokens"):
         return {**body, "usage": None}
-    details: dict[str, Any] = usage.get("completion_tokens_details") or {}
     choices: list[Any] = body.get("choices") or [{}]
-    message: dict[str, Any] = choices[0].get("message") or {}
-    thought = message.get("reasoning_content")
-    if message.get("thinking_blocks") and thought and details.get("reasoning_tokens"):
-        counted = litellm.token_counter(text=thought, count_response_tokens=True)
-        if details["reasoning_tokens"] == min(counted, usage.get("completion_tokens") or 0):
-            usage = {**usage, "completion_tokens_details": {**details, "reasoning_tokens": None}}
+    if (choices[0].get("message") or {}).get("thinking_blocks") and usage.get("completion_tokens_details"):
+        usage = {**usage, "completion_tokens_details": {**usage["completion_tokens_details"], "reasoning_tokens": None}}
     return {**body, "usage": usage}
 
 

@@ -141,7 +141,6 @@ class LlamaServer:
 
     def close(self) -> None:
         """Free the memory.  The object cannot be used after it."""
-        self._http.close()
         self._server = None
 
     def _post(self, path: str, sent: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, ClassVar, cast
 
-from rlm_loop.accounting.own_lock import OwnLock
 from rlm_loop.messages import Prompt
 from rlm_loop.models.base import ModelError, RequestRejected
 from rlm_loop.models.http import BadAddress, Lost, TooLate
@@ -71,24 +71,14 @@ class OllamaModel(OpenAICompatibleModel):
         super().__init__(model, base_url, **settings)
         self.context_size: int | None = context_size or self._options.get("num_ctx")
         self._largest = WINDOW
-        self._length: int | None = None
-        self._asked = False
-        self._asking = OwnLock()
 
     @property
     def window(self) -> int | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         """`context_size`, else the length that the server states; `None` where it does not answer in time."""
-        return self.context_size or self._longest()
+        return self.context_size or self._length
 
-    def _longest(self) -> int | None:
-        """Return the most tokens that a prompt and its reply may have together, as far as the server says."""
-        with self._asking:
-            if not self._asked:
-                self._asked = True  # answered or not: a silent server would cost every run its time
-                self._length = self._stated_length()
-        return min((n for n in (self.context_size, self._length) if n is not None), default=None)
-
-    def _stated_length(self) -> int | None:
+    @cached_property  # answered or not: a silent server would cost every run its time
+    def _length(self) -> int | None:
         try:
             about: Any = self._http().post("/api/show", {"model": self.model}, timeout=QUICK).json()
             lengths = [v for k, v in about["model_info"].items() if str(k).endswith(".context_length")]
@@ -121,7 +111,7 @@ class OllamaModel(OpenAICompatibleModel):
 
     def _fitting(self, needed: int, limit: int) -> int:
         """Return the window for a prompt that may need so many tokens."""
-        most = self._longest()
+        most = min((n for n in (self.context_size, self._length) if n is not None), default=None)
         if most is not None and needed > most:
             hint = "" if self.context_size is None else "; raise context_size"
             raise RequestRejected(

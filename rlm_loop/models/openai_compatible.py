@@ -31,7 +31,7 @@ class OpenAICompatibleModel(RemoteModel):
     the environment variable `key_variable`, else none is sent.  Without either, `OPENAI_API_KEY` is sent to OpenAI and
     to the address in `OPENAI_BASE_URL`, and nowhere else.  `options` are added to each request as they are.  `price` is
     a `Price` (with its discounts for what a cache holds), or US dollars per input and output token.  `more` are the
-    settings of `RemoteModel`.  One client with kept-alive connections serves all calls, from any thread.
+    settings of `RemoteModel`.
     """
 
     #: Reads a reply in events.
@@ -59,7 +59,6 @@ class OpenAICompatibleModel(RemoteModel):
         self._trusted = key_variable is not None or _may_have_key(self.base_url)
         remember(api_key or os.environ.get(self._variable))  # the variable may have any name
         self._price = Price(price[0] * 1e6, price[1] * 1e6) if isinstance(price, tuple) else price
-        self._client: Http | None = None
 
     def _full_price(self) -> Price | None:
         return self._price
@@ -68,24 +67,12 @@ class OpenAICompatibleModel(RemoteModel):
         reply, price = super()._reply(answer, seconds, waited), self._full_price()
         return reply if price is None else wire.priced(reply, price)
 
-    def close(self) -> None:
-        """Close the kept connections; the next call opens new ones."""
-        if self._client is not None:
-            self._client.close()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the connections: a copy opens its own."""
-        return {**self.__dict__, "_client": None}
-
-    def _found_key(self) -> str | None:
+    def _known_key(self) -> str | None:
         return self._key or (os.environ.get(self._variable) if self._trusted else None)
 
     def _http(self) -> Http:
-        if self._client is None:
-            key = self._found_key()
-            headers = {"Authorization": f"Bearer {key}"} if key else {}
-            self._client = Http(self.base_url, headers=headers, timeout=self.timeout)
-        return self._client
+        key = self._known_key()
+        return Http(self.base_url, headers={"Authorization": f"Bearer {key}"} if key else {}, timeout=self.timeout)
 
     def _ask(self, prompt: Prompt, settings: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what the server answers, in the shape of the chat API."""
@@ -131,7 +118,7 @@ class OpenAICompatibleModel(RemoteModel):
         return self._refused(response.status, said, response.text, after=after, parameter=parameter)
 
     def _about_the_key(self) -> str:
-        if self._found_key():
+        if self._known_key():
             return f"refused the key in {'api_key' if self._key else f'the environment variable {self._variable}'}"
         if self._trusted:
             return f"needs a key: set {self._variable}"

@@ -135,8 +135,6 @@ def joined(events: Iterable[Event]) -> dict[str, Any]:
                 if name == "tool_calls":
                     for call in value or ():
                         _grow(_call(calls, call), call)
-                elif isinstance(value, Mapping):  # a function call of the older form
-                    _grow(message.setdefault(name, {}), cast("Event", value))
                 elif isinstance(value, (str, list)) and value and name != "role":
                     message[name] = _joined(message.get(name), value)
     if calls:

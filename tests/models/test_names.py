@@ -22,7 +22,6 @@ from rlm_loop.models import (
     [
         ("local", LocalModel, "local:qwen2.5-coder-1.5b"),
         ("local:local", LocalModel, "local:qwen2.5-coder-1.5b"),
-        ("local:qwen2.5-coder-0.5b", LocalModel, "local:qwen2.5-coder-0.5b"),
         ("SmolLM2-135M", LocalModel, "local:smollm2-135m"),
         ("local:/some/where/file.gguf", LocalModel, "local:file.gguf"),
         ("ollama/qwen3-coder:30b", OllamaModel, "ollama/qwen3-coder:30b"),

@@ -28,7 +28,6 @@ def test_what_is_no_completion_is_a_model_error_with_the_outcome(chat_server: Ch
     )
     with pytest.raises(ModelError) as caught:
         DirectAgent(client).run("Say hi.")
-    client.close()
     assert len(str(caught.value)) < 500
     assert vars(caught.value)["outcome"].stop == "failed"
 
@@ -44,7 +43,6 @@ def test_arguments_of_any_form_are_the_models_mistake(chat_server: ChatServer, a
 
     client = OpenAICompatibleModel("m", chat_server.address, retry=RetryPolicy(attempts=1))
     outcome = LeanAgent(client, tools=(add,), max_steps=2).run("Add.")
-    client.close()
     assert outcome.turns[0].reply.tool_calls[0].id == "7"
     assert len(outcome.turns) == 2
 
@@ -92,4 +90,3 @@ def test_an_answer_is_bounded_before_it_is_unpacked(chat_server: ChatServer) -> 
     client = Http(chat_server.address, headers={}, timeout=20)
     with pytest.raises(Lost):
         client.post("/x", {})
-    client.close()

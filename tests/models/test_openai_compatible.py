@@ -40,7 +40,6 @@ def test_a_call(chat_server: ChatServer) -> None:
     )
     asked = model(chat_server, temperature=0.5, seed=3, options={"top_p": 0.9})
     reply = asked.complete(prompt, max_tokens=11)
-    asked.close()
     assert reply == Reply("hi", usage=Usage(7, 2, 5), seconds=reply.seconds)
     assert chat_server.requests == [
         {
@@ -62,7 +61,6 @@ def test_the_key(chat_server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> No
     for options in ({"key_variable": "LAB_KEY"}, {"key_variable": "LAB_KEY", "api_key": "given"}):
         asked = model(chat_server, **options)
         asked.complete(ASK)
-        asked.close()
     assert [h["authorization"] for h in chat_server.headers] == ["Bearer from-the-environment", "Bearer given"]
 
 
@@ -82,7 +80,6 @@ def test_openais_key_goes_only_where_the_user_said(
     chat_server.say(completion())
     asked = model(chat_server)
     asked.complete(ASK)
-    asked.close()
     assert ("authorization" in chat_server.headers[0]) is sent
 
 
@@ -112,7 +109,6 @@ def test_errors_say_whose_fault_it_is(
     asked = model(chat_server)
     with pytest.raises(kind, match=says) as caught:
         asked.complete(ASK)
-    asked.close()
     assert type(caught.value) is kind
     assert "\n" not in str(caught.value)
 
@@ -124,7 +120,6 @@ def test_a_refused_key_is_told_from_a_missing_one(chat_server: ChatServer, monke
     asked = model(chat_server)
     with pytest.raises(AuthenticationFailed, match="key in the environment variable OPENAI_API_KEY") as caught:
         asked.complete(ASK)
-    asked.close()
     assert "sk-wrong" not in str(caught.value)
 
 
@@ -134,7 +129,6 @@ def test_a_wrong_model_lists_what_there_is(chat_server: ChatServer) -> None:
     asked = model(chat_server)
     with pytest.raises(ModelNotFound, match="it has alpha, beta"):
         asked.complete(ASK)
-    asked.close()
 
 
 @pytest.mark.parametrize("trouble", [(429, {}), (500, {}), (503, "x"), (200, "not json"), (200, "hang up")])
@@ -144,7 +138,6 @@ def test_passing_trouble_is_waited_out(chat_server: ChatServer, waits: Any, trou
     chat_server.say(completion("at last"))
     asked = model(chat_server, retry=RetryPolicy(first=1.0, sleep=sleep, clock=lambda: 0.0, chance=lambda: 0.0))
     reply = asked.complete(ASK)
-    asked.close()
     assert reply.text == "at last"
     assert seen == [1.0, 2.0]
     assert reply.waited == 3.0
@@ -157,7 +150,6 @@ def test_retry_after_is_kept_to(chat_server: ChatServer, waits: Any) -> None:
     chat_server.say(completion())
     asked = model(chat_server, retry=RetryPolicy(sleep=sleep))
     assert asked.complete(ASK).waited >= 17
-    asked.close()
     assert seen == [17.0]
 
 
@@ -170,7 +162,6 @@ def test_what_waiting_does_not_help_is_final(chat_server: ChatServer, waits: Any
     asked = model(chat_server, retry=RetryPolicy(sleep=sleep))
     with pytest.raises(ModelError):
         asked.complete(ASK)
-    asked.close()
     assert seen == []
 
 
@@ -181,14 +172,12 @@ def test_an_address_where_nobody_is() -> None:
         asked = OpenAICompatibleModel("m", address, retry=RetryPolicy(attempts=2, sleep=lambda _: None))
         with pytest.raises(ModelUnreachable, match=f"{address} cannot be reached"):
             asked.complete(ASK)
-        asked.close()
 
 
 def test_a_password_in_the_address_is_shown_nowhere() -> None:
     asked = OpenAICompatibleModel("m", "http://me:secret@127.0.0.1:9/v1", retry=RetryPolicy(attempts=1))
     with pytest.raises(ModelUnreachable) as caught:
         asked.complete(ASK)
-    asked.close()
     assert "secret" not in f"{caught.value}{asked.name}{asked!r}"
 
 
@@ -196,7 +185,6 @@ def test_a_price_gives_a_cost(chat_server: ChatServer) -> None:
     chat_server.say(completion())
     asked = model(chat_server, price=(1.0, 10.0))
     assert asked.complete(ASK).usage == Usage(7, 2, 5, cost=27.0)
-    asked.close()
 
 
 def test_text_that_is_no_unicode_is_refused_before_it_is_sent(chat_server: ChatServer) -> None:
@@ -204,7 +192,6 @@ def test_text_that_is_no_unicode_is_refused_before_it_is_sent(chat_server: ChatS
     asked = model(chat_server)
     with pytest.raises(RequestRejected, match="surrogate"):
         asked.complete(Prompt.ask("\ud800"))
-    asked.close()
     assert chat_server.requests == []
 
 

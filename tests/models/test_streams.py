@@ -139,15 +139,6 @@ def test_a_reply_is_heard_as_it_comes(chunked: bool) -> None:
     assert server.requests[0]["stream_options"] == {"include_usage": True}
 
 
-def test_a_connection_serves_no_call_after_a_stream() -> None:
-    """llama.cpp promises to keep it open, and closes it at some moment after the last chunk."""
-    with Streaming(*[sends(chunk("Hello"), END)] * 3).serving() as server:
-        one = model(server)
-        for _ in range(3):
-            assert asked(one)[0].text == "Hello"
-    assert len(server.clients) == 3
-
-
 @pytest.mark.parametrize("chunked", [True, False])
 def test_a_connection_that_breaks_off_is_tried_again_and_nothing_of_it_counts(chunked: bool) -> None:
     acts = breaks_off(chunk("Half a re")), sends(chunk("All of it"), END)

