@@ -87,21 +87,6 @@ class Attribution:
     usage_warning: str = ""
 
 
-def attribute(prompt: Prompt, measured: Sequence[Part] | None, usage: Usage | None) -> Attribution:
-    """Make one account of the counted parts and the reported usage; see the module."""
-    counted = sum(map(_TOKENS, measured)) if measured else None
-    known, usage_warning = credible(usage)
-    reported = known.input_tokens
-    parts: Sequence[Part] = ()
-    if measured:
-        parts = measured if counted == reported else reconcile(measured, reported)
-    elif reported is not None:
-        parts = Later(lambda: apportion(prompt, reported))
-    if counted is not None and reported is not None and counted > reported and not usage_warning:
-        usage_warning = f"{reported} prompt tokens reported, {counted} counted: the counts are scaled down"
-    return Attribution(parts, known, counted, counted is not None and counted == reported, usage_warning)
-
-
 #: Figures that are parts of another: the word for such tokens, and the figure that they are part of.
 _PARTS = {
     "cache_read_tokens": ("cached", "input_tokens"),
@@ -110,27 +95,37 @@ _PARTS = {
 }
 
 
-def credible(usage: Usage | None) -> tuple[Usage, str]:
-    """The usage without impossible figures (they are not known then), and one line that names them.
+def attribute(prompt: Prompt, measured: Sequence[Part] | None, usage: Usage | None) -> Attribution:
+    """Make one account of the counted parts and the reported usage; see the module.
 
-    Impossible are numbers below zero, and parts that are more than their sum: more cached tokens than prompt tokens.
+    Impossible figures count as not known: numbers below zero, and parts that are more than their sum (more cached
+    tokens than prompt tokens).
     """
-    if usage is None:
-        return Usage(None, None), "no usage reported"
-    wrong: list[str] = []
+    warning, wrong = "" if usage is not None else "no usage reported", list[str]()
+    known = usage or Usage(None, None)
     for name in ("input_tokens", "output_tokens", *_PARTS, "cost"):
-        value = getattr(usage, name)
+        value = getattr(known, name)
         if value is not None and not value >= 0:  # NaN is no figure either
             wrong.append(f"{name} {value}")
-            usage = replace(usage, **{name: None})
+            known = replace(known, **{name: None})
     for name, (word, sum_name) in _PARTS.items():
-        part, total = getattr(usage, name), getattr(usage, sum_name)
+        part, total = getattr(known, name), getattr(known, sum_name)
         if part is not None and total is not None and part > total:
             wrong.append(f"{part} {word} of {total} {'prompt' if sum_name == 'input_tokens' else 'output'} tokens")
-            usage = replace(usage, **{name: None})
+            known = replace(known, **{name: None})
+    counted, reported = sum(map(_TOKENS, measured)) if measured else None, known.input_tokens
     if wrong:
-        return usage, f"impossible figures, taken as not known: {', '.join(wrong)}"
-    return usage, "" if usage.input_tokens is not None else "no prompt tokens reported"
+        warning = f"impossible figures, taken as not known: {', '.join(wrong)}"
+    elif reported is None:
+        warning = warning or "no prompt tokens reported"
+    elif counted is not None and counted > reported:
+        warning = f"{reported} prompt tokens reported, {counted} counted: the counts are scaled down"
+    parts: Sequence[Part] = ()
+    if measured:
+        parts = measured if counted == reported else reconcile(measured, reported)
+    elif reported is not None:
+        parts = Later(lambda: apportion(prompt, reported))
+    return Attribution(parts, known, counted, counted is not None and counted == reported, warning)
 
 
 def reconcile(parts: Sequence[Part], reported: int | None) -> list[Part]:

@@ -165,9 +165,12 @@ class Account:
                 a._held.add(reservation)
         return reservation
 
-    def settle(self, reservation: Reservation, usage: Usage | None, waited: float = 0.0) -> None:
-        """Replace a reservation by what the call used; `None` releases it (the call failed)."""
-        if usage is not None:
+    def settle(self, reservation: Reservation | None, usage: Usage | None, waited: float = 0.0) -> None:
+        """Replace a reservation by what the call used; with usage `None` the call failed.
+
+        Without a reservation, the call was made before, and counts whatever the limits.
+        """
+        if usage is not None and reservation is not None:
             used_in = reservation.input_tokens if usage.input_tokens is None else usage.input_tokens
             used_out = (reservation.max_tokens or 0) if usage.output_tokens is None else usage.output_tokens
             price = reservation.price
@@ -175,23 +178,15 @@ class Account:
             usage = replace(usage, input_tokens=used_in, output_tokens=used_out, cost=cost)
         with self._news:
             for a in self._chain:
-                a._held.discard(reservation)
-                if waited > 0:  # it came before the attempt that gave the reply; calls may wait at the same time
-                    a._waits = _merged([*a._waits, (reservation.at, reservation.at + waited)])
-                    a._waited = sum(end - begin for begin, end in a._waits)
-                a._count(usage)
+                if reservation is not None:
+                    a._held.discard(reservation)
+                    if waited > 0:  # it came before the attempt that gave the reply; calls may wait at the same time
+                        a._waits = _merged([*a._waits, (reservation.at, reservation.at + waited)])
+                        a._waited = sum(end - begin for begin, end in a._waits)
+                a.calls += 1 if usage is None else usage.calls
+                if usage is not None:
+                    a.spent = a.spent + usage
             self._news.notify_all()
-
-    def charge(self, usage: Usage | None) -> None:
-        """Count a call that was made before, whatever the limits; `None` is one that failed."""
-        with self._news:
-            for a in self._chain:
-                a._count(usage)
-
-    def _count(self, usage: Usage | None) -> None:
-        self.calls += 1 if usage is None else usage.calls
-        if usage is not None:
-            self.spent = self.spent + usage
 
     def exceeded(self) -> tuple[str, str] | None:
         """Return the first limit that is reached, as its kind and one line; `None` while there is something left."""

@@ -30,6 +30,7 @@ class Caller:
         self.scope = Scope(parent.scope if parent is not None else None, *scopes)
         self.usage = Usage.nothing()
         self._lock: threading.Lock = threading.Lock() if parent is None else parent._lock
+        self._chain: tuple[Caller, ...] = (self,) if parent is None else (self, *parent._chain)
         self._asked = self._batches = 0
         self._write_offs: list[Callable[[], None]] = []  # of the model calls under way
         self._running: set[Caller] = set()
@@ -59,10 +60,8 @@ class Caller:
     def spend(self, usage: Usage) -> None:
         """Charge a call to this node, and so to all above it."""
         with self._lock:
-            node: Caller | None = self
-            while node is not None:
+            for node in self._chain:
                 node.usage = node.usage + usage
-                node = node.parent
 
     def begin(self, on_abandoned: Callable[[], None]) -> None:
         """Start the sub-call; `on_abandoned` is called if it does not end in time after its parent."""
@@ -91,12 +90,15 @@ class Caller:
             self._write_offs.append(write_off)
             return write_off
 
-    def arrive(self, call: Callable[[], None]) -> None:
-        """End a model call, which is to be charged now; raises `Cancelled` where it was written off before."""
+    def arrive(self, call: Callable[[], None], usage: Usage | None = None) -> None:
+        """End a model call, and charge its usage; raises `Cancelled` where it was written off before."""
         with self._lock:
             if call not in self._write_offs:
                 raise Cancelled(self.scope.reason or "this sub-call was given up")
             self._write_offs.remove(call)
+            if usage is not None:
+                for node in self._chain:
+                    node.usage = node.usage + usage
 
     def end_children(self, patience: float | None = None) -> None:
         """End what was started below and still runs: no child outlives its parent.

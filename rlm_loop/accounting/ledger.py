@@ -6,10 +6,10 @@ The law of this module: the rows of a call sum to the prompt tokens which that c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from rlm_loop.accounting.attribution import UNATTRIBUTED, Part, Resent, Row, reconcile, rows_of
 from rlm_loop.accounting.later import Later
@@ -25,14 +25,6 @@ __all__ = ["COUNTING", "Cached", "Call", "Ledger", "Part", "Row"]
 #: Counted by the model's own tokenizer; by another one; or known as a sum only, of which each text has a share.
 COUNTING = ("exact", "counted with another tokenizer", "shared out by length")
 
-Values = Literal["tokens", "first_sent", "resent", "cached"]
-
-_READ: Mapping[str, Callable[[Row], int | None]] = {
-    "tokens": lambda row: row.tokens,
-    "first_sent": lambda row: row.tokens - row.resent,
-    "resent": lambda row: row.resent,
-    "cached": lambda row: row.cached,
-}
 _FIRST = ("template", "system", "tool_schema", "task")  # in the order in which a prompt begins
 
 
@@ -169,30 +161,6 @@ class Ledger:
         import pandas as pd
 
         return pd.DataFrame([asdict(row) for row in self.rows], columns=[f.name for f in fields(Row)])
-
-    def pivot(self, values: Values = "tokens", *, depth: int | None = None) -> pd.DataFrame:
-        """Input tokens as a table: one row a turn of the root agent, one column a cause.
-
-        A sub-call is counted to the root's turn that made it; `depth` keeps one level of the tree only.  `values` are
-        all `tokens`, those sent for the first time (`first_sent`), `resent`, or `cached` ones; a cell in which a call
-        does not say what was cached is missing.  All cells of `tokens` sum to `usage.input_tokens`.
-        Raises `ValueError` for a name that is none of `Values`.
-        """
-        import pandas as pd
-
-        if values not in _READ:
-            raise ValueError(f"values must be one of {', '.join(_READ)}, got {values!r}")
-        cells: dict[int, dict[str, int | None]] = {}
-        for turn, call in root_turns(self.calls):
-            if depth is None or call.depth == depth:
-                line = cells.setdefault(turn, {})
-                for row in call.rows:
-                    before, value = line.get(row.cause, 0), _READ[values](row)
-                    line[row.cause] = None if before is None or value is None else before + value
-        causes = in_order(cause for line in cells.values() for cause in line)
-        table = [[line.get(cause, 0) for cause in causes] for line in cells.values()]
-        index, columns = pd.Index(list(cells), name="turn"), pd.Index(causes, name="cause")
-        return pd.DataFrame(table, index=index, columns=columns, dtype="Int64").sort_index()
 
     def _repr_html_(self) -> str:
         return drawing("rlm_loop.report.notebook.html.ledger_html")(self)

@@ -26,7 +26,7 @@ class Scope:
         self._joined: list[tuple[Scope, object]] = []
         for parent in parents:
             if parent is not None:
-                self._joined.append((parent, parent._add(lambda p=parent: self.end(p.reason or "ended"))))
+                self._joined.append((parent, parent.at_end(lambda p=parent: self.end(p.reason or "ended"))))
 
     @property
     def ended(self) -> bool:
@@ -50,18 +50,19 @@ class Scope:
     @contextlib.contextmanager
     def waking(self, callback: Callable[[], None]) -> Generator[None]:
         """Call back, once and at once, if it is (or was) ended while the block runs.  Callbacks must be quick."""
-        key = self._add(callback)
+        key = self.at_end(callback)
         try:
             yield
         finally:
-            self._remove(key)
+            self.forget(key)
 
     def release(self) -> None:
         """Let the parents forget this scope: its work is over."""
         for parent, key in self._joined:
-            parent._remove(key)
+            parent.forget(key)
 
-    def _add(self, callback: Callable[[], None]) -> object:
+    def at_end(self, callback: Callable[[], None]) -> object:
+        """Call back once it is ended, or at once if it was; returns the key by which `forget` drops the callback."""
         key = object()
         with self._lock:
             if self.reason is None:
@@ -70,7 +71,7 @@ class Scope:
         callback()
         return key
 
-    def _remove(self, key: object) -> None:
+    def forget(self, key: object) -> None:
         with self._lock:
             self._callbacks.pop(key, None)
 

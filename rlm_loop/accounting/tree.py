@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rlm_loop.accounting.ledger import Call
 from rlm_loop.messages import Usage
@@ -53,16 +53,6 @@ class Node:
     @property
     def depth(self) -> int:
         return self.node.count(".")
-
-
-class DepthTotal(NamedTuple):
-    """All nodes of one depth: their number, failures, own usage and model time in sum."""
-
-    depth: int
-    nodes: int
-    failed: int
-    own: Usage
-    model_seconds: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,16 +105,6 @@ class TraceTree:
         """Return the number of nodes of a subtree, its own root included."""
         return len(self._subtrees[node])
 
-    def by_depth(self) -> list[DepthTotal]:
-        """Return the cost of each depth: the sum over depths is the whole run."""
-        levels: dict[int, list[Node]] = {}
-        for node in sorted(self.nodes, key=lambda n: n.depth):
-            levels.setdefault(node.depth, []).append(node)
-        return [
-            DepthTotal(d, len(ns), sum(n.ok is False for n in ns), summed(ns), sum(n.model_seconds for n in ns))
-            for d, ns in levels.items()
-        ]
-
     def frame(self) -> pd.DataFrame:
         """Return one row per node: `input_tokens` and the like are the node's own, `subtree_...` with all below.
 
@@ -148,7 +128,7 @@ class TraceTree:
     __str__ = text
 
     def __repr__(self) -> str:
-        return f"<TraceTree of {len(self)} nodes, depth {self.by_depth()[-1].depth}, {self.total().calls} calls>"
+        return f"<TraceTree of {len(self)} nodes, depth {max(n.depth for n in self.nodes)}, {self.total().calls} calls>"
 
     def _repr_html_(self) -> str:
         return drawing("rlm_loop.report.notebook.html.tree_html")(self)

@@ -352,9 +352,8 @@ class Agent:
                     stack.callback(place.quietly, "the workspace could not be closed", opened.close)
                 stack.enter_context(place)
                 closing = place.close
-                stack.enter_context(
-                    meter.node.scope.waking(lambda: threading.Thread(target=closing, daemon=True).start())
-                )
+                ended = meter.node.scope.at_end(lambda: threading.Thread(target=closing, daemon=True).start())
+                stack.callback(meter.node.scope.forget, ended)
                 conversation = None if exchange is None else exchange.conversation
                 if conversation is None:
                     conversation = Conversation(dialect, self.compaction(), number=meter.turn)

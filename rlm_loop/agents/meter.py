@@ -187,10 +187,9 @@ class Meter:
                 why = f"{type(error).__name__}: {error}"
                 self._write_off(held, prompt, turn, number, streamed, why)
                 raise
-            self.node.arrive(call)
             found = attribute(prompt, parts, reply.usage)
+            self.node.arrive(call, found.usage)
             self.account.settle(held, found.usage, reply.waited)
-            self.node.spend(found.usage)
         self._charge(prompt, parts, found, reply, number, who)
         scope.check()  # charged, but too late to be of use
         return reply

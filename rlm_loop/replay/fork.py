@@ -145,11 +145,11 @@ class _Past:
     def spend(self, meter: Meter) -> None:
         """Charge the calls until then to the run's account; no limit stops what was recorded."""
         for call in self.ledger.calls:
-            meter.account.charge(call.usage)
+            meter.account.settle(None, call.usage)
             meter.node.spend(call.usage)
         for event in self._of("model_error"):
             if "call" not in event:
-                meter.account.charge(None)
+                meter.account.settle(None, None)
 
     def copy(self, trace: Trace) -> None:
         """Begin a trace with the events until then; the run that goes on writes its own start and problem."""
