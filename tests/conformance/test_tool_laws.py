@@ -65,18 +65,16 @@ def test_the_same_functions_with_the_same_results(name: str, repl: PythonREPL, s
         [
             say(name, "search_code", query="return"),
             say(name, "read_file", path="a.py"),
-            say(name, "list_files", pattern="*.txt"),
             say(name, "apply_edit", **edit, replacement="    return -x"),
             say(name, "final_answer", answer="done"),
         ],
         repl,
-        workspace=space.offer("list_files"),
+        workspace=space,
     )
     assert outcome.stop == "answered"
-    assert seen(outcome)[:4] == [
+    assert seen(outcome)[:3] == [
         "a.py:2: return x",
         "1: def f(x):\n2:     return x",
-        "b.txt",
         "1: def f(x):\n2:     return -x",
     ]
     assert "+    return -x" in outcome.artifact

@@ -55,19 +55,11 @@ TOOLS: list[dict[str, Any]] = [
     {"name": "refuse", "description": "Fails, and says why.", "inputSchema": schema()},
     {"name": "wait", "description": "Never answers.", "inputSchema": schema()},
     {"name": "die", "description": "Ends the server.", "inputSchema": schema(status={"type": "integer"})},
-    {"name": "odd", "description": "Answers outside of the protocol.", "inputSchema": schema(which=TEXT)},
+    {"name": "odd", "description": "Answers outside of the protocol.", "inputSchema": schema()},
     {"name": "pid", "description": "The server's process, and that of a child.", "inputSchema": schema()},
     {"name": "final_answer", "description": "A name that is taken.", "inputSchema": schema()},
 ]
 COUNTED = 0
-ODD: dict[str, dict[str, Any]] = {
-    "no content": {"structuredContent": {"a": 1}},
-    "unknown part": {"content": [{"type": "text", "text": "3 rows"}, {"type": "chart", "rows": 3}]},
-    "no list": {"content": "3 rows"},
-    "list": {"structuredContent": [1, 2]},
-    "null": {"content": [{"type": "text", "text": None}], "isError": None},
-    "stated": {"structuredContent": {"error": "no such city"}, "isError": True},
-}
 
 
 def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -93,7 +85,7 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         print("out of memory", file=sys.stderr, flush=True)
         os._exit(arguments["status"])
     if name == "odd":
-        return ODD[arguments["which"]]
+        return {"content": "3 rows"}
     if name == "pid":
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
         return said(f"{os.getpid()} {child.pid}")

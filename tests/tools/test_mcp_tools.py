@@ -92,11 +92,6 @@ def test_a_tool_is_told_as_the_server_has_it(tools: McpTools) -> None:
         ("people", (None,), {"limit": 0}, []),
         ("picture", (), {}, "[image image/png, 3 bytes, not shown]\na dot"),
         ("text", (3,), {}, "xxx"),
-        ("odd", ("no content",), {}, '{"a": 1}'),
-        ("odd", ("unknown part",), {}, "3 rows\n[chart, not shown]"),
-        ("odd", ("no list",), {}, "3 rows"),
-        ("odd", ("list",), {}, "[1, 2]"),
-        ("odd", ("null",), {}, "[text, not shown]"),
     ],
 )
 def test_a_tool_is_called_as_python(
@@ -116,7 +111,7 @@ def test_a_tool_is_called_as_python(
         ("refuse", "", "runtime", "the disk is full"),
         ("text", json.dumps({"characters": FIVE_MB}), "runtime", "has 5,242,880 characters and at most 4,000,000"),
         ("die", '{"status": 3}', "runtime", "has ended (out of memory, exit status 3); the next call starts it again"),
-        ("odd", '{"which": "stated"}', "runtime", '{"error": "no such city"}'),
+        ("odd", "", "runtime", "content"),
     ],
 )
 def test_what_goes_wrong_is_data_and_the_next_call_works(

@@ -120,21 +120,6 @@ def tree(root: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize(
-    ("pattern", "kind", "says"),
-    [
-        (" ", "invalid_arguments", "pattern is empty; ** lists all files"),
-        ("../*", "denied", "'../*' is outside of the repository: give it from the repository's top"),
-        ("/etc/*", "denied", "'/etc/*' is outside of the repository: give it from the repository's top"),
-        ("*" * 501, "invalid_arguments", "pattern has 501 characters, at most 500"),
-    ],
-)
-def test_patterns_that_are_refused(root: Path, pattern: str, kind: str, says: str) -> None:
-    with pytest.raises(ToolError) as refused:
-        CodeTools(root).list_files(pattern)
-    assert (refused.value.kind, refused.value.message) == (kind, says)
-
-
 def test_the_docs_list_every_refusal(root: Path) -> None:
     """A row is a message, with `<names>` for what varies, and its kind; each message of the cases above has one."""
     table = re.findall(r"^\| `(.+?)` \| ([a-z_]+) \|", DOCS.read_text(), re.MULTILINE)

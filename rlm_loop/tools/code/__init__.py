@@ -1,4 +1,4 @@
-"""Search, read, edit and list the files below a folder, in few tokens and never outside of it.
+"""Search, read and edit the files below a folder, in few tokens and never outside of it.
 
 What a caller does wrong is a `ToolError` of one line.  Lines are what `\\n` ends; line endings, a missing final newline
 and bytes that are no UTF-8 survive an edit.
@@ -6,9 +6,8 @@ and bytes that are no UTF-8 survive an edit.
 
 from __future__ import annotations
 
-from rlm_loop.tools.code.listing import MAX_NAMES
 from rlm_loop.tools.code.paths import MAX_BYTES, files, write_bytes
 from rlm_loop.tools.code.searching import MAX_HITS, search
 from rlm_loop.tools.code.toolbox import MAX_LINES, CodeTools
 
-__all__ = ["MAX_BYTES", "MAX_HITS", "MAX_LINES", "MAX_NAMES", "CodeTools", "files", "search", "write_bytes"]
+__all__ = ["MAX_BYTES", "MAX_HITS", "MAX_LINES", "CodeTools", "files", "search", "write_bytes"]

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from rlm_loop.tools.code.listing import list_matching
 from rlm_loop.tools.code.paths import MAX_BYTES, files, read_bytes, write_bytes
 from rlm_loop.tools.code.searching import search
 from rlm_loop.tools.code.text import bare, decode, joined, lines_of, numbered, syntax_error
@@ -22,7 +21,7 @@ _COMPARED = 5_000  # names looked at for one that was meant; more would take sec
 
 
 class CodeTools:
-    """`search_code`, `read_file` and `apply_edit` for the files below a folder, and on request `list_files` and others.
+    """`search_code`, `read_file` and `apply_edit` for the files below a folder, and others on request.
 
     It remembers the text shown under each line number: an edit of lines that are not so any more is refused once.
     Raises `NotADirectoryError` for a `root` that is no folder.
@@ -41,15 +40,9 @@ class CodeTools:
         edits = replace(as_tool(self.apply_edit), dry_run=self.preview_edit)
         return (as_tool(self.search_code), as_tool(self.read_file), edits, *self._more)
 
-    def offer(self, *more: str | Tool | Callable[..., Any]) -> Self:
-        """Give the model further tools: `"list_files"`, or a tool made elsewhere (running tests).
-
-        Raises `ValueError` for a name that is not known or taken.
-        """
-        for wanted in more:
-            if isinstance(wanted, str) and wanted != "list_files":
-                raise ValueError(f'no tool {wanted!r}: offer "list_files", or a function')
-            tool = as_tool(self.list_files if isinstance(wanted, str) else wanted)
+    def offer(self, *more: Tool | Callable[..., Any]) -> Self:
+        """Give the model further tools, such as one that runs tests.  Raises `ValueError` for a name that is taken."""
+        for tool in map(as_tool, more):
             if tool.name in [t.name for t in self.tools()]:
                 raise ValueError(f"the tool {tool.name!r} is offered already")
             self._more = (*self._more, tool)
@@ -86,10 +79,6 @@ class CodeTools:
     def preview_edit(self, path: str, start_line: int, end_line: int, replacement: str) -> str:
         """Return what `apply_edit` would, and change nothing."""
         return "dry run, nothing written:\n" + self._edit(path, start_line, end_line, replacement, write=False)
-
-    def list_files(self, pattern: str) -> str:
-        """List files that match a glob such as src/**/*.py."""
-        return list_matching(self.root, pattern)
 
     def _load(self, path: str, *, fresh: bool = False) -> bytes:
         """Return the bytes of a text file, of a `fresh` one none; `ToolError` without the file."""
