@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from io import StringIO
 
+from experiments.suite_truths.tables import FIRST_NAMES, LAST_NAMES, Rows
 from rlm_loop.tasks.long_context.plan import Draw
-from rlm_loop.tasks.rows import FIRST_NAMES, LAST_NAMES, Rows
 
 Tables = Mapping[str, Rows]
 

@@ -13,11 +13,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from experiments.suite_truths.rows import Unfit
 from experiments.tables_suite.data import Tables, csv_files, parse
 from experiments.tables_suite.truths import TRUTHS
 from rlm_loop.tasks import Match, Suite, Task
 from rlm_loop.tasks.base import inline_text
-from rlm_loop.tasks.rows import Unfit
 
 
 def tables(seed: int = 0) -> Suite:

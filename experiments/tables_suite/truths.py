@@ -10,8 +10,9 @@ from math import fsum
 from statistics import median
 from typing import Any
 
+from experiments.suite_truths.rows import at_least, count, each, groups, having, known, mean, once, span, top, where
+from experiments.suite_truths.tables import Row
 from experiments.tables_suite.data import Tables
-from rlm_loop.tasks.rows import Row, at_least, count, each, groups, having, known, mean, once, span, top, where
 
 
 def amount(row: Row) -> float:

@@ -33,8 +33,8 @@ def get_suite(name: str, **options: Any) -> Suite:
     `package_bugs@bare` has the form of its questions (see `tasks.package_bugs`);
     `swebench:lite`, `swebench:FILE.jsonl` are instances of SWE-bench's schema (see `tasks.swebench`).
 
-    `options` go to the suite's function, such as `seed` of `frames`.  Raises `ValueError` for an unknown name, with
-    the known ones, and `SuiteFileError` (a `ValueError`) for a file that cannot be used.
+    `options` go to the suite's function, such as `seed` of `long_context`.  Raises `ValueError` for an unknown name,
+    with the known ones, and `SuiteFileError` (a `ValueError`) for a file that cannot be used.
     """
     whole, _, split = name.rpartition("/")
     if split == "dev" or split == "test":

@@ -1,18 +1,17 @@
-"""The truths of `frames` against pandas over the frames themselves, for several seeds."""
+"""The suite `frames`: its answers, its frames, and how strategies meet them."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from rlm_loop import DirectAgent, ScriptedModel, ToolLoopAgent
-from rlm_loop.tasks import Attempt, Deferred, Suite, Task, get_suite
-from rlm_loop.tasks.frames_data import SCHEMAS
+from rlm_loop.tasks import Attempt, Deferred, Task, get_suite
+from rlm_loop.tasks.frames import rows_of
 from tests.lazy import Lazy, needs
 
 if TYPE_CHECKING:
@@ -21,21 +20,13 @@ else:
     pd = Lazy("pandas")
 
 pytestmark = needs("pandas", extra="suites")
-Frame = Any
-NAMES = [task.id.removeprefix("frames-") for task in get_suite("frames")]
+SUITE = get_suite("frames")
+NAMES = [task.id.removeprefix("frames-") for task in SUITE]
+TABLES = sorted({task.facts["table"] for task in SUITE})
 
 
-@lru_cache
-def suite(seed: int) -> Suite:
-    return get_suite("frames", seed=seed)
-
-
-def task_of(name: str, seed: int = 0) -> Task:
-    return next(t for t in suite(seed) if t.id == f"frames-{name}")
-
-
-def latest(d: Frame) -> Frame:
-    return d.sort_values("joined").groupby(d.email.str.lower()).last()
+def task_of(name: str) -> Task:
+    return next(t for t in SUITE if t.id == f"frames-{name}")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -52,40 +43,35 @@ def test_what_is_near_is_wrong(name: str) -> None:
 
 
 def test_shape() -> None:
-    made = suite(0)
+    made = SUITE
     assert len(made) == len(set(NAMES)) == 80
-    assert made == get_suite("frames") != suite(1)
+    assert made == get_suite("frames")
     assert [t.level for t in made] == sorted(t.level for t in made)
     dev, test = made.split("dev"), made.split("test")
     for first, second in zip(dev, test, strict=True):
         assert (first.level, first.tags[2]) == (second.level, second.tags[2])
     for half in (dev, test):
         tables = [t.facts["table"] for t in half]
-        assert all(tables.count(name) >= 4 for name in SCHEMAS)
+        assert all(tables.count(name) >= 4 for name in TABLES)
     assert not {t.context for t in dev} & {t.context for t in test}
 
 
-@pytest.mark.parametrize("table", SCHEMAS)
-def test_a_frame_is_the_same_each_time_and_holds_what_was_drawn(table: str) -> None:
-    task = next(t for t in suite(0) if t.facts["table"] == table)
-    rows, frame = SCHEMAS[table].rows(cast(Deferred, task.context).name.removeprefix("frames/")), task.material()
+@pytest.mark.parametrize("table", TABLES)
+def test_a_frame_is_the_same_each_time_and_holds_the_recorded_rows(table: str) -> None:
+    task = next(t for t in SUITE if t.facts["table"] == table)
+    rows, frame = rows_of(cast(Deferred, task.context).name.removeprefix("frames/")), task.material()
     pd.testing.assert_frame_equal(frame, task.material())
     assert 200 <= len(frame) == len(rows) == task.facts["rows"] <= 2000
-    for column, kind in SCHEMAS[table].columns.items():
+    for column in frame.columns:
         values = [None if pd.isna(v) else v for v in frame[column].tolist()]
         assert values == [row[column] for row in rows]
-        assert kind != "text" or frame[column].dtype == object
     assert frame.drop_duplicates().shape != frame.shape or table != "members"
 
 
-@pytest.mark.slow
-def test_two_studies_with_the_same_frames_say_so() -> None:
-    lines = [cast(Deferred, t.context).identify() for t in suite(0)]
-    assert lines == [cast(Deferred, t.context).identify() for t in get_suite("frames")]
-    assert len(set(lines)) == 16
-    assert not {line.rpartition(" ")[2] for line in lines} & {
-        cast(Deferred, t.context).identify().rpartition(" ")[2] for t in suite(1)
-    }
+def test_each_table_has_a_line_of_its_own() -> None:
+    lines = {cast(Deferred, t.context).identify() for t in SUITE}
+    assert len(lines) == 16
+    assert "frames/orders/0.0.0; 4b360e4b4f9b5b40" in lines
 
 
 @pytest.mark.slow

@@ -1,28 +1,17 @@
-"""Rows in plain Python, without pandas: what the functions share that compute the truths of `frames`."""
+"""Functions over rows in plain Python, without pandas, for the truths of `frames` and `tables`."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from itertools import pairwise
 from math import fsum
 from typing import Any, TypeVar
 
-#: A row by column; `None` is missing.
-Row = Mapping[str, Any]
-Rows = Sequence[Row]
+from experiments.suite_truths.tables import Row, Rows
+
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
-
-#: Of people in the tables.
-FIRST_NAMES = (
-    *("Ada", "Bruno", "Clara", "Dario", "Elsa", "Fabio", "Greta", "Hugo", "Ines", "Jonas", "Karla", "Leo"),
-    *("Mara", "Nils", "Olga", "Pavel", "Rosa", "Sven", "Tara", "Ugo", "Vera", "Wim", "Yara", "Zoe"),
-)
-LAST_NAMES = (
-    *("Abel", "Berg", "Costa", "Duarte", "Egger", "Falk", "Gallo", "Hahn", "Iversen", "Jansen", "Kowal"),
-    *("Lima", "Moreau", "Novak", "Olsen", "Pinto", "Quist", "Rossi", "Stone", "Tamm", "Urban", "Vidal"),
-)
 
 
 class Unfit(ValueError):
