@@ -3,6 +3,7 @@
 from rlm_loop.outcome import Score
 from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.base import CheckResult, Deferred, Split, Suite, Task
+from rlm_loop.tasks.hub import dataset_suite
 from rlm_loop.tasks.jsonl import SuiteFileError, read_suite
 from rlm_loop.tasks.match import Match, matches
 from rlm_loop.tasks.registry import get_suite, list_suites
@@ -17,6 +18,7 @@ __all__ = [
     "Suite",
     "SuiteFileError",
     "Task",
+    "dataset_suite",
     "get_suite",
     "list_suites",
     "matches",

@@ -7,16 +7,12 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from rlm_loop.outcome import Score
 from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.jsonl import SuiteFileError
 from rlm_loop.workspace import Workspace
-
-if TYPE_CHECKING:
-    from rlm_loop.workspace.testing import Isolation
-
 
 #: Columns of the schema that cannot be done without.
 NEEDED = ("instance_id", "repo", "base_commit", "problem_statement")
@@ -111,24 +107,9 @@ def _text(value: Any, column: str, place: str) -> str:
     return str(cast("Any", value))
 
 
-#: An interpreter of an environment that has the repository's dependencies: one for all, or by instance id,
-#: "OWNER/NAME@VERSION" or "OWNER/NAME"; or a function of the instance.  `None` for none.
-Environment = str | Mapping[str, str] | Callable[[Instance], str | None] | None
-
 NOT_EVALUATED = "not evaluated; run `rlm-loop swebench evaluate`"
+_SECONDS = 1800.0  # for one run of the tests
 _PYTEST = re.compile(r"[^\s:]+\.py(::.+)?", re.DOTALL)
-
-
-def python_for(environment: Environment, instance: Instance) -> str | None:
-    """The interpreter whose environment the instance's tests run in; `None` where none was given."""
-    if environment is None or isinstance(environment, str):
-        found = environment
-    elif callable(environment):
-        found = environment(instance)
-    else:
-        names = (instance.instance_id, f"{instance.repo}@{instance.version}", instance.repo)
-        found = next((environment[name] for name in names if name in environment), None)
-    return found and os.path.expanduser(found)
 
 
 @dataclass(frozen=True)
@@ -136,14 +117,11 @@ class InstanceScorer:
     """Judges patches for one instance; an attempt is judged by its artifact, the diff.
 
     Without `python` nothing is run and the score's `resolved` is `None`: it is the official harness that has to say.
-    `timeout` is in seconds, for one run of the tests; `place` is where they run, see `testing.Isolation`.
     """
 
     instance: Instance
     workspace: Callable[[], Workspace] = field(repr=False)
     python: str | None = None
-    timeout: float = 1800.0
-    place: Isolation = "auto"
 
     def __call__(self, attempt: Attempt) -> Score:
         patch = attempt.artifact
@@ -167,8 +145,7 @@ class InstanceScorer:
             fail_to_pass=instance.fail_to_pass,
             pass_to_pass=instance.pass_to_pass,
             test_patch=instance.test_patch,
-            python=self.python,
-            timeout=self.timeout,
-            place=self.place,
+            python=os.path.expanduser(self.python),
+            timeout=_SECONDS,
         )
         return found.score()

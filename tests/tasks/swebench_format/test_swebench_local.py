@@ -17,16 +17,9 @@ pytest.importorskip("rlm_loop.workspace.evaluation")
 def test_the_reference_resolves_and_other_patches_do_not(repos: Path, calc: Made, tmp_path: Path) -> None:
     right = row(calc)
     path = write_rows(tmp_path / "a.jsonl", right)
-    (task,) = get_suite(f"swebench:{path}", repos=repos, python=sys.executable, place="plain")
+    (task,) = get_suite(f"swebench:{path}", repos=repos, python=sys.executable)
     wrong = right["patch"].replace("a + b", "a * b")
     assert task.score(Attempt(artifact=right["patch"])).resolved is True
     score = task.score(Attempt(artifact=wrong))
     assert score.resolved is False
     assert score.evidence["tests"]["tests/test_calc.py::test_two"] == "failed"
-    with pytest.raises(ValueError, match="run_tests needs an environment for local__calc-1"):
-        get_suite(f"swebench:{path}", repos=repos, run_tests=True)
-    (other,) = get_suite(f"swebench:{path}", repos=repos, run_tests=True, python=sys.executable, place="plain")
-    with other.workspace() as space:  # type: ignore[misc]
-        tool = space.tools()[-1]
-        assert tool.name == "run_tests"  # type: ignore[attr-defined]
-        assert "test_two" not in tool("tests")  # that one comes with the solution
