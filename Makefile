@@ -11,7 +11,7 @@ DOCS_READY = $(VENV)/.ready-docs
 PYTEST = $(RUN) -m pytest -n 4 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE  # without byte code every process that a test starts would read all sources anew
 
-.PHONY: help demo test slow robustness formats notebooks figures docs lint format clean
+.PHONY: help demo test slow robustness formats frameworks notebooks figures docs lint format clean
 
 help:
 	@echo "make demo       run three loops on a real local model and compare them (6 to 10 minutes, 1.1 GB once)"
@@ -54,6 +54,12 @@ robustness: $(TEST_READY)
 formats: $(TEST_READY)
 	@$(PIP) inspect-ai==0.3.285 lm-eval==0.4.13
 	$(PYTEST) tests/formats/test_inspect.py tests/formats/results/test_read_results.py
+
+# Agents of other projects as arms of a study; a skip is a failure here.
+FRAMEWORKS ?= smolagents[openai]==1.26.0 dspy==3.4.1 rlms==0.1.3 mini-swe-agent==2.4.6
+frameworks: $(TEST_READY)
+	@$(PIP) $(FRAMEWORKS)
+	FRAMEWORKS="$(FRAMEWORKS)" $(PYTEST) tests/meter/test_framework_arms.py
 
 notebooks: $(TEST_READY)
 	$(RUN) tests/run_notebooks.py notebooks

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rlm_loop.agents import DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
     from rlm_loop.agents.compaction import Compaction
     from rlm_loop.agents.patches import generate_patch
+    from rlm_loop.meter import arm
     from rlm_loop.models import ScriptedModel
     from rlm_loop.outcome import Outcome
     from rlm_loop.repl import PythonREPL
@@ -42,6 +43,7 @@ __all__ = [
     "ToolLoopAgent",
     "Workspace",
     "__version__",
+    "arm",
     "generate_patch",
     "tool",
 ]
@@ -61,6 +63,7 @@ _HOME = {
     "Task": "rlm_loop.tasks",
     "ToolLoopAgent": "rlm_loop.agents",
     "Workspace": "rlm_loop.workspace",
+    "arm": "rlm_loop.meter",
     "generate_patch": "rlm_loop.agents.patches",
     "tool": "rlm_loop.tools",
 }

@@ -6,10 +6,21 @@ Any framework that can be pointed at an address is metered, without a change to 
 
 from __future__ import annotations
 
+from rlm_loop.meter.arm import FunctionArm, arm
 from rlm_loop.meter.endpoint import Endpoint, metered_endpoint
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.figures import Figures, read_meter
 from rlm_loop.meter.meter import Meter
 from rlm_loop.meter.tree import Branch
 
-__all__ = ["Branch", "Endpoint", "Figures", "Meter", "MeteredCall", "metered_endpoint", "read_meter"]
+__all__ = [
+    "Branch",
+    "Endpoint",
+    "Figures",
+    "FunctionArm",
+    "Meter",
+    "MeteredCall",
+    "arm",
+    "metered_endpoint",
+    "read_meter",
+]

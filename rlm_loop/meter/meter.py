@@ -81,8 +81,8 @@ class Meter:
         self._lock = threading.Lock()
         versions()  # looked up once, before anything is timed
 
-    def session(self, name: str) -> MeterSession:
-        """The session of that name, made at its first request.
+    def session(self, name: str, file: Path | None = None) -> MeterSession:
+        """The session of that name, made at its first request; `file` is its trace's, in place of one in `out`.
 
         Raises `TraceError` where its trace cannot be, and `Refused` where there are too many.
         """
@@ -90,7 +90,8 @@ class Meter:
             if name not in self.sessions:
                 if len(self.sessions) >= MOST:
                     raise Refused(f"the meter has {MOST:,} sessions; name one with /s/NAME in the address", status=429)
-                file = None if self.out is None else self.out / f"{name}.jsonl"
+                if file is None and self.out is not None:
+                    file = self.out / f"{name}.jsonl"
                 if file is not None:
                     with suppress(OSError):  # the trace says why it cannot be
                         file.touch(mode=0o600)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rlm_loop.accounting.budget import Account
+from rlm_loop.accounting.budget import Account, BudgetSpent
 from rlm_loop.accounting.call_tree import PATIENCE, Caller
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.accounting.slots import Slots
@@ -20,6 +20,7 @@ from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.request import Request, RequestMessage, callable_form, for_ours, said_back
 from rlm_loop.meter.served import Heard, Served
 from rlm_loop.models.base import Model
+from rlm_loop.outcome import Stop
 from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.trace import Trace
 from rlm_loop.traces.versions import versions
@@ -61,6 +62,16 @@ class MeterSession:
         self._numbers = 0
         self._last_end: float | None = None
         self._started: float | None = None
+        self._run = (f"session {name}", "metered")
+        self.result: tuple[Any, Stop, str] | None = None
+        """How the run ended, as answer, stop and reason, where somebody knows."""
+        self.refused: BudgetSpent | None = None
+        """The limit that the latest refused request met."""
+
+    def begin(self, task: str, question: str, agent: str) -> None:
+        """Begin the trace before the first request, as that of a task; once."""
+        self._run = (task, agent)
+        self._start(question, MeteredCall(self.name, 0, "chat", arrived=time.perf_counter()))
 
     def arrive(self, protocol: str, arrived: float) -> MeteredCall:
         """A request came in."""
@@ -160,6 +171,9 @@ class MeterSession:
                 conversation.ended = call.ended or time.perf_counter()
                 conversation.replied(reply)
             return reply
+        except BudgetSpent as error:
+            self.refused = error
+            raise
         finally:
             conversation.busy = False
 
@@ -238,10 +252,10 @@ class MeterSession:
         """The trace begins; requests that were refused until now come first."""
         self._started = call.arrived
         self.trace.start(
-            task=f"session {self.name}",
+            task=self._run[0],
             question=question,
-            agent="metered",
-            settings={"agent": "metered", "session": self.name, "protocol": call.protocol, "model": call.model},
+            agent=self._run[1],
+            settings={"agent": self._run[1], "session": self.name, "protocol": call.protocol, "model": call.model},
             model=self._root.name,
             budget=self._root.account.budget,
             versions=versions(),
@@ -293,14 +307,16 @@ class MeterSession:
         first = self._conversations.all[0] if self._conversations.all else None
         last = None if first is None else first.reply
         answer = None if last is None else last.text or "\n".join(c.arguments for c in last.tool_calls)
+        seen = (None, Stop.FAILED, "the model gave no reply") if last is None else (answer, Stop.ANSWERED, ENDED)
+        answer, stop, reason = self.result or seen
         self.trace.record(
             "run_end",
             node=node.path,
             depth=node.depth,
-            stop="failed" if last is None else "answered",
-            reason="the model gave no reply" if last is None else ENDED,
+            stop=stop,
+            reason=reason,
             answer=answer,
-            answer_form="text",
+            answer_form="text" if isinstance(answer, str) else "object",
             artifact=None,
             usage=self.ledger.usage,
             over_budget=account.over(),

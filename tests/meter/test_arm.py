@@ -1,0 +1,77 @@
+"""A function as an arm of a study: its answer is judged, its calls are metered, its crashes are rows."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_loop import Budget, ScriptedModel, Study, Task, ToolLoopAgent, arm
+from rlm_loop.traces import read
+
+TASKS = [Task(f"sum-{n}", f"What is {n} and {n}?", str(2 * n)) for n in (1, 2)]
+
+
+def ask(endpoint: str, text: str) -> str:
+    body = json.dumps({"model": "any", "messages": [{"role": "user", "content": text}]}).encode()
+    request = urllib.request.Request(f"{endpoint}/chat/completions", body, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return json.load(reply)["choices"][0]["message"]["content"]
+    except urllib.error.HTTPError as refused:
+        refused.close()
+        raise
+
+
+@arm
+def twice(task: Task, endpoint: str) -> str:
+    ask(endpoint, "Think: " + task.question)
+    return ask(endpoint, task.question)
+
+
+def rows(folder: Path, arms: Any, **options: Any) -> list[dict[str, Any]]:
+    return [dict(row) for row in Study("s", arms, TASKS, **options).run(folder, progress=False).rows]
+
+
+def test_its_rows_are_like_those_of_agents(tmp_path: Path) -> None:
+    replies = ["hm", "2"]
+    code = ToolLoopAgent(model=ScriptedModel(["```python\nfinal_answer = '2'\n```"]))
+    own = arm(twice.function, name="twice", model=ScriptedModel(replies))
+    found = rows(tmp_path, {"twice": own, "code": code})
+    ours, theirs = ({r["task"]: r for r in found if r["arm"] == a} for a in ("code", "twice"))
+    assert [theirs[t.id]["resolved"] for t in TASKS] == [ours[t.id]["resolved"] for t in TASKS] == [True, False]
+    row = theirs["sum-1"]
+    assert (row["calls"], row["stop"], row["error"]) == (2, "answered", None)
+    assert row["input_tokens"] > 0
+    trace = read(tmp_path / row["trace"])
+    assert (trace.start["task"], trace.start["question"]) == ("sum-1", "What is 1 and 1?")
+    assert trace.end is not None
+    assert trace.end["answer"] == "2"
+
+
+def test_what_it_raises_is_a_crash_with_what_it_had_spent(tmp_path: Path) -> None:
+    @arm(model=ScriptedModel(["hm"]))
+    def broken(task: Task, endpoint: str) -> str:
+        raise KeyError(ask(endpoint, task.question))
+
+    with pytest.raises(KeyError) as caught:
+        broken.attempt(TASKS[0])
+    outcome: Any = caught.value.outcome  # pyright: ignore[reportAttributeAccessIssue]
+    assert (outcome.stop, outcome.usage.calls, outcome.steps) == ("failed", 1, 1)
+
+
+@pytest.mark.parametrize(("limit", "stop"), [({"max_steps": 1}, "calls"), ({"budget": Budget(tokens=10)}, "tokens")])
+def test_a_request_past_the_budget_is_refused_and_the_row_says_so(limit: dict[str, Any], stop: str) -> None:
+    limited = arm(twice.function, model=ScriptedModel(["hm", "2"]), **limit)
+    outcome = limited.attempt(TASKS[0])
+    assert (outcome.stop, outcome.answer) == (stop, None)
+
+
+def test_another_source_is_another_arm() -> None:
+    other = arm(lambda task, endpoint: "2", name="twice")
+    assert other.settings()["source"] != twice.settings()["source"]
+    assert twice.settings() == arm(twice.function).settings()
