@@ -148,16 +148,18 @@ class LiteLLMModel(RemoteModel):
         self._checked = True
 
     def _translated(self, litellm: Any, error: Exception) -> ModelError:
-        whole = str(getattr(error, "message", "") or error)
-        said = " ".join(whole.split())[:240]
-        name = self.name
+        text, name = str(getattr(error, "message", "") or error), self.name
+        said = " ".join(text.split())[:240]
         if isinstance(error, litellm.AuthenticationError | litellm.PermissionDeniedError):
             where = "api_key" if "api_key" in self._options else f"{name.partition('/')[0].upper()}_API_KEY"
             return AuthenticationFailed(f"{name} refused the key in {where}: {said}", name)
         if isinstance(error, litellm.NotFoundError):
-            return ModelNotFound(f"{name} does not exist at its provider{self._near(litellm)}: {said}", name)
+            return ModelNotFound(f"{name} does not exist at its provider: {said}", name)
         if isinstance(error, litellm.BadRequestError) and "LLM Provider NOT provided" in said:
-            return ModelNotFound(f"LiteLLM knows no provider for {name!r}{self._near(litellm)}", name)
+            provider, _slash, bare = name.partition("/")
+            near = [f"{p}/{bare}" for p in difflib.get_close_matches(provider, litellm.models_by_provider, 2, 0.6)]
+            hint = f" (near: {', '.join(near)})" if near else ""
+            return ModelNotFound(f"LiteLLM knows no provider for {name!r}{hint}", name)
         if isinstance(error, litellm.ContextWindowExceededError):
             return RequestRejected(f"the prompt does not fit the window of {name}: {said}", name)
         after = (getattr(error, "litellm_response_headers", None) or {}).get("retry-after")
@@ -175,18 +177,9 @@ class LiteLLMModel(RemoteModel):
             body: Any = getattr(error, "body", None)
             parameter = body.get("param") if isinstance(body, dict) else None
             status = max(status, 500) if isinstance(error, faults) else status
-            return self._refused(status, said, whole, after=after, parameter=parameter)
+            return self._refused(status, said, text, after=after, parameter=parameter)
         # it stumbled over the answer, or over an option
         return ModelError(f"{name} failed within LiteLLM ({type(error).__name__}: {said}): check its options", name)
-
-    def _near(self, litellm: Any) -> str:
-        provider, _slash, bare = self.name.partition("/")
-        if of_provider := litellm.models_by_provider.get(provider):
-            known = [n if n.startswith(f"{provider}/") else f"{provider}/{n}" for n in of_provider]
-            near = difflib.get_close_matches(self.name, known, 3, 0.6)
-        else:
-            near = [f"{p}/{bare}" for p in difflib.get_close_matches(provider, litellm.models_by_provider, 2, 0.6)]
-        return f" (near: {', '.join(near)})" if near else ""
 
     def __repr__(self) -> str:
         return f"LiteLLMModel({self.name!r})"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 from rlm_loop.accounting.attribution import Part, apportion
 from rlm_loop.accounting.charges import accounts_of
@@ -129,20 +127,15 @@ def _difference(recorded: Prompt | None, asked: Prompt) -> str:
     if recorded is None:
         return f"another request of {len(asked.messages)} messages (only its digest was recorded)"
     old, new = recorded.to_dict(), asked.to_dict()
-    for index, (before, after) in enumerate(zip_longest(old["messages"], new["messages"])):
-        if before is None or after is None:
-            return f"it has {len(new['messages'])} messages, recorded are {len(old['messages'])}"
-        if before != after:
-            return f"message {index} ({after['role']}), {_first(before, after)}"
-    return f"its {', '.join(k for k in sorted({*old, *new}) if old.get(k) != new.get(k))} changed"
-
-
-def _first(before: dict[str, Any], after: dict[str, Any]) -> str:
-    for key in before | after:
-        left, right = before.get(key), after.get(key)
-        if left != right:
-            if isinstance(left, str) and isinstance(right, str):
+    if len(old["messages"]) != len(new["messages"]):
+        return f"it has {len(new['messages'])} messages, recorded are {len(old['messages'])}"
+    for index, (before, after) in enumerate(zip(old["messages"], new["messages"], strict=True)):
+        for key in before | after:
+            left, right = before.get(key), after.get(key)
+            if left != right:
+                texts = isinstance(left, str) and isinstance(right, str)
+                left, right = (side if texts else json.dumps(side) for side in (left, right))
                 at = common(left, right)
-                return f"{key} from character {at}: recorded {left[at : at + 40]!r}, asked {right[at : at + 40]!r}"
-            return f"{key}: recorded {json.dumps(left)[:60]}, asked {json.dumps(right)[:60]}"
-    return "no difference"
+                differ = f"recorded {left[at : at + 40]!r}, asked {right[at : at + 40]!r}"
+                return f"message {index} ({after['role']}), {key} from character {at}: {differ}"
+    return f"its {', '.join(k for k in sorted({*old, *new}) if old.get(k) != new.get(k))} changed"

@@ -117,31 +117,6 @@ class Workspace(CodeTools):
         named = {os.fsencode(name).decode("utf-8", "replace"): blobs for name, blobs in changes}
         return {n: (old.id.strip("0") and old.id, new.id.strip("0") and new.id) for n, (old, new) in named.items()}
 
-    def restore(self, snapshot: str) -> None:
-        """Make the files what they were at a snapshot (`base`: the start).
-
-        Files that no snapshot holds, such as caches and ignored ones, stay, unless they are in the way.
-        """
-        self._listed(snapshot)
-        for _ in range(2):  # files that were ignored may count once the old `.gitignore` is back
-            if (now := self.snapshot()) != snapshot:
-                trees.lay(self._own, now, snapshot)
-        if self.snapshot() != snapshot:
-            raise WorkspaceError(f"the files of snapshot {snapshot} could not all be restored: open a new workspace")
-
-    def files_at(self, snapshot: str) -> tuple[str, ...]:
-        """Return the names of the files at a snapshot, sorted."""
-        return tuple(sorted(name for name, blob in self._listed(snapshot).items() if blob.mode != trees.SUBMODULE))
-
-    def _listed(self, snapshot: str) -> dict[str, trees.Blob]:
-        try:
-            return trees.listed(self._own, snapshot)
-        except WorkspaceError as error:
-            if "closed" in str(error):
-                raise
-            message = f"there is no snapshot {snapshot!r} in this workspace: use an id that snapshot() gave"
-            raise WorkspaceError(message) from None
-
     def close(self) -> None:
         """Remove the folder; closing twice is fine."""
         with shielded():

@@ -56,7 +56,7 @@ def compose(git: Git, base: str, tree: str, tests: Patterns, left_out: Mapping[s
     tree = grafted(git, tree, {name: changes[name][0] for name in tested})
     text = render(git, base, tree)
     if applied(git, base, text) != tree:
-        raise WorkspaceError("the patch does not rebuild the changes: take the files themselves, from restore")
+        raise WorkspaceError("the patch does not rebuild the changes: take the files themselves")
     files = tuple(sorted(differences(git, base, tree)))
     return Patch(text, files, dict(sorted({**left_out, **tested}.items())), tree)
 

@@ -86,9 +86,9 @@ def lay(git: Git, old: str, new: str) -> None:
     git("read-tree", "--reset", "-u", old, new, GIT_INDEX_FILE=index)
 
 
-def content(git: Git, blob: Blob) -> bytes | None:
-    """Return the content of a file, None where there is none."""
-    return None if blob.mode in (ABSENT, SUBMODULE) else contents(git, [blob.id])[blob.id]
+def content(git: Git, blob: Blob) -> bytes:
+    """Return the content of a file, nothing where there is none."""
+    return b"" if blob.mode in (ABSENT, SUBMODULE) else contents(git, [blob.id])[blob.id]
 
 
 def _scratch(git: Git) -> str:

@@ -57,7 +57,7 @@ def test_prices_come_from_its_table() -> None:
     ("status", "kind", "says"),
     [
         (401, AuthenticationFailed, "api_key"),
-        (404, ModelNotFound, "near: openai/gpt-5-nano"),
+        (404, ModelNotFound, "does not exist"),
         (400, RequestRejected, "refused the request"),
         (429, RateLimited, "limits the rate"),
         (500, ModelError, "failed"),

@@ -64,7 +64,7 @@ def evaluate(
             reason = f"the patch does not apply: {error}"[:300]
             return Evaluation(False, reason, applied=False, seconds=time.monotonic() - start)
         files = listed(git, reference)
-        links = {name: os.fsdecode(content(git, blob) or b"") for name, blob in files.items() if blob.mode == LINK}
+        links = {name: os.fsdecode(content(git, blob)) for name, blob in files.items() if blob.mode == LINK}
         guard = Guard.of(wanted, differences(git, base, reference), protected, links)
         judged = judged_tree(git, guard, files, reference, patched, python, (env or {}).get("PYTHONPATH", ""))
         found = Evaluation(False, "", refused=judged.refused, judging=judged.judging)

@@ -151,7 +151,7 @@ def judged_tree(
 def _steers(git: Git, name: str, was: Blob, now: Blob) -> str:
     if name.rpartition("/")[2].casefold() not in SHARED:
         return ""
-    texts = (content(git, blob) or b"" for blob in (was, now))
+    texts = (content(git, blob) for blob in (was, now))
     return "settings that pytest reads" if any(map(_OF_PYTEST.search, texts)) else ""
 
 
@@ -163,7 +163,7 @@ def _searched(
     searched = dict.fromkeys(["", "src", *(posixpath.normpath(p) for p in path.split(os.pathsep) if p)])
     for name in files:
         if name.rpartition("/")[2].casefold() in SHARED | OWN:
-            words = re.findall(r"[\w./-]+", (content(git, files[name]) or b"").decode("utf-8", "replace"))
+            words = re.findall(r"[\w./-]+", content(git, files[name]).decode("utf-8", "replace"))
             named = (posixpath.normpath(posixpath.join(posixpath.dirname(name), word)) for word in words)
             searched |= dict.fromkeys(folder for folder in named if folder in there)
     packages = {posixpath.dirname(name) for name in files if _is_init(name)}

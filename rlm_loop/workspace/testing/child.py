@@ -16,6 +16,7 @@ if __name__ == "__main__":  # this folder would let tests import our files
 import contextlib
 import json
 import os
+import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,39 +62,24 @@ class Reporter:
 
 
 class Selection:
-    """Which tests are wanted: node ids, whole or the beginning of others (a folder, a file, a class, a function)."""
+    """The tests that are wanted: node ids, whole or the beginning of others (a folder, a file, a class, a function)."""
 
     def __init__(self, ids: Sequence[str]) -> None:
         self._ids = frozenset(name.rstrip("/") for name in ids)
 
     def has(self, name: str) -> bool:
-        return not self._ids or any(part in self._ids for part in _beginnings(name))
+        beginnings = (name[: cut.start()] for cut in re.finditer(r"/|::|\[", name))
+        return not self._ids or not self._ids.isdisjoint([name, ".", *beginnings])
 
     def paths(self, root: str) -> list[str]:
-        """The files and folders to collect from; those that are not there, or lie outside, are left out."""
-        found = dict.fromkeys(os.path.normpath(name.partition("::")[0]) for name in sorted(self._ids))
-        inside = [p for p in found if not os.path.isabs(p) and p.split(os.sep)[0] != os.pardir]
+        """Return the files and folders to collect from; those that are not there, or lie outside, are left out."""
+        asked = dict.fromkeys(os.path.normpath(name.partition("::")[0]) for name in sorted(self._ids))
+        inside = [p for p in asked if not os.path.isabs(p) and p.split(os.sep)[0] != os.pardir]
         return [p for p in inside if os.path.exists(os.path.join(root, p))]
 
 
-def _beginnings(name: str) -> Iterator[str]:
-    """A node id and everything that selects it."""
-    yield name
-    path, separator, rest = name.partition("::")
-    if separator:
-        plain = rest.partition("[")[0]
-        parts = plain.split("::")
-        for count in range(len(parts), 0, -1):
-            yield path + "::" + "::".join(parts[:count])
-    yield path
-    while "/" in path:
-        path = path.rpartition("/")[0]
-        yield path
-    yield "."
-
-
 def recorder(reporter: Reporter, selection: Selection, own: int) -> Any:
-    """The plugin.  `own` is how many of the arguments, at the end, are not the repository's."""
+    """Return the plugin.  `own` is how many of the arguments, at the end, are not the repository's."""
     import pytest
 
     hook: Any = pytest.hookimpl
@@ -159,7 +145,7 @@ def recorder(reporter: Reporter, selection: Selection, own: int) -> Any:
 
         @hook(tryfirst=True)
         def pytest_runtest_logreport(self, report: Any) -> None:
-            """The worst of setup, call, teardown and subtests; the failure of an expected failure is none."""
+            """Keep the worst of setup, call, teardown and subtests; the failure of an expected failure is none."""
             if report.failed:
                 worst = "failed" if report.when == "call" else "error"
                 self.outcome = self.outcome if self.outcome in ("failed", "error") else worst
@@ -186,30 +172,27 @@ def recorder(reporter: Reporter, selection: Selection, own: int) -> Any:
 
 
 def _from_elsewhere(item: Any, error: Any) -> bool:
-    """Whether `pytest.xfail()` was called by what is under test: only a test may say that it is to fail."""
+    """Return whether what is under test called `pytest.xfail()`: only a test may say that it is to fail."""
     import pytest
 
     if not isinstance(error.value, pytest.xfail.Exception):
         return False
-    callers = [str(entry.path) for entry in error.traceback if "_pytest" not in str(entry.path)]
-    if not callers:  # a mark
-        return False
-    name = os.path.basename(callers[-1])
-    return callers[-1] != str(item.fspath) and name != "conftest.py"
+    callers = [str(entry.path) for entry in error.traceback if "_pytest" not in str(entry.path)]  # none: a mark
+    return bool(callers) and callers[-1] != str(item.fspath) and os.path.basename(callers[-1]) != "conftest.py"
 
 
-def _plain_control() -> None:
+def _fails() -> None:
     raise AssertionError("as it should be")
 
 
-def _raises_control() -> None:
+def _raises_nothing() -> None:
     import pytest
 
     with pytest.raises(KeyError):
         pass
 
 
-def _unittest_control() -> None:
+def _asserts_in_unittest() -> None:
     import unittest
 
     class Case(unittest.TestCase):
@@ -222,11 +205,11 @@ def _unittest_control() -> None:
         raise AssertionError("as it should be")
 
 
-_CONTROLS = {"a failed assertion": _plain_control, "pytest.raises": _raises_control, "unittest": _unittest_control}
+_CONTROLS = {"a failed assertion": _fails, "pytest.raises": _raises_nothing, "unittest": _asserts_in_unittest}
 
 
 def _controls_that_pass(session: Any) -> list[str]:
-    """Which tests that must fail do not: whoever has changed what runs the tests, so that all pass, is seen by it.
+    """Return the tests that must fail and do not: it shows who has changed what runs the tests, so that all pass.
 
     They run as the repository's tests do, with all hooks, but only we are told.
     """
@@ -236,27 +219,14 @@ def _controls_that_pass(session: Any) -> list[str]:
     session.obj = None  # of a test's parent, pytest before 8 asks it for a `setup` in nose's manner
     passed: list[str] = []
     for name, function in _CONTROLS.items():
-        try:
-            make = getattr(pytest.Function, "from_parent", None)  # before 5.4 there was none
-            item: Any = make(session, name="control", callobj=function) if make else None
-            if item is None:
-                item = pytest.Function("control", parent=session, callobj=function)
+        with contextlib.suppress(Exception):  # a hook that knows what to do with the repository's own tests only
+            item: Any = pytest.Function.from_parent(session, name="control", callobj=function)
             item.fixturenames[:] = []  # those of the repository have nothing to do here
-            item.repr_failure = _wordless  # to put a traceback into words takes 20 ms
-        except Exception:
-            continue  # a pytest that makes tests in another way
-        try:
+            item.repr_failure = str  # to put a traceback into words takes 20 ms
             reports: Any = runtestprotocol(item, log=False, nextitem=None)
-        except Exception:
-            continue  # a hook that knows what to do with the repository's own tests only
-        if any(report.when == "call" and (report.passed or hasattr(report, "wasxfail")) for report in reports):
-            passed.append(name)
+            if any(report.when == "call" and (report.passed or hasattr(report, "wasxfail")) for report in reports):
+                passed.append(name)
     return passed
-
-
-def _wordless(*given: Any, **named: Any) -> str:
-    del given, named
-    return ""
 
 
 def _ends(text: str) -> str:
@@ -264,7 +234,7 @@ def _ends(text: str) -> str:
 
 
 def _limit(limits: Mapping[str, int]) -> None:
-    """Limits of this process and its children, by `resource` name; the machine's own stay where they are lower."""
+    """Set limits of this process and its children, by `resource` name; the machine's own stay where they are lower."""
     import resource
 
     for name, value in limits.items():

@@ -39,7 +39,7 @@ TESTS = Script()
 def isolated_command(
     place: Isolation, python: str, home: Path, env: Mapping[str, str], read: Sequence[str] = (), script: Script = TESTS
 ) -> Launch:
-    """The command that runs a script in `home/work`, for `run_command`.
+    """Return the command that runs a script in `home/work`, for `run_command`.
 
     `env` is added to the environment, `read` to the folders that may be read.
     Raises `ReplError` where a place that was asked for does not work here, `ValueError` for an unknown name.
@@ -50,15 +50,11 @@ def isolated_command(
         return _placed(place, python, home, env, read, script)
     if place == "plain":
         return _plain(python, home, env, script)
-    known: dict[str, tuple[Sandbox | Hardened, ...]] = {
-        "sandbox": (Sandbox(),),
-        "hardened": (Hardened(),),
-        "auto": (Sandbox(), Hardened()),
-    }
-    if place not in known:
+    launchers = [kind() for kind in (Sandbox, Hardened) if place in ("auto", kind.kind)]
+    if not launchers:
         raise ValueError(f"no place is called {place!r}; there are: auto, plain, hardened, sandbox, or Container(...)")
     reasons: list[str] = []
-    for launcher in known[place]:
+    for launcher in launchers:
         try:
             if not (problem := launcher.problem(python)):
                 return _placed(launcher, python, home, env, read, script)
@@ -120,10 +116,10 @@ _FIXED = {"PYTHONHASHSEED": "0"}
 
 
 def _cleared(env: Mapping[str, str]) -> dict[str, str]:
-    """Without the search path of this process: what tests import is the repository's and the interpreter's."""
+    """Leave out the search path of this process: tests import the repository's modules and the interpreter's."""
     return {**{name: value for name, value in env.items() if name != "PYTHONPATH"}, **_FIXED}
 
 
 def default_python() -> str:
-    """The interpreter of this process."""
+    """Return the interpreter of this process."""
     return sys.executable or "python3"

@@ -58,7 +58,7 @@ class TestRun:
 
     @property
     def ok(self) -> bool:
-        """Whether the run came to its end, with at least one test passed and none failed."""
+        """Return whether the run came to its end, with at least one test passed and none failed."""
         counts = self.counts
         whole = not (self.complaint or self.cut_short or self.timed_out or self.missing)
         return whole and counts["passed"] > 0 and counts["failed"] + counts["error"] == 0
@@ -160,7 +160,8 @@ class Reports:
         if ended.timed_out:
             return f"stopped after {ended.seconds:.0f} s{where}"
         if self._end is None:
-            return f"the interpreter ended early ({_status(ended.code)}){where}"
+            status = f"signal {-ended.code}" if ended.code < 0 else f"exit status {ended.code}"
+            return f"the interpreter ended early ({status}){where}"
         if self._end in (2, 3):
             last = (self._internal.strip().splitlines() or ["interrupted"])[-1]
             return f"pytest ended early{where}: {last}"
@@ -173,17 +174,12 @@ class Reports:
         if cut:
             return f"no test ran: {cut}: {last}"[:500]
         if self._end == 4:
-            errors = [
-                line for line in ended.output.splitlines() if line.startswith(("ERROR", "E ")) or "error:" in line
-            ]
-            return f"pytest cannot use the repository's settings: {(errors or [last])[0]}"[:500]
+            lines = ended.output.splitlines()
+            error = next((line for line in lines if line.startswith(("ERROR", "E ")) or "error:" in line), last)
+            return f"pytest cannot use the repository's settings: {error}"[:500]
         return "no test has one of these ids" if ids else "pytest found no tests"
 
 
 def _answers(found: str, asked: str) -> bool:
     asked = asked.rstrip("/")
     return found == asked or asked == "." or found.startswith((asked + "::", asked + "[", asked + "/"))
-
-
-def _status(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"exit status {code}"

@@ -44,20 +44,26 @@ def copy_tree(source: Path, target: Path) -> None:
 
 
 def stamps(root: Path, names: Iterable[str]) -> Mapping[str, tuple[int, int, int]]:
-    """Which file each of these names is (inode), and when it was last written to, renamed or given other rights.
+    """Return which file each of these names is (inode), and when it was last written to, renamed or given other rights.
 
     That time (ctime) only the kernel sets: unlike the content and the time of modification it cannot be put back.
     """
-    found: dict[str, tuple[int, int, int]] = {}
+    stamped: dict[str, tuple[int, int, int]] = {}
     for name in names:
         with contextlib.suppress(OSError):
             about = os.lstat(root / name)
-            found[name] = (about.st_ino, about.st_ctime_ns, about.st_mode)
-    return found
+            stamped[name] = (about.st_ino, about.st_ctime_ns, about.st_mode)
+    return stamped
 
 
 #: A test that writes without end fills no disk.
 LIMITS = Limits(file_size=1 << 30)
+_KINDS = {
+    "memory": "RLIMIT_DATA",
+    "cpu_seconds": "RLIMIT_CPU",
+    "open_files": "RLIMIT_NOFILE",
+    "file_size": "RLIMIT_FSIZE",
+}
 
 
 def run_tests(
@@ -101,12 +107,14 @@ def run_tests(
         asked = [p for p in given.pop("PYTHONPATH", "").split(os.pathsep) if p]
         outside = [p for p in asked if os.path.isabs(p) and os.path.exists(p)]
         command = isolated_command(place, program, home, {**given, "RLM_LOOP_TESTS": mark}, outside)
+        # `src` where packages lie in it: one that is installed in editable mode would be the original's
+        sources = ["src"] if (root / "src").is_dir() and not (root / "src" / "__init__.py").exists() else []
         job = {
             "word": word,
             "ids": list(ids),
-            "path": [".", *_source_folders(root), *asked],
+            "path": [".", *sources, *asked],
             "env": given,
-            "limits": _limits(limits),
+            "limits": {_KINDS[name]: value for name, value in limits.as_options().items() if name in _KINDS},
             "orphan": command.kind != "container",
         }
         run = Reports(word)
@@ -120,18 +128,3 @@ def run_tests(
         after = stamps(home / "work", kept)
     touched = tuple(name for name in kept if after.get(name) != before.get(name))
     return run.result(ended, command, ids, str(home / "work"), touched)
-
-
-def _source_folders(root: Path) -> list[str]:
-    """`src` where the packages lie in it: one that is installed in editable mode would be the original's."""
-    return ["src"] if (root / "src").is_dir() and not (root / "src" / "__init__.py").exists() else []
-
-
-def _limits(limits: Limits) -> dict[str, int]:
-    names = {
-        "memory": "RLIMIT_DATA",
-        "cpu_seconds": "RLIMIT_CPU",
-        "open_files": "RLIMIT_NOFILE",
-        "file_size": "RLIMIT_FSIZE",
-    }
-    return {names[name]: value for name, value in limits.as_options().items() if name in names}
