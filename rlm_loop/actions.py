@@ -34,7 +34,6 @@ class Note(StrEnum):
     NO_COMPILE = "does not compile"
     PYTHON = "looks like python"
     EMPTY_ANSWER = "empty answer"
-    RESULT_ANSWERS = "the last result is the answer"  # where there is one
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from math import nan
 from operator import attrgetter
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 #: Tokens, dollars, seconds that no run reaches.
 IMPOSSIBLE = 1e15
@@ -195,10 +195,8 @@ class Usage:
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
 
-    @classmethod
-    def nothing(cls) -> Usage:
-        """The usage of no call at all: every figure is known to be zero."""
-        return cls(0, 0, 0, 0, 0.0, 0, 0)
+    NOTHING: ClassVar[Usage]
+    """The usage of no call at all: every figure is known to be zero."""
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Usage:
@@ -257,6 +255,7 @@ def _plain(name: str, figure: Any) -> float:
     return int(figure) if name not in _KINDS and found.is_integer() else found
 
 
+Usage.NOTHING = Usage(0, 0, 0, 0, 0.0, 0, 0)
 _KINDS: Mapping[str, type] = {"cost": float}
 _USAGE = tuple(f.name for f in fields(Usage))
 _FIGURES = attrgetter(*_USAGE)

@@ -46,10 +46,6 @@ class Turn:
     observations: tuple[Observation, ...]
     seconds: float = 0.0
 
-    def __post_init__(self) -> None:
-        if len(self.actions) != len(self.observations):
-            raise ValueError(f"{len(self.actions)} actions but {len(self.observations)} observations")
-
     @property
     def answer(self) -> FinalAnswer | None:
         """The first answer that was given in this turn."""

@@ -68,7 +68,7 @@ suites = {f"{name}/test": suite_named(name, "test") for name in SUITES}
 for row in rescore(RESULTS, suite=suites.__getitem__):
     agent, count = agents[row["arm"]], counts[row["arm"]]
     turns = outcome_of(read_trace(RESULTS, row["trace"], run=row.get("trace_run") or None)).turns
-    codes = [any(code_of(a) is not None for a in agent.dialect().parse_reply(t.reply, TOOLS)) for t in turns]
+    codes = [any(code_of(a) is not None for a in agent.dialect.parse_reply(t.reply, TOOLS)) for t in turns]
     taken = [unread(turn) for turn in turns]
     count.update(how for how in taken if how == "refused")
     count.update(f"{how}, read" for how, code in zip(taken, codes, strict=True) if how and code)

@@ -76,7 +76,7 @@ class Account:
         self._limited: tuple[Account, ...] = (self, *above) if self._limits else above
         self._price, self._clock, self._start = price, clock, clock()
         self._news: threading.Condition = threading.Condition() if parent is None else parent._news
-        self.spent = Usage.nothing()
+        self.spent = Usage.NOTHING
         """Settled usage, with estimates where a provider reported none."""
         self.calls = 0
         """Settled calls, failed ones included."""

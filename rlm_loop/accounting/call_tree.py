@@ -28,7 +28,7 @@ class Caller:
         self.path = "0" if parent is None else f"{parent.path}.{number}"
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.scope = Scope(parent.scope if parent is not None else None, *scopes)
-        self.usage = Usage.nothing()
+        self.usage = Usage.NOTHING
         self._lock: threading.Lock = threading.Lock() if parent is None else parent._lock
         self._chain: tuple[Caller, ...] = (self,) if parent is None else (self, *parent._chain)
         self._asked = self._batches = 0

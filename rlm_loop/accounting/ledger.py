@@ -120,7 +120,7 @@ class Ledger:
     @property
     def usage(self) -> Usage:
         """Sum of all calls."""
-        return sum(map(attrgetter("usage"), list(self.calls)), Usage.nothing())
+        return sum(map(attrgetter("usage"), list(self.calls)), Usage.NOTHING)
 
     @property
     def rows(self) -> list[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,7 @@ class Node:
     turn: int | None = None
     batch: str | None = None
     index: int | None = None
-    own: Usage = field(default_factory=Usage.nothing)
+    own: Usage = Usage.NOTHING
     seconds: float | None = None
     model_seconds: float = 0.0
     ok: bool | None = None
@@ -136,7 +136,7 @@ class TraceTree:
 
 def summed(nodes: Iterable[Node]) -> Usage:
     """Return the own usage of some nodes in sum."""
-    return sum((n.own for n in nodes), Usage.nothing())
+    return sum((n.own for n in nodes), Usage.NOTHING)
 
 
 def sort_key(node: str) -> tuple[int, ...]:
@@ -197,7 +197,7 @@ def _changes(event: Mapping[str, Any], node: Node, titles: dict[str, str]) -> di
             spent = Usage() if usage is None else Usage.of(usage)
             return {"own": node.own + spent, "model_seconds": node.model_seconds + seconds}
         case "model_error":  # with a number it was written off: a call of unknown tokens
-            spent = Usage() if "call" in event else Usage.nothing()
+            spent = Usage() if "call" in event else Usage.NOTHING
             return {"error": str(event.get("error", "")), "own": node.own + spent}
         case "turn":
             return {"steps": node.steps + 1}

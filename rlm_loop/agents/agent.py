@@ -6,20 +6,21 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import InitVar, dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from rlm_loop.accounting.budget import Account, Budget, UnknownPrice
 from rlm_loop.accounting.ledger import Ledger
-from rlm_loop.agents.answers import AnswerCheck, Approval
+from rlm_loop.agents.answers import AnswerCheck
 from rlm_loop.agents.background import BackgroundRun, awaited, started
 from rlm_loop.agents.cells import Cells
-from rlm_loop.agents.checking import checked, limited, listed, repl_of, session_in, workspace_of
+from rlm_loop.agents.checking import checked, limited, listed, repl_of, session_in
 from rlm_loop.agents.compaction import Compaction, Policy, plan_of
 from rlm_loop.agents.config import agent_config, settings_of
 from rlm_loop.agents.conversation import Conversation
-from rlm_loop.agents.environment import ActionLimits, Environment, Offer, RunRules
+from rlm_loop.agents.environment import ActionLimits, Environment, Offer
 from rlm_loop.agents.localise import Localise
 from rlm_loop.agents.meter import Meter
 from rlm_loop.agents.question import asked, in_workspace, unscored, with_context
@@ -49,6 +50,9 @@ from rlm_loop.traces.display import drawing
 from rlm_loop.traces.trace import Trace
 from rlm_loop.traces.values import plain
 from rlm_loop.workspace import Workspace
+
+#: The history of a session whose agent has none: the oldest turns go only when the model's window is full.
+_WHOLE_WINDOW = Compaction("window", threshold_tokens=1_000_000_000)
 
 
 @dataclass(frozen=True)
@@ -147,18 +151,15 @@ class Agent:
     @property
     def name(self) -> str:
         """Name of the strategy in tables and traces."""
-        return self.dialect().name
+        return self.dialect.name
 
+    @cached_property
     def dialect(self) -> Dialect:
-        """How the strategy speaks, its injectors included; built once."""
-        built: Dialect | None = self.__dict__.get("_dialect")
-        if built is None:
-            injectors = [i for i in self.injectors if not isinstance(i, Localise)]
-            injectors += [Told(MAY_BLOCK, "may_block")] if self.rules.may_block else []
-            built = self._speaks()
-            built = Injected(built, tuple(injectors)) if injectors else built
-            object.__setattr__(self, "_dialect", built)
-        return built
+        """How the strategy speaks, its injectors included."""
+        injectors = tuple(i for i in self.injectors if not isinstance(i, Localise)) if self.injectors else ()
+        if self.rules.may_block:
+            injectors = (*injectors, Told(MAY_BLOCK, "may_block"))
+        return Injected(self._speaks(), injectors) if injectors else self._speaks()
 
     def _speaks(self) -> Dialect:
         raise NotImplementedError("use ToolLoopAgent, LeanAgent, ReActAgent or DirectAgent")
@@ -184,6 +185,8 @@ class Agent:
 
     def own_model(self) -> Model:
         """The agent's model.  Raises as `get_model` does."""
+        if isinstance(self.model, Model):
+            return self.model
         return get_model(self.model, **({"seed": self.model.seed} if isinstance(self.model, Seeded) else {}))
 
     def recursion(self) -> Recursion:
@@ -212,7 +215,8 @@ class Agent:
         Raises `ModelError` (no reply could be had) and `Interrupted` (Ctrl-C), both with the partial outcome, and
         `ContextError` for a path that cannot be read.
         """
-        agent = (self if tools is None else replace(self, tools=tools)).hearing(hooks, live)
+        agent = self if tools is None else replace(self, tools=tools)
+        agent = agent.hearing(hooks, live) if hooks or live else agent
         return agent.attempt(asked(question, context), trace=trace, workspace=workspace)
 
     def start(self, question: str, *, hooks: Iterable[object] = (), **options: Any) -> BackgroundRun:
@@ -244,7 +248,9 @@ class Agent:
         those of `run`.  Raises `ContextError` for a path that cannot be read.
         """
         agent = self if tools is None else replace(self, tools=tools)
-        return AgentSession(agent, context, workspace, trace)
+        source = partial(open_repl, agent.repl) if isinstance(agent.repl, str) else agent.repl
+        conversation = Conversation(agent.dialect, agent.compaction() or _WHOLE_WINDOW)
+        return AgentSession(agent, conversation, Cells(source, kept=True), context, workspace, trace)
 
     def attempt(
         self,
@@ -255,27 +261,29 @@ class Agent:
         exchange: Exchange | None = None,
     ) -> Outcome:
         """Work on a task of a suite; raises as `run` does.  `exchange` is its place in a session."""
-        workspace = workspace_of(workspace)
+        if isinstance(workspace, (str, PathLike)):
+            raise TypeError(f"workspace is a Workspace, not a path: write workspace=Workspace({str(workspace)!r})")
         if task.context is not None:
             task = with_context(task)  # a deferred context is made before the clock starts
         model = self.own_model()
         record = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
         kept = trace is not None and (exchange is None or record.path is not None)  # else nobody reads the hash
-        context = task.context if kept else None
-        hashed = None if context is None else Fingerprint(context, lambda about: record.record("context", **about))
+        hashed = None
+        if kept and task.context is not None:
+            hashed = Fingerprint(task.context, lambda about: record.record("context", **about))
         account, recursion = Account(self.budget, price=model.price), self.recursion()
-        meter = Meter(model, account, Ledger(), record, **self._asks_with(recursion, model))
+        meter = self._meter(Meter(model, account, Ledger(), record), recursion)
         more: dict[str, Any] = {"made": agent_config(self), "price": model.price, "window": window_of(model)}
-        more |= {} if exchange is None else {"session": exchange.about}
+        if exchange is not None:
+            more["session"] = exchange.about
         known = None if hashed is None else hashed.known
-        record_start(record, task, self.name, self.described(), model.name, account.budget, known, **more)
+        record_start(record, task, self.dialect.name, self.described(), model.name, account.budget, known, **more)
         try:
-            if hashed is not None:
-                hashed.begin()
-            solve = partial(self._solved, task, meter, recursion, exchange, workspace)
-            outcome = solve() if meter.hooks is NO_HOOKS else with_hooks(task, self.name, meter, solve)
-            if hashed is not None:
-                hashed.end(account.seconds_left())
+            if hashed is None:
+                return self._solved(task, meter, recursion, workspace, exchange)
+            hashed.begin()
+            outcome = self._solved(task, meter, recursion, workspace, exchange)
+            hashed.end(account.seconds_left())
             return outcome
         finally:
             meter.node.end_children()
@@ -294,20 +302,37 @@ class Agent:
         account = meter.account.scope(self.budget, price=own.price)
         if account.priced and own.price is None:
             raise UnknownPrice("a cost limit needs a model whose price is known; limit tokens or calls instead")
-        asks = self._asks_with(recursion, own)
         inner = meter.scoped(meter.node, purpose="agent", model=own, account=account)
-        inner = replace(inner, turn=meter.turn, **asks)
-        solve = partial(self._solved, task, inner, recursion, None, told=told)
-        return solve() if inner.hooks is NO_HOOKS else with_hooks(task, self.name, inner, solve)
+        return self._solved(task, self._meter(replace(inner, turn=meter.turn), recursion), recursion, told=told)
 
-    def _asks_with(self, recursion: Recursion, model: Model) -> dict[str, Any]:
-        """Fields of the run's meter that the agent decides."""
-        limits = {
-            "max_tokens": self.max_tokens,
-            "temperature": self.temperature,
-            "hooks": Hooks(self.hooks) if self.hooks else NO_HOOKS,
-        }
-        return {"slots": recursion.tree.calls, "price": model.price, **limits}
+    def _meter(self, meter: Meter, recursion: Recursion) -> Meter:
+        """The meter with what the agent decides."""
+        return replace(
+            meter,
+            max_tokens=self.max_tokens,
+            temperature=self.temperature,
+            hooks=Hooks(self.hooks) if self.hooks else NO_HOOKS,
+            slots=recursion.tree.calls,
+            price=meter.model.price,
+        )
+
+    def _solved(
+        self,
+        task: Task,
+        meter: Meter,
+        recursion: Recursion,
+        workspace: Workspace | None = None,
+        exchange: Exchange | None = None,
+        told: Sequence[Injector] = (),
+    ) -> Outcome:
+        """The outcome of the whole run, of which the hooks are told."""
+
+        def solve() -> Outcome:
+            with self.open(task, meter, recursion, workspace=workspace, exchange=exchange, told=told) as run:
+                outcome = run.solve()
+            return noted(outcome, run.environment.faults) if run.environment.faults else outcome
+
+        return solve() if meter.hooks is NO_HOOKS else with_hooks(task, self.dialect.name, meter, solve)
 
     def first_request(self, task: Task) -> FirstRequest:
         """The first request of a run of this task.  No model is called, none is loaded, and no REPL is started."""
@@ -333,7 +358,7 @@ class Agent:
 
         A `workspace` that is given stays open.  The texts of `told` follow the question.
         """
-        dialect = self.dialect()
+        dialect = self.dialect
         mode = dialect.action_mode
         run: Run | None = None
         try:
@@ -351,28 +376,21 @@ class Agent:
                 if opened is not None:
                     stack.callback(place.quietly, "the workspace could not be closed", opened.close)
                 stack.enter_context(place)
-                closing = place.close
-                ended = meter.node.scope.at_end(lambda: threading.Thread(target=closing, daemon=True).start())
+                ends = partial(threading.Thread, target=place.close, daemon=True)
+                ended = meter.node.scope.at_end(lambda: ends().start())
                 stack.callback(meter.node.scope.forget, ended)
-                conversation = None if exchange is None else exchange.conversation
-                if conversation is None:
-                    conversation = Conversation(dialect, self.compaction(), number=meter.turn)
+                if exchange is None:
+                    compaction = None if self.history is None else plan_of(self.history)
+                    conversation = Conversation(dialect, compaction, number=meter.turn)
+                else:
+                    conversation = exchange.conversation
                 meter.turn = conversation.number
-                began = meter.account.seconds if meter.depth else 0.0
+                began = meter.account.seconds if meter.node.depth else 0.0
                 run = Run(task, conversation, place, meter, dialect.name, began=began)
                 problem, brief = self.problem(task, workspace)
-                log.problem(
-                    task,
-                    problem,
-                    place.tools.values(),
-                    brief,
-                    mode,
-                    repl=place.cells is not None,
-                    workspace=None if workspace is None else workspace.base,
-                )
+                log.problem(task, problem, place.tools.values(), brief, mode, place.cells is not None, workspace)
                 if exchange is not None:
-                    exchange.meter, problem = meter, exchange.problem(problem)
-                    exchange.record(meter)
+                    problem = exchange.begin(problem, meter)
                 if workspace is not None:
                     problem = in_workspace(problem, place.tools)
                 asks = exchange is None or exchange.asks
@@ -385,15 +403,15 @@ class Agent:
 
     def problem(self, task: Task, workspace: Workspace | None) -> tuple[Problem, tuple[Injector, ...]]:
         """The task as the model is told it, with what it is told of files (of the workspace, else of the task's)."""
-        if self.dialect().action_mode == "none":
+        if self.dialect.action_mode == "none":
             inline = "\n\n".join(filter(None, [task.inline, self.inlined(task.context)]))
             problem = Problem(task.question, "", inline)
         else:
             problem = Problem(task.question, "" if task.context is None else describe_context(task.context))
         brief: list[Injector] = []
-        if not self.injectors:
-            return problem, ()
-        for localise in [i for i in self.injectors if isinstance(i, Localise)]:
+        for localise in self.injectors:
+            if not isinstance(localise, Localise):
+                continue
             if workspace is not None:
                 brief += localise.told(task.question, workspace)
             elif task.workspace is not None:
@@ -413,29 +431,26 @@ class Agent:
         make: Callable[..., Environment] = Environment,
     ) -> Environment:
         """Make the environment of a run of the task."""
-        dialect, depth, rules = self.dialect(), self.subcalls.depth, self.rules
+        dialect, depth, limits = self.dialect, self.subcalls.depth, self.budget
         mode = dialect.action_mode
-        allowed = depth > 0 or self.subcalls.beyond != "error"
-        queries = query_tools(asks) if mode != "none" and allowed else ()
-        listed = task.context is not None or depth > 1  # else a cell may ask, and the model is not told of it
-        kept = None if exchange is None or mode == "none" else exchange.repl
-        repl = self.repl if kept is None else kept
-        source = repl if not isinstance(repl, str) else lambda: open_repl(repl, files=task.files, setup=task.setup)
-        wanted = mode != "none" and (task.needs_repl or mode == "code" or isinstance(repl, Session))
+        queries = query_tools(asks) if mode != "none" and (depth > 0 or self.subcalls.beyond != "error") else ()
+        told = task.context is not None or depth > 1  # else a cell may ask, and the model is not told of it
+        cells = None if exchange is None or mode == "none" else exchange.cells
+        if cells is not None:
+            cells.context = task.context
+        elif mode != "none" and (task.needs_repl or mode == "code" or isinstance(self.repl, Session)):
+            source = self.repl
+            if isinstance(source, str):
+                source = partial(open_repl, source, files=task.files, setup=task.setup)
+            cells = Cells(source, task.context)
         own = tuple(map(as_tool, (*task.tools, *tools)))
-        limits = self.budget
+        left = meter.account.seconds_left
         return make(
-            Cells(source, task.context) if wanted else None,
-            Offer((*own, *queries) if listed else own, () if listed else queries, mode, self._answers_by_tool()),
+            cells,
+            Offer((*own, *queries) if told else own, () if told else queries, mode, self._answers_by_tool()),
             workspace,
-            RunRules(
-                rules.allow,
-                None if rules.approve is None else Approval(rules.approve, log.approval),
-                AnswerCheck(self.answer_type, self.verify),
-                rules.require_code,
-                rules.one_action,
-            ),
-            ActionLimits(limits.cell_seconds, limits.tool_seconds, dialect.observation_cap, meter.account.seconds_left),
+            (self.rules, AnswerCheck(self.answer_type, self.verify)),
+            ActionLimits(limits.cell_seconds, limits.tool_seconds, dialect.observation_cap, left),
             log,
         )
 
@@ -457,23 +472,10 @@ class Agent:
 
         return run
 
-    def _solved(
-        self,
-        task: Task,
-        meter: Meter,
-        recursion: Recursion,
-        exchange: Exchange | None,
-        workspace: Workspace | None = None,
-        told: Sequence[Injector] = (),
-    ) -> Outcome:
-        with self.open(task, meter, recursion, workspace=workspace, exchange=exchange, told=told) as run:
-            outcome = run.solve()
-        return noted(outcome, run.environment.faults) if run.environment.faults else outcome
-
     def hearing(self, hooks: Iterable[object], live: bool) -> Agent:
         """The agent with more hooks, and with a live view where one is wanted."""
-        more = (*hooks, *((drawing("rlm_loop.report.notebook.live.LiveView")(),) if live else ()))
-        return replace(self, hooks=(*self.hooks, *more)) if more else self
+        view = (drawing("rlm_loop.report.notebook.live.LiveView")(),) if live else ()
+        return replace(self, hooks=(*self.hooks, *hooks, *view))
 
 
 def _note_faults(error: BaseException, run: Run) -> None:

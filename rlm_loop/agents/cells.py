@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from rlm_loop.accounting.limits import BudgetSpent
-from rlm_loop.repl.base import CellCall, CellResult, ReplError, Session
+from rlm_loop.repl.base import CellResult, ReplError, Session
 from rlm_loop.repl.rebuild import run_again
 from rlm_loop.repl.records import CellRecord
 
@@ -16,50 +16,47 @@ _HURRY = 0.2  # seconds for a cell to stop at the time limit of the run, which i
 
 
 class Cells:
-    """Runs the cells of one run in a session.
+    """Runs the cells of one run in a session; with `kept`, of one run after the other.
 
     `source` makes the session when it is first needed, or is a session of the caller's.  `context` becomes its variable
-    of that name.
+    of that name, and `functions` are the host functions that cells may call.
     """
 
-    def __init__(self, source: Callable[[], Session] | Session, context: Any = None) -> None:
-        self._lent = source if isinstance(source, Session) else None
-        self._make = source if not isinstance(source, Session) else lambda: source
-        self._context = context
-        self._functions: Mapping[str, Callable[..., Any]] = {}
-        self._told: CellResult | None = None  # the latest cell of which the calls were asked for
+    def __init__(self, source: Callable[[], Session] | Session, context: Any = None, *, kept: bool = False) -> None:
+        self.context = context
+        self.functions: Mapping[str, Callable[..., Any]] = {}
+        self.kept = kept
+        self._source = source
         self._session: Session | None = None
-        self._bound: list[str] = []  # names that the run put into the session
-
-    def offer(self, functions: Mapping[str, Callable[..., Any]]) -> None:
-        """Set the host functions that cells may call."""
-        self._functions = functions
+        self._begun = False
+        self._context: Any = None  # that the session has
+        self._names: list[str] = []  # that the run put into the session
+        self._seen: CellResult | None = None
 
     @property
     def isolation(self) -> str:
-        return "" if self._session is None else self._session.isolation
+        """How the cells are kept apart from this machine; empty where no cell was run."""
+        return self._session.isolation if self._begun and self._session is not None else ""
 
-    @property
-    def last(self) -> CellResult | None:
-        """The result of the latest cell, also where running it raised."""
-        return None if self._session is None else self._session.last
-
-    def calls_made(self) -> Sequence[CellCall]:
-        """Calls of host functions by the latest cell; none where this was asked for before."""
-        before, self._told = self._told, self.last
-        return () if self._told is None or self._told is before else self._told.calls
+    def new_result(self) -> CellResult | None:
+        """The result of the latest cell, also where running it raised; `None` where it was asked for before."""
+        if not self._begun or self._session is None:
+            return None
+        before, self._seen = self._seen, self._session.last
+        return None if self._seen is before else self._seen
 
     def run(self, code: str, seconds: float | None, left: float | None) -> CellResult:
         """Run a cell for `seconds`, and no longer than is `left` of the run; raises `BudgetSpent` where none is."""
+        session = self._session if self._begun and self._session is not None else self._open()
         if left is None or (seconds is not None and seconds < left):
-            return (self._session or self._open()).run(code, timeout=seconds)
+            return session.run(code, timeout=seconds)
         if left == 0:
             raise BudgetSpent("seconds", "the time of the run is up: the cell was not run")
-        return (self._session or self._open()).run(code, timeout=left, grace=_HURRY)
+        return session.run(code, timeout=left, grace=_HURRY)
 
     def evaluate(self, expression: str, seconds: float | None, left: float | None) -> Any:
-        """The value of an expression; `None` where no cell was ever run.  Raises as `Session.get` does."""
-        if self._session is None and self._lent is None:
+        """The value of an expression; `None` where no session was ever opened.  Raises as `Session.get` does."""
+        if self._session is None and not isinstance(self._source, Session):
             return None
         if left is not None:
             seconds = max(left, _LAST) if seconds is None else min(seconds, max(left, _LAST))
@@ -69,35 +66,51 @@ class Cells:
         """Run recorded cells again, with recorded answers of the host; returns what differed, a line each."""
         session = self._open()
         try:
-            return run_again(session, cells, self._functions)
+            return run_again(session, cells, self.functions)
         finally:
             session.new_run()
-            self._told = session.last
+            self._seen = session.last
 
-    def close(self) -> None:
-        """Close the session; one of the caller's stays open, without the names that the run bound."""
-        session = self._session
+    def leave(self) -> None:
+        """End a run: a session that is kept or the caller's loses the names that the run put into it, or is closed."""
+        session, self._begun = self._session, False
         if session is None:
             return
-        if session is self._lent:
+        if self.kept or session is self._source:
+            names, self._names = self._names, []
             with suppress(ReplError):  # it was closed meanwhile, or is broken: there is nothing to give back
-                session.give_back(self._bound)
+                session.give_back(names)
         else:
             session.close()
 
+    def close(self) -> None:
+        """Close a session that was kept; one of the caller's stays open, without the context."""
+        session, self._session, self._begun = self._session, None, False
+        if session is not None and session is not self._source:
+            session.close()
+        elif session is not None and self._context is not None:
+            with suppress(ReplError):
+                session.give_back(["context"])
+
     def _open(self) -> Session:
         if self._session is None:
-            session = self._session = self._make()
-            try:
-                session.new_run()
-                if self._context is not None:
-                    session.set("context", self._context, reserved=True)
-                    self._bound.append("context")
-                session.add_tools(self._functions)
-                self._bound += self._functions
-            except BaseException:
-                self.close()
+            self._session = self._source if isinstance(self._source, Session) else self._source()
+        session = self._session
+        if self._begun:
+            return session
+        try:
+            session.new_run()
+            if self.context is not None and self._context is not self.context:
+                session.set("context", self.context, reserved=True)
+                self._context = self.context
+                if not self.kept:
+                    self._names.append("context")
+            session.add_tools(self.functions)
+            self._names += self.functions
+        except BaseException:
+            self.leave()
+            if not self.kept:
                 self._session = None
-                raise
-            self._told = session.last
-        return self._session
+            raise
+        self._begun, self._seen = True, session.last
+        return session

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import isnan
-from os import PathLike
 from typing import Any
 
 from rlm_loop.accounting.budget import Budget
@@ -83,13 +82,6 @@ def listed(name: str, value: Any, one: str) -> tuple[Any, ...]:
 
 def _injects(value: Any) -> bool:
     return all(callable(getattr(value, name, None)) for name in ("opening", "after"))
-
-
-def workspace_of(value: Any) -> Any:
-    """The workspace as it is; raises `TypeError` for a folder's name in its place."""
-    if isinstance(value, (str, PathLike)):
-        raise TypeError(f"workspace is a Workspace, not {value!r:.60}: write workspace=Workspace({str(value)!r})")
-    return value
 
 
 def session_in(tool: Any) -> Session | None:

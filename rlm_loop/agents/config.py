@@ -25,18 +25,15 @@ _MODULES = (
     "dialects.injectors",
     "dialects.react",
     "accounting.limits",
-    "agents.localise.brief",
+    "agents.localise",
     "agents.rules",
 )
 A = TypeVar("A")
 _PLAIN = (bool, int, float, str, type(None))
 _SKIPPED = ("hooks", "model", "tools")
 #: Fields that do not identify a strategy: objects of the caller's, and what `settings_of` writes in its own way.
-#: `scaffold` and `finish_with_result` are in the recorded dialect as well.
-_NOT_SETTINGS = {*_SKIPPED, "repl", "verify", "answer_type", "budget", "rules", "subcalls"} | {
-    "scaffold",
-    "finish_with_result",
-}
+#: `scaffold` is in the recorded dialect as well.
+_NOT_SETTINGS = {*_SKIPPED, "repl", "verify", "answer_type", "budget", "rules", "subcalls", "scaffold"}
 
 
 class NotMade(ValueError):
@@ -57,7 +54,7 @@ def settings_of(agent: Any) -> dict[str, Any]:
     allowed = recorded(agent.rules, agent.subcalls)
     return {
         "agent": type(agent).__name__,
-        "dialect": agent.dialect(),
+        "dialect": agent.dialect,
         **own,
         "budget": agent.budget,
         **allowed,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rlm_loop.actions import Action, Answer
+from rlm_loop.actions import Answer
 from rlm_loop.agents.compaction import Compaction
 from rlm_loop.agents.history import History
 from rlm_loop.agents.meter import Meter
 from rlm_loop.agents.window import Window, room_of
 from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.dialects.injectors import Injector, told_first
-from rlm_loop.messages import Message, Prompt, Reply, Span
+from rlm_loop.messages import Message, Prompt, Span
 from rlm_loop.outcome import Turn
 from rlm_loop.tools.function import Tool
 
@@ -67,19 +67,14 @@ class Conversation:
             self.prompt = self._window.shortened(self.prompt)
         return self.prompt
 
-    def read(self, reply: Reply, tools: Mapping[str, Tool]) -> tuple[Action, ...]:
-        """The actions that a reply asks for: at least one."""
-        return tuple(self.dialect.parse_reply(reply, tools))
-
-    def fit(self, turn: Turn) -> Turn:
-        """The turn with results clipped to what is left of the model's window."""
-        return turn if self._window is None else self._window.fit(self.prompt, turn)
-
-    def add(self, turn: Turn) -> None:
-        """Show a turn to the model from now on."""
+    def add(self, turn: Turn) -> Turn:
+        """Show a turn to the model from now on; return it with results clipped to what is left of the window."""
+        if self._window is not None:
+            turn = self._window.fit(self.prompt, turn)
         self.turns.append(turn)
         self.number = max(self.number, turn.index)
         self.prompt += self.dialect.format_turn(turn)
+        return turn
 
     def earlier(self) -> tuple[Message, ...]:
         """The messages so far, for a question that follows; a text that was the answer has no result to be told of."""

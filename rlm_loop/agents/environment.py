@@ -9,16 +9,17 @@ import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rlm_loop.accounting.limits import BudgetSpent
-from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Note, Observation, RunCode
+from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation, RunCode
 from rlm_loop.agents.answers import AnswerCheck, Approval
 from rlm_loop.agents.cells import Cells
 from rlm_loop.agents.loop_tools import FINAL_ANSWER, OF_THE_LOOP, python_tool, require_own_names
 from rlm_loop.agents.observations import Effects, bounded, cell_observation, failed_action
 from rlm_loop.agents.record import RunLog
+from rlm_loop.agents.rules import Rules
 from rlm_loop.dialects.base import ActionMode
 from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError
 from rlm_loop.repl.host.shielded import shielded
@@ -56,21 +57,6 @@ class Offer:
     answer_tool: bool = True
 
 
-@dataclass
-class RunRules:
-    """The rules of one run.
-
-    `allow` names the tools that may run, but for the REPL and `final_answer`; `approval` refuses an action before it
-    runs; `check` accepts an answer.
-    """
-
-    allow: Sequence[str] | None = None
-    approval: Approval | None = None
-    check: AnswerCheck = field(default_factory=AnswerCheck)
-    require_code: bool = False
-    one_action: bool = False
-
-
 @dataclass(frozen=True)
 class ActionLimits:
     """Seconds of a cell and of a tool call (`None`: no limit of their own), and the characters that a model sees."""
@@ -78,15 +64,15 @@ class ActionLimits:
     cell_seconds: float | None
     tool_seconds: float | None
     characters: int
-    seconds_left: Callable[[], float | None] = lambda: None
+    seconds_left: Callable[[], float | None]
 
 
 class Environment:
     """Performs the actions of one run: calls of tools, cells of the REPL, answers.
 
-    `record` is told of what happens, for trace, logs and hooks.  Closing (twice is harmless) closes the session that
-    the run opened; a session of the caller's stays open, as it was before.  A workspace is closed by who opened it.
-    Raises `ValueError` where tool names clash, and names all of them.
+    `rules` are the agent's, with the check of answers; `record` is told of what happens, for trace, logs and hooks.
+    Closing (twice is harmless) closes the session that the run opened; a session of the caller's stays open, as it was
+    before.  A workspace is closed by who opened it.  Raises `ValueError` where tool names clash, and names all of them.
     """
 
     def __init__(
@@ -94,7 +80,7 @@ class Environment:
         repl: Cells | None,
         tools: Offer,
         workspace: Workspace | None,
-        rules: RunRules,
+        rules: tuple[Rules, AnswerCheck],
         limits: ActionLimits,
         record: RunLog,
     ) -> None:
@@ -103,35 +89,42 @@ class Environment:
             require_own_names(own, tools.quiet)
         self.faults: list[str] = []  # faults of cleaning up, a line each
         self.cells, self.workspace = repl, workspace
-        limits = replace(limits, characters=min(limits.characters, HARD_CAP))
-        self._rules, self._limits, self._record = rules, limits, record
-        self._ask_for_code = rules.require_code
+        self._rules, self.check = rules
+        approve = self._rules.approve
+        self._approval = None if approve is None else Approval(approve, record.approval)
+        self._limits, self._record = limits, record
+        self._characters = min(limits.characters, HARD_CAP)
+        self._ask_for_code = self._rules.require_code
         self._effects = None if workspace is None else Effects(workspace, record.tree)
         self._answer: FinalAnswer | None = None
-        self._result = ""  # of the last action that did not fail
-        self._cell: CellResult | None = None
+        self._cell: CellResult | None = None  # the latest, of this action
         self._fault: Exception | None = None  # of ours in `python`: it ends the run, as that of a fenced cell does
         self._may_repeat = False
         called = list(own)
         if tools.mode == "calls":
             called += ([python_tool(self._python)] if repl is not None else []) + FINAL_ANSWER * tools.answer_tool
-        allowed = None if rules.allow is None else {*rules.allow, *OF_THE_LOOP}  # no list of tools is about these
+        allow = self._rules.allow
+        allowed = None if allow is None else {*allow, *OF_THE_LOOP}  # no list of tools is about these
         self._gateway = ToolGateway(
             called,
             tools.quiet,
             allow=allowed,
             timeout=limits.tool_seconds,
-            cap=limits.characters,
+            cap=self._characters,
             hooks=record.hooks,
             node=record.node,
             about=record.about,
             seconds_left=limits.seconds_left,
-            approve=rules.approval,
+            approve=self._approval,
         )
-        in_cells = (*own, *tools.quiet)
-        self._polls = {t.name for t in in_cells if t.polls}
+        functions = dict[str, Callable[..., Any]]()
+        self._polls = set[str]()
+        for tool in (*own, *tools.quiet):
+            functions[tool.name] = self._caller(tool)
+            if tool.polls:
+                self._polls.add(tool.name)
         if repl is not None:
-            repl.offer({tool.name: self._caller(tool) for tool in in_cells})
+            repl.functions = functions
         self.tools: Mapping[str, Tool] = {} if tools.mode == "none" else {t.name: t for t in self._gateway.tools}
 
     def __enter__(self) -> Environment:
@@ -144,7 +137,7 @@ class Environment:
     def close(self) -> None:
         """Close the session that the run opened.  Never raises `Exception`: see `faults`."""
         if self.cells is not None:
-            self.quietly("the session could not be closed", self.cells.close)
+            self.quietly("the session could not be closed", self.cells.leave)
 
     def quietly(self, fault: str, clean_up: Callable[[], None]) -> None:
         """Clean up; what goes wrong is noted, since an outcome is not lost over its cleaning up."""
@@ -158,11 +151,6 @@ class Environment:
     def isolation(self) -> str:
         """How cells are kept apart from this machine; empty as long as no session was opened, or without isolation."""
         return "" if self.cells is None else self.cells.isolation
-
-    @property
-    def evidence(self) -> dict[str, Any] | None:
-        """What verified the answer."""
-        return self._rules.check.evidence
 
     def acted(self) -> None:
         """Code was run before this run began, in the part that it goes on from: it is not asked for again."""
@@ -188,23 +176,20 @@ class Environment:
             elif failed and isinstance(action, RunCode):
                 done[index] = failed_action("skipped", "not run: an earlier block failed")
             else:
-                before = None if self.cells is None else self.cells.last
-                self._may_repeat = False
+                self._may_repeat, self._cell = False, None
                 try:
                     seen = self._perform(action) if self._effects is None else self._observed(action)
-                    if len(seen.text) > self._limits.characters:
-                        seen = bounded(seen, self._limits.characters)
+                    if len(seen.text) > self._characters:
+                        seen = bounded(seen, self._characters)
                     done[index] = replace(seen, repeatable=True) if self._may_repeat else seen
                 except KeyboardInterrupt:
-                    seen = self._with_effects(self._interrupted(action, before))
-                    done[index] = bounded(seen, self._limits.characters)
+                    seen = failed_action("interrupted", "the user interrupted it")
+                    if self._cell is not None:  # what it had printed
+                        seen = self._cell_observation(self._cell)
+                    done[index] = bounded(self._with_effects(seen), self._characters)
                     rest = failed_action("skipped", "not run: the run was interrupted")
                     raise Unfinished(tuple(done.get(i, rest) for i in range(len(actions)))) from None
-                if isinstance(action, (RunCode, CallTool)):
-                    if done[index].ok:
-                        self._result = done[index].text.strip()
-                    else:
-                        failed = failed or isinstance(action, RunCode)
+                failed = failed or (isinstance(action, RunCode) and done[index].failure is not None)
         return tuple(map(done.__getitem__, range(len(actions))))
 
     def collect(self, expression: str) -> Any:
@@ -229,13 +214,6 @@ class Environment:
             return self.workspace.diff()
         return "" if self._effects is None else self._effects.patch
 
-    def _interrupted(self, action: Action, before: CellResult | None) -> Observation:
-        """What an action led to until Ctrl-C: of a cell, what it had printed."""
-        cell = None if self.cells is None else self.cells.last
-        if cell is None or cell is before or not isinstance(action, (RunCode, CallTool)):
-            return failed_action("interrupted", "the user interrupted it")
-        return self._cell_observation(cell)
-
     def _observed(self, action: Action) -> Observation:
         """Perform one action; in a workspace, see which files changed since the action before."""
         if self._effects is None or isinstance(action, (Answer, Malformed)):
@@ -249,13 +227,11 @@ class Environment:
     def _perform(self, action: Action) -> Observation:
         match action:
             case Malformed(reason, kind):
-                ends = self._result and Note.RESULT_ANSWERS in action.notes
-                return self._text_answer(self._result) if ends else failed_action(kind, reason)
+                return failed_action(kind, reason)
             case Answer(value):
                 return self._text_answer(value)
             case RunCode(code):
-                approval = self._rules.approval
-                if approval is not None and (refused := approval(action)) is not None:
+                if self._approval is not None and (refused := self._approval(action)) is not None:
                     return failed_action("denied", refused)
                 return self._cell_observation(self._run(code))
             case CallTool():
@@ -268,7 +244,6 @@ class Environment:
         return self._offer(FinalAnswer(value, "text"), Observation())
 
     def _call(self, action: CallTool) -> Observation:
-        self._cell = None
         name = action.name
         try:
             result = self._gateway.call(name, action.arguments, call_id=action.call_id, intent=action.intent)
@@ -305,16 +280,17 @@ class Environment:
                 "to another disk"
             ) from error
         finally:
-            if calls := self.cells.calls_made():
-                self._record.cell_calls(calls)
+            self._cell = self.cells.new_result()
+            if self._cell is not None and self._cell.calls:
+                self._record.cell_calls(self._cell.calls)
 
     def _cell_observation(self, cell: CellResult) -> Observation:
-        seen = cell_observation(cell, self._limits.characters)
+        seen = cell_observation(cell, self._characters)
         return seen if cell.error is not None or cell.answer is None else self._offer(cell.answer, seen)
 
     def _offer(self, offered: FinalAnswer, seen: Observation) -> Observation:
         """Take an answer, or say why it is refused."""
-        answer, problem = self._rules.check(offered)
+        answer, problem = self.check(offered)
         if problem is not None:
             text = "\n".join(filter(None, [seen.text, problem]))
             refused = Observation(text, Failure("rejected", problem), "error", pending=answer, seconds=seen.seconds)

@@ -136,7 +136,7 @@ class History:
             held.append(account.reserve(self._size(request), 1))
         finally:
             for reservation in held:
-                account.settle(reservation, Usage.nothing())
+                account.settle(reservation, Usage.NOTHING)
 
     def _record(self, prompt: Prompt, after: Prompt, turn: Turn, policy: str, fallback: str | None, due: str) -> None:
         """The event; and where even this is over the threshold, the length at which the next one is due."""
@@ -149,7 +149,7 @@ class History:
         self.model.trace.record(
             "compaction",
             node=self.model.node.path,
-            depth=self.model.depth,
+            depth=self.model.node.depth,
             turn=turn.index,
             messages_before=len(prompt.messages),
             messages=len(after.messages),

@@ -16,7 +16,6 @@ from rlm_loop.accounting.charges import NO_REPLY, difference
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.accounting.scope import call_scope
 from rlm_loop.accounting.slots import Slots
-from rlm_loop.agents.given_reply import given_reply
 from rlm_loop.messages import Message, Prompt, Reply, Span, Usage, common
 from rlm_loop.models.base import Model
 from rlm_loop.models.listening import Kind, listener, tell
@@ -64,11 +63,6 @@ class Meter:
     @property
     def name(self) -> str:
         return self.model.name
-
-    @property
-    def depth(self) -> int:
-        """Levels below the root."""
-        return self.node.depth
 
     @property
     def sent(self) -> tuple[Message, ...]:
@@ -126,9 +120,8 @@ class Meter:
         whatever the model raises (`ModelError`).
         """
         self.turn = turn
-        if self.hooks is NO_HOOKS or not self.hooks.hears(
-            "on_text"
-        ):  # where nobody wants to see the reply grow, the model need not stream it
+        # where nobody wants to see the reply grow, the model need not stream it
+        if self.hooks is NO_HOOKS or not self.hooks.hears("on_text"):
             return self._completed(prompt, turn, [])
         streamed: list[str] = []
 
@@ -151,7 +144,8 @@ class Meter:
             listener.reset(token)
 
     def _completed(self, prompt: Prompt, turn: int, streamed: Sequence[str]) -> Reply:
-        scope, who = self.node.scope, self._where(turn)
+        node = self.node
+        scope, who = node.scope, {"node": node.path, "depth": node.depth, "turn": turn}
         scope.check()
         direct, asked = self._direct(), prompt
         if self.temperature is not None:
@@ -165,9 +159,9 @@ class Meter:
             try:
                 how = {"model": self.model.name, "max_tokens": held.max_tokens, "estimate": estimate}
                 self.trace.record("request", prompt=prompt, call_id=number, **who, purpose=self.purpose, **how)
-                call = self.node.depart(lambda: self._write_off(held, prompt, turn, number, streamed))
+                call = self.node.depart(lambda: self._write_off(held, prompt, who, number, streamed))
             except BaseException:
-                self.account.settle(held, Usage.nothing())
+                self.account.settle(held, Usage.NOTHING)
                 raise
             try:
                 if direct:
@@ -175,17 +169,17 @@ class Meter:
                 else:
                     reply = self._in_time(
                         lambda: self._asked(asked, held.max_tokens),
-                        late=lambda reply: self._record_late(prompt, turn, number, reply),
+                        late=lambda reply: self._record_late(prompt, who, number, reply),
                     )
             except Exception as error:
                 self.node.arrive(call)
                 self.account.settle(held, None, getattr(error, "waited", 0.0))
-                self._record_error(prompt, turn, f"{type(error).__name__}: {error}", call_id=number)
+                self._record_error(prompt, who, f"{type(error).__name__}: {error}", call_id=number)
                 raise
             except BaseException as error:  # interrupted: the provider may go on with the reply, and bill it
                 self.node.arrive(call)
                 why = f"{type(error).__name__}: {error}"
-                self._write_off(held, prompt, turn, number, streamed, why)
+                self._write_off(held, prompt, who, number, streamed, why)
                 raise
             found = attribute(prompt, parts, reply.usage)
             self.node.arrive(call, found.usage)
@@ -195,12 +189,23 @@ class Meter:
         return reply
 
     def _asked(self, prompt: Prompt, max_tokens: int | None) -> Reply:
-        """The reply, asked for again as the model's `loop_retry` says; what that took is in `seconds` and `waited`."""
-        model = self.model
+        """The reply, asked for again as the model's `loop_retry` says; what that took is in `seconds` and `waited`.
+
+        Raises `TypeError` where a class of the user's returned anything else.
+        """
+        model, lost = self.model, 0.0
         if (policy := model.loop_retry) is None:
-            return given_reply(model.complete(prompt, max_tokens=max_tokens), model.name)
-        reply, lost = policy.call(lambda: given_reply(model.complete(prompt, max_tokens=max_tokens), model.name))
-        return replace(reply, seconds=reply.seconds + lost, waited=reply.waited + lost) if lost else reply
+            reply = model.complete(prompt, max_tokens=max_tokens)
+        else:
+            reply, lost = policy.call(lambda: model.complete(prompt, max_tokens=max_tokens))
+        given: object = reply
+        if not isinstance(given, Reply) or not isinstance(given.usage, Usage | None):
+            raise TypeError(f"complete() of {model.name} returned {given!r:.60}: return a Reply with a Usage or None")
+        usage = None if reply.usage is None else reply.usage.plain()
+        if lost or usage is not reply.usage or type(reply.tool_calls) is not tuple:
+            calls, seconds, waited = tuple(reply.tool_calls), reply.seconds + lost, reply.waited + lost
+            return replace(reply, usage=usage, tool_calls=calls, seconds=seconds, waited=waited)
+        return reply
 
     def _direct(self) -> bool:
         """True where the model is called in this thread: it takes no time, or Ctrl-C alone could end the wait."""
@@ -288,25 +293,26 @@ class Meter:
                     yield index, cause
 
     def _write_off(
-        self, held: Reservation, prompt: Prompt, turn: int, number: int, streamed: Sequence[str], error: str = _UNHEARD
+        self,
+        held: Reservation,
+        prompt: Prompt,
+        who: dict[str, Any],
+        number: int,
+        streamed: Sequence[str],
+        error: str = _UNHEARD,
     ) -> None:
         """Charge a call that ended without its reply as one call of unknown tokens."""
         unknown = Usage(None, None)
         self.account.settle(held, unknown)
         self.node.spend(unknown)
-        call = self.ledger.charge(
-            (), unknown, **self._where(turn), purpose=self.purpose, exact=False, usage_warning=NO_REPLY
-        )
+        call = self.ledger.charge((), unknown, **who, purpose=self.purpose, exact=False, usage_warning=NO_REPLY)
         text = {"text": "".join(streamed)} if streamed else {}
-        self._record_error(prompt, turn, error, call_id=number, call=call.call, purpose=self.purpose, **text)
+        self._record_error(prompt, who, error, call_id=number, call=call.call, purpose=self.purpose, **text)
 
-    def _record_late(self, prompt: Prompt, turn: int, number: int, reply: Reply) -> None:
+    def _record_late(self, prompt: Prompt, who: dict[str, Any], number: int, reply: Reply) -> None:
         """A reply came when the run had ended: what it cost is on record, where the trace is still open."""
         told = {"call_id": number, "usage": reply.usage, "seconds": reply.seconds}
-        self.trace.record("late_reply", **self._where(turn), request=prompt, **told)
+        self.trace.record("late_reply", **who, request=prompt, **told)
 
-    def _record_error(self, prompt: Prompt, turn: int, error: str, **more: Any) -> None:
-        self.trace.record("model_error", **self._where(turn), request=prompt, error=error, **more)
-
-    def _where(self, turn: int) -> dict[str, Any]:
-        return {"node": self.node.path, "depth": self.node.depth, "turn": turn}
+    def _record_error(self, prompt: Prompt, who: dict[str, Any], error: str, **more: Any) -> None:
+        self.trace.record("model_error", **who, request=prompt, error=error, **more)

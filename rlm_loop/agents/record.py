@@ -16,6 +16,7 @@ from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import Tool
 from rlm_loop.traces.trace import Trace
 from rlm_loop.traces.versions import versions
+from rlm_loop.workspace import Workspace
 
 #: Tools that the loop makes itself; all others are the task's, the workspace's or the caller's.
 OURS = ("llm_query", "llm_query_batched", "python", "final_answer")
@@ -55,30 +56,30 @@ class RunLog:
         tools: Iterable[Tool],
         brief: Iterable[Injector],
         mode: ActionMode,
-        *,
         repl: bool,
-        workspace: str | None,
+        workspace: Workspace | None,
     ) -> None:
         """Record the line about the context, the tools that are not ours, and what else a later run needs of the task.
 
         Texts that stand in the first request anyway are named, not repeated.
         """
-        trace, own = self._meter.trace, [t for t in tools if t.name not in OURS]
+        trace = self._meter.trace
+        own = [t for t in tools if t.name not in OURS]
         trace.record(
             "problem",
             **self._where(),
             context=problem.context,
             inline_chars=len(problem.inline),
-            told=[i.name for i in brief],
+            told=[i.name for i in brief] if brief else [],
             tools=trace.once("tools", tools=[described(t, mode == "calls") for t in own]) if own else None,
             repl=repl,
-            workspace=workspace,
+            workspace=None if workspace is None else workspace.base,
             setup=trace.text(task.setup) if task.setup else None,
             files={name: _sha256(content) for name, content in task.files.items()} if task.files else {},
         )
 
     def _where(self) -> dict[str, Any]:
-        return {"node": self.node, "depth": self._meter.depth, "turn": self._meter.turn}
+        return {"node": self.node, "depth": self._meter.node.depth, "turn": self._meter.turn}
 
     def _outcome(self, outcome: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         text = json.dumps(outcome)

@@ -73,7 +73,7 @@ class Run:
             self._tell("on_step_start", turn_index=number)
         prompt = self.conversation.next_prompt()
         reply = meter.complete(prompt, turn=number)  # billed before it is read
-        actions = self.conversation.read(reply, self.environment.tools)
+        actions = tuple(self.conversation.dialect.parse_reply(reply, self.environment.tools))
         broken_off: Unfinished | None = None
         try:
             observations = self.environment.perform(actions)
@@ -81,12 +81,11 @@ class Run:
             observations, broken_off = stopped.observations, stopped
         if meter.samples:  # a repeated reply is chance then
             observations = tuple([replace(seen, repeatable=True) for seen in observations])
-        turn = self.conversation.fit(Turn(number, reply, actions, observations, meter.account.seconds - began))
+        turn = self.conversation.add(Turn(number, reply, actions, observations, meter.account.seconds - began))
         self.turns.append(turn)
         who = {"node": meter.node.path, "depth": meter.node.depth, "turn": number}
         done = {"actions": actions, "observations": turn.observations, "seconds": turn.seconds}
         meter.trace.record("turn", **who, **done, spent=meter.account.spent, steps_remaining=self._steps_left())
-        self.conversation.add(turn)
         if broken_off is not None:
             raise broken_off
         if watched:
@@ -110,7 +109,7 @@ class Run:
             ledger=meter.ledger,
             artifact=artifact,
             answer_form=None if best is None else best.form,
-            evidence=place.evidence,
+            evidence=place.check.evidence,
             over_budget=account.over(),
             reason=reason,
             seconds=account.seconds - self.began,
@@ -166,8 +165,8 @@ def best_answer(turns: Sequence[Turn]) -> tuple[FinalAnswer | None, str | None]:
     Code and calls of an unfinished turn are no answer: they are in `Outcome.last_reply`.  The second value is the
     source: `given`, `pending`, `prose` or `None`.
     """
-    if turns and turns[-1].answer is not None:
-        return turns[-1].answer, "given"
+    if turns and (given := turns[-1].answer) is not None:
+        return given, "given"
     if (pending := next((t.pending for t in reversed(turns) if t.pending is not None), None)) is not None:
         return pending, "pending"
     texts = (without_reasoning(t.reply.text).strip() for t in reversed(turns) if not any(map(_no_answer, t.actions)))
@@ -183,9 +182,23 @@ def _no_answer(action: Action) -> bool:
 
 def record_end(outcome: Outcome, meter: Meter, **more: Any) -> None:
     """Write the event of the end of a run, or of several attempts as one."""
-    names = "stop reason answer answer_form artifact usage over_budget seconds working_seconds steps isolation"
-    ended = {name: getattr(outcome, name) for name in names.split()}
-    meter.trace.record("run_end", node=meter.node.path, depth=meter.node.depth, **ended, **more)
+    meter.trace.record(
+        "run_end",
+        node=meter.node.path,
+        depth=meter.node.depth,
+        stop=outcome.stop,
+        reason=outcome.reason,
+        answer=outcome.answer,
+        answer_form=outcome.answer_form,
+        artifact=outcome.artifact,
+        usage=outcome.usage,
+        over_budget=outcome.over_budget,
+        seconds=outcome.seconds,
+        working_seconds=outcome.working_seconds,
+        steps=len(outcome.turns),
+        isolation=outcome.isolation,
+        **more,
+    )
 
 
 def noted(outcome: Outcome, notes: Sequence[str]) -> Outcome:

@@ -82,15 +82,13 @@ class ReActAgent(Agent):
     every turn over tool calls (then `presentation` as in `LeanAgent`); `scaffold` are injectors in place of these two.
     Only finishing ends either, as in mellea and inspect: a reply that is text alone is thinking aloud.
 
-    Sub-calls are offered only where they were asked for (`max_depth=1`).  With `finish_with_result` a finish without
-    an answer gives the last result, in the text form; without it the model is asked for the answer.
+    Sub-calls are offered only where they were asked for (`max_depth=1`).
     """
 
     subcalls: SubCalls = field(default_factory=lambda: SubCalls(depth=0))
     form: Literal["text", "calls"] = "text"
     presentation: Presentation | None = None
     scaffold: tuple[Injector, ...] | None = None
-    finish_with_result: bool = False
 
     def __post_init__(self, max_steps: int | None, seconds: float | None, max_depth: int | None) -> None:
         super().__post_init__(max_steps, seconds, max_depth)
@@ -98,13 +96,11 @@ class ReActAgent(Agent):
         one_of("presentation", self.presentation, (None, *get_args(Presentation)))
         if self.scaffold is not None and self.form != "calls":
             raise ValueError('scaffold is for form="calls"; the text form has its template instead (system=...)')
-        if self.finish_with_result and self.form != "text":
-            raise ValueError('finish_with_result is for form="text": a call without its argument is told so')
         object.__setattr__(self, "scaffold", None if self.scaffold is None else tuple(self.scaffold))
 
     def _speaks(self) -> Dialect:
         if self.form == "text":
-            text = ReActText(finish_with_result=self.finish_with_result, may_block=self.rules.may_block)
+            text = ReActText(may_block=self.rules.may_block)
             return text if self.system is None else replace(text, rule=self.system)
         shown = self.presentation or default_presentation(self.model)
         calls = FunctionCalls(shown, text_answers=False, may_block=self.rules.may_block)

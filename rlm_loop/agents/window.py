@@ -105,7 +105,7 @@ class Window:
         self._meter.trace.record(
             "compaction",
             node=self._meter.node.path,
-            depth=self._meter.depth,
+            depth=self._meter.node.depth,
             turn=self._meter.turn,
             messages_before=count,
             messages=count,

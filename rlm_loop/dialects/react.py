@@ -27,15 +27,13 @@ LABEL = "Observation: "
 class ReActText(DialectDefaults):
     """Speak in Thought / Action / Observation lines; only the model's own words are kept in the history.
 
-    With `finish_with_result` a finish without an answer gives the last result as the answer; without it the model is
-    told that the answer is missing.  With `may_block` a line `BLOCKED: reason` gives up.
+    With `may_block` a line `BLOCKED: reason` gives up.
     """
 
     rule: str = REACT_TEMPLATE
     heading: str = "Tools:"
     name: str = "react"
     action_mode: ActionMode = "calls"
-    finish_with_result: bool = False
     may_block: bool = False
 
     def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
@@ -52,8 +50,7 @@ class ReActText(DialectDefaults):
         if step.finish is not None:
             return [_finish(step.finish, step.notes)]
         if Note.EMPTY_ANSWER in step.notes:
-            notes = (*step.notes, Note.RESULT_ANSWERS) if self.finish_with_result else step.notes
-            return [Malformed('finish needs the answer: Action Input: {"answer": ...}', notes=notes)]
+            return [Malformed('finish needs the answer: Action Input: {"answer": ...}', notes=step.notes)]
         if step.action is None:
             none = Malformed("No action found. Write an Action line and an Action Input line.", notes=step.notes)
             return calls_in_place(step.own, tools.keys()) or [none]

@@ -294,7 +294,7 @@ class MeterSession:
         self.trace.record(
             "turn",
             node=metered.node.path,
-            depth=metered.depth,
+            depth=metered.node.depth,
             turn=conversation.turn,
             actions=actions,
             observations=observations,

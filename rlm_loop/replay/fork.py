@@ -73,7 +73,7 @@ def fork(
     if model is None and agent is None:
         raise ReplayError(f"the trace names the model {driven.model!r:.100}: give model= with the one to ask")
     live = replace(driven, model=driven.model if model is None else model).own_model()
-    put = _task(recorded, task, driven.dialect().action_mode, context, workspace)
+    put = _task(recorded, task, driven.dialect.action_mode, context, workspace)
     given = _tools(recorded, list(tools), put, workspace) if agent is None else tuple(tools) or driven.tools
     driven = replace(driven, model=live, tools=given)
     past = _Past(recorded, at)

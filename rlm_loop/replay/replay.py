@@ -230,7 +230,7 @@ def _run(agent: Agent, task: Task, playback: Playback) -> Run:
         problem = replace(problem, context=task.context.line, inline=task.context.inline)
     if recorded.problem.get("workspace") is not None:
         problem = in_workspace(problem, place.tools)
-    conversation, asked = Conversation(agent.dialect(), agent.compaction()), True
+    conversation, asked = Conversation(agent.dialect, agent.compaction()), True
     messages, sent = recorded.earlier()
     if messages:
         about = recorded.start["session"]
@@ -247,7 +247,7 @@ def _run(agent: Agent, task: Task, playback: Playback) -> Run:
 
 def _recorded_parts(agent: Agent, recorded: Recorded, context: Any, notes: list[str]) -> tuple[Agent, Task]:
     """Return the agent with recorded tools and no limit that the record keeps, and the task."""
-    mode = agent.dialect().action_mode
+    mode = agent.dialect.action_mode
     material = as_context(context)
     if material is not None:
         recorded.check_context(material)

@@ -97,7 +97,7 @@ def _fold_parts(tree: TraceTree, members: Fold) -> Iterator[str]:
         yield f"turn {first.turn}"
     counts = {"ok": ends.count(True), "failed": ends.count(False), "not ended": ends.count(None)}
     yield ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    yield counted(sum((tree.total(n.node) for n in members), Usage.nothing()))
+    yield counted(sum((tree.total(n.node) for n in members), Usage.NOTHING))
 
 
 def tree_text(tree: TraceTree, fold: int | None = None) -> str:

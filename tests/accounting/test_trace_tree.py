@@ -23,7 +23,7 @@ def test_the_nodes_of_a_run() -> None:
     agent = tree["0.1"]
     assert (agent.kind, agent.depth, agent.parent, agent.turn, agent.steps) == ("agent", 1, "0", 2, 1)
     assert agent.title == "Look into the first half"
-    assert tree["0.2"].own == Usage.nothing()
+    assert tree["0.2"].own == Usage.NOTHING
     assert tree["0.16"].ok is False
     assert tree["0.16"].error == "provider: no <route>"
     assert tree["0.16"].index == 13

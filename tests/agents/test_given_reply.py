@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -35,15 +34,7 @@ class Saying(Model):
     ("reply", "says"),
     [
         (None, "returned None: return a Reply"),
-        (Reply(None), "text is None: it is a text, empty where"),  # pyright: ignore[reportArgumentType]
-        (Reply("", (replace(CALL, arguments={"answer": 5}),)), "arguments that are JSON text"),  # pyright: ignore[reportArgumentType]
-        (Reply("", (replace(CALL, id=7),)), "tool_calls is"),  # pyright: ignore[reportArgumentType]
-        (Reply("", None), "tool_calls is None"),  # pyright: ignore[reportArgumentType]
-        (Reply("5", finish_reason="eos"), "finish_reason is 'eos': one of"),  # pyright: ignore[reportArgumentType]
-        (Reply("5", seconds=None), "seconds is None"),  # pyright: ignore[reportArgumentType]
-        (Reply("5", seconds=float("nan")), "seconds is nan: it is an int or a float, and finite"),
-        (Reply("5", extra=None), "extra is None"),  # pyright: ignore[reportArgumentType]
-        (Reply("5", usage={"input_tokens": 3}), "a Usage, or None"),  # pyright: ignore[reportArgumentType]
+        (Reply("5", usage={"input_tokens": 3}), "return a Reply with a Usage or None"),  # pyright: ignore[reportArgumentType]
         (Reply("5", usage=Usage("3", 1)), "usage.input_tokens is '3': use a number"),  # pyright: ignore[reportArgumentType]
     ],
 )

@@ -113,7 +113,7 @@ class RunConversation:
     def usage(self) -> Usage:
         """The sum over all calls that got a reply; a figure is `None` where one of them does not know it."""
         spent = [step.usage or Usage(None, None) for step in self.steps if step.reply is not None]
-        return sum(spent, Usage.nothing())
+        return sum(spent, Usage.NOTHING)
 
     @property
     def causes(self) -> dict[str, int]:

@@ -92,7 +92,7 @@ def _usage_by_model(steps: Iterator[Step]) -> dict[str, Any]:
     found: dict[str, Usage] = {}
     for step in steps:
         if step.usage is not None and to_inspect(step.usage) is not None:
-            found[step.model] = found.get(step.model, Usage.nothing()) + step.usage
+            found[step.model] = found.get(step.model, Usage.NOTHING) + step.usage
     return {model or "unknown": to_inspect(usage) for model, usage in found.items()}
 
 

@@ -66,7 +66,7 @@ class RunView:
 
     @cached_property
     def usage(self) -> Usage:
-        return sum((s.usage for s in self.spent), Usage.nothing())
+        return sum((s.usage for s in self.spent), Usage.NOTHING)
 
     @cached_property
     def spent_in(self) -> Mapping[tuple[str, int], tuple[Spent, ...]]:

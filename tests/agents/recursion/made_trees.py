@@ -75,4 +75,4 @@ def outcome(inner: Meter, answer: Any = None, stop: Stop = Stop.ANSWERED, reason
     """The outcome of a sub-agent; like a real one it ends its own sub-calls first."""
     inner.node.scope.check()
     inner.node.end_children()
-    return Outcome(answer, stop, (), Usage.nothing(), inner.ledger, reason=reason)
+    return Outcome(answer, stop, (), Usage.NOTHING, inner.ledger, reason=reason)

@@ -250,7 +250,7 @@ class TestDepth:
         deepest: list[int] = []
 
         def sub_agent(prompt: str, context: Any, inner: Meter) -> Outcome:
-            deepest.append(inner.depth)
+            deepest.append(inner.node.depth)
             query, _ = query_tools(SubcallRunner(inner, root.settings, sub_agent))
             return outcome(inner, query("again") + "!")
 
@@ -264,7 +264,7 @@ class TestDepth:
 class TestSubAgent:
     def test_it_gets_the_prompt_and_the_context_and_gives_text(self) -> None:
         def sub_agent(prompt: str, context: Any, inner: Meter) -> Outcome:
-            return outcome(inner, [prompt, context, inner.depth])
+            return outcome(inner, [prompt, context, inner.node.depth])
 
         assert Root(max_depth=2, sub_agent=sub_agent).query("q", ["c"]) == "['q', ['c'], 1]"
 

@@ -260,7 +260,7 @@ def soon(thread: threading.Thread) -> bool:
 
 
 def total(calls: list[Any], node: str) -> Usage:
-    return sum((c.usage for c in calls if c.node == node or c.node.startswith(f"{node}.")), Usage.nothing())
+    return sum((c.usage for c in calls if c.node == node or c.node.startswith(f"{node}.")), Usage.NOTHING)
 
 
 def stored(usage: Usage) -> dict[str, Any]:
