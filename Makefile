@@ -37,7 +37,7 @@ test: $(TEST_READY)
 
 # Tests that are long by nature (many cases, many processes, a whole site); `make test` leaves them out.
 slow: $(TEST_READY)
-	@$(RUN) -m rlm_loop.tasks.package_bugs inflection xmltodict || echo "their tests will be skipped"
+	@$(RUN) -c 'from rlm_loop.tasks.package_bugs import recorded as r; from rlm_loop.tasks.sdists import pull; [pull(p) for p in {b.package for b in r()} if p.name in ("inflection", "xmltodict")]' || echo "their tests will be skipped"
 	$(PYTEST) -m slow $(TESTS)
 
 # The robustness cases on other projects' interpreters, each in an environment of its own; writes its column of

@@ -41,11 +41,9 @@ def arms(
     return chosen(every, only)
 
 
-def suites(
-    split: Split, families: Sequence[str], sizes: Sequence[str], tasks: int, text: str = "docstrings"
-) -> list[Suite]:
+def suites(split: Split, families: Sequence[str], sizes: Sequence[str], tasks: int) -> list[Suite]:
     """`tasks` of each family and size, small texts first: one round through the suites covers all families."""
-    found = [get_suite(f"long_context/{f}@{s}/{split}", tasks=2 * tasks, text=text) for s in sizes for f in families]
+    found = [get_suite(f"long_context/{f}@{s}/{split}", tasks=2 * tasks) for s in sizes for f in families]
     return [replace(suite, tasks=suite.tasks[:tasks]) for suite in found]
 
 

@@ -1,5 +1,7 @@
 """Small classic functions with one bug each, to be redefined in the REPL against a `check()`; hidden cases decide.
 
+Inputs are Python literals; what is expected is what the right source returns.  Neighbours are alike in kind and level.
+
 What counts is the function that the model left in the REPL, else the one in its answer, which serves strategies
 without a REPL and models that only write the repair down; both are judged by the same hidden inputs.  By the contract
 `answer` only a function in the answer counts.
@@ -23,8 +25,44 @@ from rlm_loop.repl.isolation.kinds import weaker
 from rlm_loop.repl.settings import Limits
 from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.base import Suite, Task
-from rlm_loop.tasks.function_repair_cases import CASES, Arguments, Case
+from rlm_loop.tasks.packaged import packaged
 from rlm_loop.tasks.written import Written, definition_of, left_in_repl
+
+Arguments = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One function: `right` is in `source` exactly once, and `wrong` in its place is the bug."""
+
+    name: str
+    level: int
+    kind: str
+    source: str
+    right: str
+    wrong: str
+    visible: tuple[Arguments, ...]
+    hidden: tuple[Arguments, ...]
+
+    def __post_init__(self) -> None:
+        if self.source.count(self.right) != 1:
+            raise ValueError(f"{self.name}: {self.right!r} is in the source {self.source.count(self.right)} times")
+
+    @property
+    def buggy(self) -> str:
+        return self.source.replace(self.right, self.wrong)
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> Case:
+        """A row of the file: the source line by line, the arguments of each call as a Python literal."""
+        values: dict[str, Any] = dict(row)
+        values["source"] = "".join(f"{line}\n" for line in row["source"])
+        for which in ("visible", "hidden"):
+            values[which] = tuple(map(ast.literal_eval, row[which]))
+        return cls(**values)
+
+
+CASES: tuple[Case, ...] = tuple(map(Case.of, packaged("function_repair.json")))
 
 SECONDS = 10.0  # for all hidden cases of a function that is only in the answer
 

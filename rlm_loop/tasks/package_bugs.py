@@ -1,12 +1,8 @@
-"""The suite `package_bugs`: one slip in a real package, to be mended in a git checkout, judged by the package's tests.
-
-`python -m rlm_loop.tasks.package_bugs [NAME ...]` fetches packages ahead of time, by default all.
-"""
+"""The suite `package_bugs`: a slip in a real package, to be mended in a git checkout, judged by the package's tests."""
 
 from __future__ import annotations
 
 import base64
-import sys
 import zlib
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -18,7 +14,7 @@ from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.base import Suite, Task
 from rlm_loop.tasks.mutation import Mutation, apply
 from rlm_loop.tasks.packaged import packaged
-from rlm_loop.tasks.sdists import Package, PackageMissing, pull, source_files
+from rlm_loop.tasks.sdists import Package, source_files
 from rlm_loop.workspace import Workspace
 from rlm_loop.workspace.evaluation import evaluate
 from rlm_loop.workspace.testing import tests_tool
@@ -167,12 +163,3 @@ def _task(bug: Bug, form: Statement, run_tests: bool, timeout: float) -> Task:
             "failing": len(bug.fail_to_pass),
         },
     )
-
-
-if __name__ == "__main__":
-    wanted = {bug.package for bug in recorded() if bug.package.name in sys.argv[1:] or len(sys.argv) == 1}
-    try:
-        for package in sorted(wanted, key=lambda package: package.name):
-            print(f"{package.requirement}: {pull(package)}", flush=True)
-    except PackageMissing as error:
-        sys.exit(f"error: {error}")

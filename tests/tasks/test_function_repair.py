@@ -12,8 +12,7 @@ import pytest
 from rlm_loop.repl import Hardened, PythonREPL, ReplError
 from rlm_loop.repl.isolation.kinds import LAUNCHERS
 from rlm_loop.tasks import Attempt, Task
-from rlm_loop.tasks.function_repair import HiddenCases, function_repair, run_in_fresh_process
-from rlm_loop.tasks.function_repair_cases import CASES, Case
+from rlm_loop.tasks.function_repair import CASES, Case, HiddenCases, function_repair, run_in_fresh_process
 
 SUITE = function_repair()
 PAIRS = list(zip(CASES, SUITE, strict=True))

@@ -152,7 +152,7 @@ def test_names_and_options() -> None:
 def test_a_sample_is_as_recorded_and_resolved_by_taking_the_bug_back(name: str) -> None:
     bug = next(bug for bug in recorded() if bug.package.name == name)
     if cached(bug.package) is None:
-        pytest.skip(f"{name} is not here: python -m rlm_loop.tasks.package_bugs {name}")
+        pytest.skip(f"{name} is not here: make slow")
     (task, *_) = get_suite("package_bugs", packages=[name]).tasks
     assert task.workspace is not None
     with task.workspace() as space:

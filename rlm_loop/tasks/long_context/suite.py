@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,7 +10,7 @@ from rlm_loop.errors import nearest
 from rlm_loop.tasks.base import Deferred, Suite, Task
 from rlm_loop.tasks.long_context import families
 from rlm_loop.tasks.long_context.plan import Draw, QuestionPlan, Woven, size_name, size_of, weave
-from rlm_loop.tasks.long_context.text import DOCSTRINGS, real_text
+from rlm_loop.tasks.long_context.text import real_text
 from rlm_loop.tasks.match import Match
 
 #: Family to the function (draw, size, variant) -> Plan, in the order in which suites of all families ask.
@@ -37,52 +36,45 @@ def from_name(name: str, **options: Any) -> Suite:
     return long_context(chosen, size or options.pop("size", SIZE), **options)
 
 
-def long_context(
-    family: str | None = None, size: str | int = SIZE, *, tasks: int = 8, seed: int = 0, text: str = DOCSTRINGS
-) -> Suite:
-    """`tasks` questions of a family (`None`: of all families in turn) over texts of exactly `size` characters.
+def long_context(family: str | None = None, size: str | int = SIZE, *, tasks: int = 8, seed: int = 0) -> Suite:
+    """Return `tasks` questions of a family (`None`: of all in turn) over texts of exactly `size` characters.
 
-    `text` is what the lines are put into: `docstrings` (which come with the package), or a folder.  Two neighbours are
-    of one kind and equally hard, so that the halves of the suite are alike.  Nothing is read before a task's
-    `material`.
+    Two neighbours are of one kind and equally hard, so that the halves of the suite are alike.  Nothing is read before
+    a task's `material`.
     """
     if family is not None and family not in FAMILIES:
         hint = nearest(family, FAMILIES) or ";"
         raise ValueError(f"there is no long_context family {family!r}{hint} known are {', '.join(FAMILIES)}")
     characters = size_of(size)
     made = [
-        _task(f, characters, seed, number, text)
+        _task(f, characters, seed, number)
         for start in range(0, tasks, 2)  # neighbours are of one family, for the halves
         for f in ([family] if family is not None else FAMILIES)
         for number in range(start, min(start + 2, tasks))
     ]
     name = f"long_context{'/' + family if family else ''}@{size_name(characters)}"
-    return Suite(name, tuple(made), f"questions about {characters:,} characters of real text ({text})", "Apache-2.0")
+    description = f"questions about {characters:,} characters of real text (docstrings)"
+    return Suite(name, tuple(made), description, "Apache-2.0")
 
 
-def _task(family: str, size: int, seed: int, number: int, text: str) -> Task:
-    key = f"{family}/{size}/{seed}/{number}/{text}"
+def _task(family: str, size: int, seed: int, number: int) -> Task:
+    key = f"{family}/{size}/{seed}/{number}/docstrings"
     plan = FAMILIES[family](Draw(key), size, number // 2)
-    woven = functools.partial(_woven, family, size, seed, number, text)
+    woven = functools.partial(_woven, family, size, number, key)
     return Task(
         f"long-{family}-{size_name(size)}-{number + 1}",
         plan.question,
         Match(plan.expected, plan.how),
         plan.expected,
-        context=Deferred(key, lambda: woven().text, lambda: f"{key}; {real_text(text).label}"),
+        context=Deferred(key, lambda: woven().text, lambda: f"{key}; {real_text().label}"),
         level=1 + list(FAMILIES).index(family) // 3,
         tags=("long_context", family),
         needles=lambda: woven().needles,
-        facts={"family": family, "size": size, "number": number, "seed": seed, "text": _label(text)},
+        facts={"family": family, "size": size, "number": number, "seed": seed, "text": "docstrings"},
     )
 
 
 @functools.lru_cache(maxsize=1)  # a study asks for the same text once for each arm, and for its needles
-def _woven(family: str, size: int, seed: int, number: int, text: str) -> Woven:
-    key = f"{family}/{size}/{seed}/{number}/{text}"
+def _woven(family: str, size: int, number: int, key: str) -> Woven:
     plan = FAMILIES[family](Draw(key), size, number // 2)
-    return weave(plan.lines(), size, real_text(text), Draw(f"{key}/places"))
-
-
-def _label(text: str) -> str:
-    return text if re.fullmatch(r"\w+", text) else "folder"
+    return weave(plan.lines(), size, real_text(), Draw(f"{key}/places"))

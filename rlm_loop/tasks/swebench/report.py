@@ -1,4 +1,4 @@
-"""What the official harness found, read back: a verdict for each instance, and a tidy frame."""
+"""Verdicts of the official harness, read back."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
-from rlm_loop.errors import install_line
 from rlm_loop.tasks.jsonl import SuiteFileError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Status = Literal["resolved", "unresolved", "empty", "error", "not submitted"]
 #: What the harness calls each status in its report.
@@ -91,16 +87,6 @@ class Report:
     def rate(self) -> float | None:
         """Resolved of submitted; errors and empty patches count as not resolved, which is how results are published."""
         return len(self.ids("resolved")) / self.submitted if self.submitted else None
-
-    def frame(self) -> pd.DataFrame:
-        """One row an instance: `instance_id`, `status`, `resolved` (`None`: not known), `reason`."""
-        try:
-            import pandas
-        except ImportError:
-            raise ImportError(f"frames need pandas: {install_line('studies')}") from None
-        rows = [vars(v) for v in self.verdicts]
-        frame = pandas.DataFrame(rows, columns=["instance_id", "status", "resolved", "reason"])
-        return frame.astype({"resolved": object})
 
     def __str__(self) -> str:
         counts = [(len(self.ids(s)), s) for s in _LISTS]

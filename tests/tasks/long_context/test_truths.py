@@ -30,8 +30,8 @@ def same(task: Task, found: object) -> bool:
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("size", [2_000, 8_000, 30_000])
-def test_the_truth_is_in_the_text(family: str, size: int, folder: str) -> None:
-    for task in long_context(family, size, tasks=8, seed=size % 7, text=folder):
+def test_the_truth_is_in_the_text(family: str, size: int) -> None:
+    for task in long_context(family, size, tasks=8, seed=size % 7):
         text = task.material()
         assert len(text) == size
         assert same(task, again.truth(task.question, text)), task.question
@@ -41,8 +41,8 @@ def test_the_truth_is_in_the_text(family: str, size: int, folder: str) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_needles_are_what_the_answer_depends_on(family: str, folder: str) -> None:
-    for task in long_context(family, "8k", tasks=8, seed=3, text=folder):
+def test_the_needles_are_what_the_answer_depends_on(family: str) -> None:
+    for task in long_context(family, "8k", tasks=8, seed=3):
         text, needles = task.material(), task.ranges()
         lines = [text[start:end] for start, end in needles]
         assert all(line.startswith(MARKS) and "\n" not in line for line in lines)
