@@ -8,12 +8,11 @@ exactly when it stands outside of strings: triple backticks inside a docstring d
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from rlm_loop.actions import Note
-from rlm_loop.dialects.python_source import OTHER_LANGUAGES, looks_like_python, may_hold_open_string, source_state
+from rlm_loop.dialects.python_source import OTHER_LANGUAGES, looks_like_python, source_state
 from rlm_loop.repl.text import dedented
 
 PYTHON = frozenset({"python", "py", "python3", "repl", "ipython", ""})
@@ -22,6 +21,8 @@ _TRIES = 16  # later fences that are tried as the end of a block with an open st
 _FAR = 64  # ... and how many marks are looked at to find them
 _LABELS = PYTHON | OTHER_LANGUAGES | {"text", "txt", "json", "markdown", "md", "plaintext"}
 _ATTRIBUTES = re.compile("[={]")
+_DECORATIVE = ("", "markdown", "md")
+_QUOTED = (">```", "> ```", ">~~~", "> ~~~")
 _TAIL = "closed at the end of a code line"
 _NEXT = "closed by the next opening fence"
 _FENCE = re.compile(r"([ \t]*)((?:[-*+]|\d{1,9}[.)])[ \t]+)?(`{3,}|~{3,})(.*)", re.DOTALL)
@@ -62,6 +63,7 @@ class _Mark:
     """A run of fence characters that starts a line, or that ends a line of code (`info` is None).
 
     `indent` is in columns and counts a list marker before the fence, `info` what follows the run on its line.
+    `language` is the first word of it in lower case; `{python}` and `{.python #id}` count as `python`.
     """
 
     line: int
@@ -69,17 +71,7 @@ class _Mark:
     run: str
     info: str | None
     in_item: bool = False
-
-    def closes(self, opener: _Mark) -> bool:
-        """Say whether it closes `opener`: the same character, no shorter, and nothing after it."""
-        alike = self.run[0] == opener.run[0] and len(self.run) >= len(opener.run)
-        return self.info == "" and not self.in_item and alike and self.indent <= opener.indent + 3
-
-    @cached_property
-    def language(self) -> str:
-        """The first word of the info string in lower case; `{python}` and `{.python #id}` count as `python`."""
-        word = _WORD.match((self.info or "").lstrip("{. \t"))
-        return word.group().lower() if word else ""
+    language: str = ""
 
 
 def read_fences(text: str, *, languages: frozenset[str] = PYTHON) -> FencedReply:
@@ -95,17 +87,18 @@ def read_fences(text: str, *, languages: frozenset[str] = PYTHON) -> FencedReply
     skipped: list[Block] = []
     notes: list[str] = []
     prose: list[str] = []
-    items = _ListItems()
+    outside: list[str] = []  # lines that are in no block, with those that open one
+    items: _ListItems | None = None  # made for the first mark that only a list item could hold
     wrapped_until: int | None = None  # where the block inside a decorative fence ended
-    wrapping = labelled = False
+    wrapping = labelled = bare = False
     line = at = 0
     while line < len(lines):
         while at < len(marks) and marks[at].line < line:
             at += 1
         mark = marks[at] if at < len(marks) and marks[at].line == line else None
-        items.read(lines[line])
+        outside.append(lines[line])
         if mark is None or mark.info is None:
-            if lines[line].lstrip().startswith((">```", "> ```", ">~~~", "> ~~~")):
+            if lines[line].lstrip().startswith(_QUOTED):
                 notes.append(f"line {line + 1}: fence in a block quote is not read")
             prose.append(raw[line])
             line += 1
@@ -115,31 +108,37 @@ def read_fences(text: str, *, languages: frozenset[str] = PYTHON) -> FencedReply
             if ends:
                 line += 1
                 continue
-        if _wraps(lines, marks, at):
+        if mark.language in _DECORATIVE and _wraps(lines, marks, at):
             notes.append(f"line {line + 1}: decorative fence")
             wrapping = True
             line += 1
             continue
-        block, line = _block(lines, marks, at, mark.language in languages)
+        held = mark.in_item or mark.indent <= 3
+        if not held:
+            items = items or _ListItems()
+            held = items.hold(mark.indent, outside)
+        wanted = mark.language in languages
+        block, line = _block(lines, marks, at, wanted)
         wrapped_until, wrapping = (line if wrapping else None), False
-        if not block.code.strip():
+        empty = not block.code.strip()
+        if empty:
             block = replace(block, notes=(*block.notes, "empty block"))
-        stray = not block.closed and not block.code.strip() and not mark.info
-        if mark.language in languages and items.hold(mark) and not stray:
+        if wanted and held and (block.closed or not empty or mark.info):
             blocks.append(block)
-            labelled = labelled or bool(block.language and block.code.strip())
+            labelled = labelled or bool(block.language and not empty)
+            bare = bare or not block.language
         else:
-            block = _skip(block, "" if items.hold(mark) else "indented by four or more")
+            block = _skip(block, "" if held else "indented by four or more")
             skipped.append(block)
-        if mark.language not in languages:
+        if not wanted:
             notes.append(f"line {block.line}: skipped a block of {mark.language or 'no language'}")
         for note in block.notes:
             notes.append(f"line {block.line}: {note}")
-    if labelled and not all(block.language for block in blocks):
-        bare = [block for block in blocks if not block.language]
-        notes += [f"line {block.line}: skipped a block without a label beside labelled ones" for block in bare]
+    if labelled and bare:
+        prosaic = [block for block in blocks if not block.language]
+        notes += [f"line {block.line}: skipped a block without a label beside labelled ones" for block in prosaic]
         blocks = [block for block in blocks if block.language]
-        skipped = sorted((*skipped, *(_skip(block) for block in bare)), key=lambda block: block.line)
+        skipped = sorted((*skipped, *map(_skip, prosaic)), key=lambda block: block.line)
     return FencedReply(tuple(blocks), tuple(skipped), tuple(notes), "\n".join(prose))
 
 
@@ -149,50 +148,40 @@ def _skip(block: Block, note: str = "") -> Block:
 
 
 def _wraps(lines: Sequence[str], marks: Sequence[_Mark], at: int) -> bool:
-    """True for a fence that only decorates: another one opens, with nothing but blank lines between."""
-    if marks[at].language not in ("", "markdown", "md") or at + 1 == len(marks):
+    """Say whether a fence only decorates: another one opens, with nothing but blank lines between."""
+    if at + 1 == len(marks):
         return False
     start, end = marks[at].line + 1, marks[at + 1].line
     return bool(marks[at + 1].info) and end - start < 4 and not any(map(str.strip, lines[start:end]))
 
 
-def _ends(marks: Sequence[_Mark], at: int, python: bool) -> Iterator[tuple[_Mark, str]]:
-    """Yield the marks that may end the block which `marks[at]` opens, each with a note ("" for a closing fence)."""
-    tails, last = 0, len(marks)
+def _block(lines: Sequence[str], marks: Sequence[_Mark], at: int, python: bool) -> tuple[Block, int]:
+    """Return the block that `marks[at]` opens, and the line after it."""
+    opener = marks[at]
+    first: tuple[Block, int] | None = None  # the first end found, though inside a string: used if no other is better
+    tries = tails = 0
+    last = len(marks)
     for number in range(at + 1, len(marks)):
-        if number > last:
-            return
         mark = marks[number]
-        if mark.closes(marks[at]):
-            note = ""
-        elif not python or mark.info == "":
+        if number > last:
+            break
+        note = _end(opener, mark, python)
+        if note is None:
             continue
-        elif mark.info is None:
+        if note == _TAIL:
             tails += 1
             if tails > _TRIES:
                 continue
-            note = _TAIL
-        elif " " in mark.info and mark.language not in _LABELS and not _ATTRIBUTES.search(mark.info):
-            note = "words after the closing fence"
-        else:
-            note = _NEXT
-        if last == len(marks) and note != _TAIL:
+        elif last == len(marks):
             last = number + _FAR
-        yield mark, note
-
-
-def _block(lines: Sequence[str], marks: Sequence[_Mark], at: int, python: bool) -> tuple[Block, int]:
-    """The block that `marks[at]` opens, and the line after it."""
-    opener = marks[at]
-    first: tuple[Block, int] | None = None  # the first end found, though inside a string: used if no other is better
-    tries = 0
-    for mark, note in _ends(marks, at, python):
         code = _body(lines, opener, mark.line, mark.run if note == _TAIL else "")
         block = Block(code, opener.language, opener.line + 1, (note,) if note else ())
         found = block, mark.line + (note != _NEXT)
         if not python:
             return found
-        state = source_state(code) if note == _TAIL or may_hold_open_string(code) else "broken"
+        # a string of several lines may be open: else the first end is the block's
+        open_string = '"""' in code or "'''" in code or code.endswith("\\") or "\\\n" in code
+        state = source_state(code) if note == _TAIL or open_string else "broken"
         if state == "compiles" and first is not None:
             return replace(block, notes=("nested fence", *block.notes)), found[1]
         if state == "compiles" or (state == "broken" and first is None and note != _TAIL):
@@ -210,6 +199,21 @@ def _block(lines: Sequence[str], marks: Sequence[_Mark], at: int, python: bool) 
     if python and source_state(code) != "compiles":
         notes = (*notes, Note.NO_COMPILE)
     return Block(code, opener.language, opener.line + 1, notes, closed=False), len(lines)
+
+
+def _end(opener: _Mark, mark: _Mark, python: bool) -> str | None:
+    """Return how a mark may end a block: "" for a closing fence, a note for another end, None where it cannot."""
+    if mark.info == "":
+        # CommonMark: the same character, no shorter, and nothing after it
+        alike = mark.run[0] == opener.run[0] and len(mark.run) >= len(opener.run)
+        return "" if alike and not mark.in_item and mark.indent <= opener.indent + 3 else None
+    if not python:
+        return None
+    if mark.info is None:
+        return _TAIL
+    if " " in mark.info and mark.language not in _LABELS and not _ATTRIBUTES.search(mark.info):
+        return "words after the closing fence"
+    return _NEXT
 
 
 def _body(lines: Sequence[str], opener: _Mark, end: int, tail: str) -> str:
@@ -239,7 +243,10 @@ def find_marks(lines: Sequence[str]) -> list[_Mark]:
 def _mark(number: int, line: str) -> _Mark | None:
     match = _FENCE.fullmatch(line)
     if match is not None and not (match[3][0] == "`" and "`" in match[4]):  # else it is a span of inline code
-        return _Mark(number, _column(match[1] + (match[2] or "")), match[3], match[4].strip(), match[2] is not None)
+        before, info = match[1] + (match[2] or ""), match[4].strip()
+        word = _WORD.match(info.lstrip("{. \t"))
+        language = word[0].lower() if word else ""
+        return _Mark(number, _column(before) if before else 0, match[3], info, match[2] is not None, language)
     tail = line.rstrip()
     code = tail.rstrip("`")
     if len(tail) - len(code) >= 3 and code.strip() and "`" not in code and "#" not in code:
@@ -248,7 +255,7 @@ def _mark(number: int, line: str) -> _Mark | None:
 
 
 def _column(whitespace: str) -> int:
-    return len(whitespace.expandtabs(4)) if whitespace else 0
+    return len(whitespace.expandtabs(4))
 
 
 def _indent(line: str) -> int:
@@ -267,25 +274,25 @@ def _without_indent(line: str, columns: int) -> str:
 
 
 class _ListItems:
-    """The columns at which the text of the open list items begins, kept up to date line by line."""
+    """The columns at which the text of the open list items begins."""
 
     def __init__(self) -> None:
         self._columns: list[int] = []
         self._after_blank = True
+        self._read = 0  # lines
 
-    def read(self, line: str) -> None:
-        if not line.strip():
-            self._after_blank = True
-            return
-        item = _ITEM.match(line)
-        if self._columns and (item is not None or self._after_blank):  # else it may be a paragraph's lazy second line
-            indent = _indent(line)
-            while self._columns and indent < self._columns[-1]:
-                self._columns.pop()
-        if item is not None:
-            self._columns.append(_column(item[0]) if len(item[3]) < 5 else _column(item[1] + item[2]) + 1)
-        self._after_blank = False
-
-    def hold(self, mark: _Mark) -> bool:
-        """Whether a fence may stand at this mark's column: at most three past the margin or an item's text."""
-        return mark.in_item or mark.indent <= 3 or any(0 <= mark.indent - column <= 3 for column in self._columns)
+    def hold(self, indent: int, lines: Sequence[str]) -> bool:
+        """Say whether a fence may stand at this column: at most three past an item's text; `lines` lead up to it."""
+        for line in lines[self._read :]:
+            if line.strip():
+                item = _ITEM.match(line)
+                if self._columns and (item or self._after_blank):  # else it may be a paragraph's lazy second line
+                    column = _indent(line)
+                    while self._columns and column < self._columns[-1]:
+                        self._columns.pop()
+                if item:
+                    after = _column(item[0]) if len(item[3]) < 5 else _column(item[1] + item[2]) + 1
+                    self._columns.append(after)
+            self._after_blank = not line.strip()
+        self._read = len(lines)
+        return any(0 <= indent - column <= 3 for column in self._columns)

@@ -115,6 +115,14 @@ def _balanced(text: str, start: int) -> tuple[int, int]:
     return len(text), depth
 
 
+def loads(text: str) -> Any:
+    """Return the value of a JSON text, whose strings may hold line breaks; None where it is none."""
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+
 def written(value: Any) -> str | None:
     """Return a value as JSON text that can be encoded, or None where JSON has no words for it."""
     if isinstance(value, dict) and not all(isinstance(key, str) for key in value):

@@ -48,11 +48,6 @@ def source_state(code: str) -> State:
     return "compiles"
 
 
-def may_hold_open_string(code: str) -> bool:
-    """Say quickly whether a string of several lines is possible at all, to save compiling most blocks."""
-    return '"""' in code or "'''" in code or code.endswith("\\") or "\\\n" in code
-
-
 def looks_like_python(code: str) -> bool:
     """Say whether `code` compiles and does something: an assignment, a call, an import, a definition, a loop.
 

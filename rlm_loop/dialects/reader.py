@@ -13,11 +13,11 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from rlm_loop.actions import Action, CallTool, Malformed, RunCode
 from rlm_loop.dialects.fences import Block, read_fences
-from rlm_loop.dialects.lenient_json import decode, written
+from rlm_loop.dialects.lenient_json import decode, loads, written
 from rlm_loop.dialects.python_source import looks_like_python, source_state
 from rlm_loop.repl.text import dedented
 from rlm_loop.tools.function import Tool
@@ -177,11 +177,10 @@ def read_arguments(tool: Tool | None, text: str) -> tuple[str, tuple[str, ...]]:
 
 def with_cell(arguments: str, notes: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """Return the arguments of a call of `python` with the cell that is meant, and what was repaired."""
-    with suppress(ValueError, RecursionError):
-        value = json.loads(arguments, strict=False)
-        if isinstance(value, dict) and isinstance(code := value.get(CODE), str):
-            cell, repairs, _ = _cell(dedented(code))
-            return arguments if cell == code else json.dumps({**value, CODE: cell}), (*notes, *repairs)
+    value = loads(arguments)
+    if isinstance(value, dict) and isinstance(code := cast("dict[str, Any]", value).get(CODE), str):
+        cell, repairs, _ = _cell(dedented(code))
+        return arguments if cell == code else json.dumps({**value, CODE: cell}), (*notes, *repairs)
     return arguments, notes
 
 

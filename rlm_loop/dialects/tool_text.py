@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from rlm_loop.dialects.fences import Block, read_fences
-from rlm_loop.dialects.lenient_json import Decoded, decode_repaired, decode_strict, stray_braces, written
+from rlm_loop.dialects.lenient_json import Decoded, decode_repaired, decode_strict, loads, stray_braces, written
 from rlm_loop.dialects.python_source import read_call
 from rlm_loop.dialects.reader import CODE, CODE_TOOL, INVENTED, code_argument
 
@@ -39,17 +39,14 @@ _ANSWER = re.compile(r"final_answer[ \t]*[:=][ \t]*(\S.{0,9999})", re.DOTALL)
 
 @dataclass(frozen=True)
 class TextCall:
-    """A call read out of text: `arguments` is the JSON text of an object, `start` and `end` its place in the text.
+    """A call read out of text: `arguments` is the JSON text of an object.
 
-    With the note `BARE_VALUE` the arguments are the JSON text of one value: whether that can stand for an object
-    depends on the tool.
+    With the note `BARE_VALUE` it is that of one value: whether it can stand for an object depends on the tool.
     """
 
     name: str
     arguments: str
     notes: tuple[str, ...]
-    start: int
-    end: int
 
 
 def read_calls(text: str, names: Collection[str]) -> tuple[list[TextCall], tuple[str, ...]]:
@@ -79,15 +76,14 @@ def read_calls(text: str, names: Collection[str]) -> tuple[list[TextCall], tuple
             if isinstance(read, str):
                 notes.append(read)
             elif read is not None:
-                calls.append(TextCall(read[0], read[1], (*found.notes, *read[2]), begin, found.end))
+                calls.append(TextCall(read[0], read[1], (*found.notes, *read[2])))
         if calls and cut > len(text):
             invented = INVENTED.search(text, found.end)
             cut = invented.start() if invented else len(text)
     if not calls and not notes:
-        for block, begin, end in blocks:
-            _python_call(block.code, names, begin, end, calls, notes)
-        if not blocks and (call := _whole_call(text)) is not None:
-            _python_call(call, names, 0, len(text), calls, notes)
+        whole = None if blocks else _whole_call(text)
+        for piece in [block.code for block, *_ in blocks] or ([] if whole is None else [whole]):
+            _python_call(piece, names, calls, notes)
     return calls, tuple(dict.fromkeys((*notes, *(note for call in calls for note in call.notes))))
 
 
@@ -167,7 +163,7 @@ def _read(value: Any, names: Collection[str], alone: bool) -> tuple[str, str, tu
         return f"the schema of {name} is not a call"
     notes: tuple[str, ...] = () if name in names else ("unknown tool",)
     if isinstance(arguments, str) and arguments.strip():
-        parsed = _parsed(arguments)
+        parsed = loads(arguments)
         if not isinstance(parsed, dict) and name in names:
             return name, json.dumps(arguments), (*notes, BARE_VALUE)
         arguments = parsed
@@ -189,13 +185,6 @@ def called_name(call: dict[Any, Any], names: Collection[str]) -> str | None:
     return next((name for name in said if name in names), said[0] if said else None)
 
 
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text, strict=False)
-    except (ValueError, RecursionError):
-        return None
-
-
 def _whole_call(text: str) -> str | None:
     """The Python call that a whole reply is, in backticks or not; `final_answer: 42` means `final_answer(42)`."""
     plain = text.strip()
@@ -212,20 +201,16 @@ def _whole_call(text: str) -> str | None:
             return None
 
 
-def _python_call(
-    code: str, names: Collection[str], begin: int, end: int, calls: list[TextCall], notes: list[str]
-) -> None:
+def _python_call(code: str, names: Collection[str], calls: list[TextCall], notes: list[str]) -> None:
     read = read_call(code) if len(code) < 100_000 else None
     if read is None or read[0] not in names:
         return
     name, arguments, positional, unpacked = read
-    if len(positional) == 1 and not arguments and not unpacked:
-        bare = written({"": positional[0]})
-        if bare is not None:
-            calls.append(TextCall(name, json.dumps(json.loads(bare)[""]), ("python call", BARE_VALUE), begin, end))
-            return
+    if len(positional) == 1 and not arguments and not unpacked and (bare := written({"": positional[0]})) is not None:
+        calls.append(TextCall(name, json.dumps(json.loads(bare)[""]), ("python call", BARE_VALUE)))
+        return
     text = None if positional or unpacked else written(arguments)
     if text is None:
         notes.append(f"arguments of {name} must be given by name, as JSON values")
     else:
-        calls.append(TextCall(name, text, ("python call",), begin, end))
+        calls.append(TextCall(name, text, ("python call",)))

@@ -10,6 +10,7 @@ from typing import Any
 from rlm_loop.actions import INTENT, INTENT_CAUSE, Action, CallTool
 from rlm_loop.dialects.base import NO_TOOLS, Problem
 from rlm_loop.dialects.function_calls import FunctionCalls
+from rlm_loop.dialects.lenient_json import loads
 from rlm_loop.dialects.wording import TYPED_RULE
 from rlm_loop.messages import Message, Prompt, Reply, Span
 from rlm_loop.tools.function import Tool
@@ -66,10 +67,7 @@ def _typed(name: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _with_intent(call: CallTool, tool: Tool | None) -> CallTool:
     """Return the call with its statements apart from the tool's own arguments."""
-    try:
-        arguments: Any = json.loads(call.arguments, strict=False)
-    except (ValueError, RecursionError):
-        return call
+    arguments = loads(call.arguments)
     own = () if tool is None else tool.names
     stated = [k for k in INTENT if k in arguments and k not in own] if isinstance(arguments, dict) else []
     if not stated:
