@@ -209,7 +209,7 @@ class Agent:
         """Work on a question until there is an answer or a limit is reached.
 
         `context` becomes the REPL variable of that name, of which the model is told type, size and a preview; a
-        `Path` is the file or folder that it names, read where the cells run (`docs/contexts.md`).
+        `Path` is the file that it names, read where the cells run (`docs/contexts.md`).
         `tools` replace the agent's own for this run; `trace` is a file to append to.  `hooks` are told of this run
         besides the agent's own; `live` shows it while it goes on, in a notebook or as text.
         Raises `ModelError` (no reply could be had) and `Interrupted` (Ctrl-C), both with the partial outcome, and

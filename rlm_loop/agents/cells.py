@@ -101,6 +101,8 @@ class Cells:
         try:
             session.new_run()
             if self.context is not None and self._context is not self.context:
+                if self._context is not None:
+                    session.give_back(["context"])
                 session.set("context", self.context, reserved=True)
                 self._context = self.context
                 if not self.kept:

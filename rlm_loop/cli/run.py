@@ -54,7 +54,7 @@ def run(
         Option(
             "--context",
             metavar="FILE",
-            help="A file or folder of any size that becomes the variable `context`; - is text from standard input.",
+            help="A file of any size that becomes the variable `context`; - is text from standard input.",
         ),
     ] = None,
     agent: Annotated[Strategy, Option(help="The strategy.")] = Strategy.TOOL_LOOP,

@@ -113,7 +113,7 @@ ModelName = Annotated[
     Option("--model", metavar="NAME", envvar=MODEL_VARIABLE, help="local, local:FILE.gguf, ollama/..., openai/..."),
 ]
 RecordedContext = Annotated[
-    str | None, Option("--context", metavar="FILE", help="The very text, file or folder that the run was given.")
+    str | None, Option("--context", metavar="FILE", help="The very text or file that the run was given.")
 ]
 Markdown = Annotated[bool, Option("--markdown", help="Tables as Markdown.")]
 Run = Annotated[

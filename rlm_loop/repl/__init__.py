@@ -9,7 +9,7 @@ from rlm_loop.repl.base import CellError, CellResult, EvaluationFailed, ReplErro
 if TYPE_CHECKING:
     from rlm_loop.repl.contexts.context import describe_context
     from rlm_loop.repl.contexts.fingerprint import context_fingerprint
-    from rlm_loop.repl.contexts.on_disk import ContextError, ContextFile, ContextFolder
+    from rlm_loop.repl.contexts.on_disk import ContextError, ContextFile
     from rlm_loop.repl.host.launch import Launch
     from rlm_loop.repl.in_process.attached import NotebookREPL, attach_current
     from rlm_loop.repl.isolation.container import Container
@@ -34,30 +34,19 @@ def open_repl(kind: str = "auto", **options: Any) -> Session:
     """
     if kind not in KINDS:
         raise ValueError(f"no REPL of kind {kind!r}; there are: {', '.join(KINDS)}")
-    if kind == "kernel":
-        from rlm_loop.repl.kernel.session import KernelREPL
-
-        return KernelREPL(**options)
-    if kind == "restricted":
-        from rlm_loop.repl.restricted.session import RestrictedREPL
-
-        return RestrictedREPL(**options)
-    if kind == "notebook":
-        from rlm_loop.repl.in_process.attached import attach_current
-
-        return attach_current(**options)
-    from rlm_loop.repl.session import PythonREPL
-
+    if kind in _CLASSES:
+        return __getattr__(_CLASSES[kind])(**options)
     if kind == "container":
-        from rlm_loop.repl.isolation.container import Container
-
         if "image" not in options:
             raise ValueError('a container is made from an image that is there: give image="python:3.12" or another')
         own = {name: options.pop(name) for name in ("image", "engine", "read", "temporary") if name in options}
-        options.setdefault("launcher", Container(**own))
+        options.setdefault("launcher", __getattr__("Container")(**own))
     if kind in ("plain", "hardened", "sandbox"):
         options.setdefault("launcher", kind)
-    return PythonREPL(**options)
+    return __getattr__("PythonREPL")(**options)
+
+
+_CLASSES = {"kernel": "KernelREPL", "restricted": "RestrictedREPL", "notebook": "attach_current"}
 
 
 def __getattr__(name: str) -> Any:
@@ -71,7 +60,7 @@ def __getattr__(name: str) -> Any:
 
 
 _HOME = {
-    **dict.fromkeys(("ContextError", "ContextFile", "ContextFolder"), "contexts.on_disk"),
+    **dict.fromkeys(("ContextError", "ContextFile"), "contexts.on_disk"),
     "describe_context": "contexts.context",
     "context_fingerprint": "contexts.fingerprint",
     "Launch": "host.launch",
@@ -92,7 +81,6 @@ __all__ = [
     "Container",
     "ContextError",
     "ContextFile",
-    "ContextFolder",
     "EvaluationFailed",
     "Hardened",
     "KernelREPL",

@@ -33,9 +33,9 @@ class EvaluationFailed(ReplError):
 class CellCall:
     """A call of a host tool by a cell.
 
-    `asked` is the SHA-256 of the arguments, which may be as large as the context.  `outcome` has a `value` (in the form
-    that `worker.decode` reads), an `error` (class and text of what was raised) or the `end` of the whole cell;
-    `left_out` is the length of one that is too long to keep.  It is `None` where the cell was over before the tool.
+    `asked` is the SHA-256 of the arguments.  `outcome` has a `value` (in the form that `worker.decode` reads), an
+    `error` (class and text of what was raised), the `end` of the whole cell, or `left_out`, the length of a value that
+    is too long to keep.  It is `None` where the cell was over before the tool.
     """
 
     name: str
@@ -47,20 +47,19 @@ class CellCall:
 class CellResult:
     """What running one cell led to.
 
-    `output` is what the model may see: stdout and stderr in the order written, then the value of a last
-    expression where nothing was printed; on error the traceback (user frames only) follows.  It is clipped
-    head and tail to the session's cap; `truncated` says so and `characters` how many there were.  `full` is then
-    the text for the record, up to a cap of its own (262,144 characters; clipped in the same way beyond).
-    `error` is `None`, or the kind: `runtime` (it raised), `timeout`, `died` (the process ended; the REPL was
-    restarted), `budget` and `interrupted` (a host tool, or Ctrl-C, ended the cell: `run` raises, and only
-    `Session.last` has the result).  `message` is the one-line form; for all but `runtime` it says more than
-    the output: why the cell ended, and what became of the variables.  `lost` names variables that are gone.
-    `answer` is what `final_answer` was set to by this cell, `pending` the same where the cell then raised.
-    `seconds` is the cell's own time: time spent in host tools is not included.
-    `displays` are rich outputs (pictures, HTML) for the user; the model reads a line of text for each picture.
-    `effects` are the files `added`, `changed` and `removed` in the working folder since the cell before, of sessions
-    that have one; empty where nothing changed.
-    `calls` are the host tools that the cell called, in order.
+    - `output`: what the model may see: what the cell printed, else the value of its last expression; on error the
+      traceback (user frames only).  Where `truncated` it is clipped head and tail to the session's cap, out of so many
+      `characters`; `full` has up to 262,144 of them for the record.
+    - `error`: `None`, or `runtime` (it raised), `timeout`, `died` (the process ended; the REPL was restarted),
+      `budget` and `interrupted` (a host tool, or Ctrl-C, ended the cell: `run` raises, and only `Session.last` has the
+      result).  `message` is the one-line form; for all but `runtime` it says why the cell ended and what became of the
+      variables.  `lost` names those that are gone.
+    - `answer`: the value that this cell set `final_answer` to; `pending` the same where the cell then raised.
+    - `seconds`: the cell's own time, without host tools.
+    - `displays`: pictures, HTML and the like for the user; the model reads a line of text for each.
+    - `effects`: files `added`, `changed` and `removed` in the working folder since the cell before; empty where
+      nothing changed.
+    - `calls`: the host tools that the cell called, in order.
     """
 
     output: str = ""
@@ -90,7 +89,7 @@ class Session(ABC):
 
     @abstractmethod
     def run(self, code: str, *, timeout: float | None = None, grace: float | None = None) -> CellResult:
-        """Run one cell; never raises for what the cell does.
+        """Run one cell; what the cell does is in the result.
 
         `timeout` is in seconds of the cell's own time, `grace` how long it has to stop after that, at most.
         Raises what a host tool raised to end the run (a `BudgetSpent`, or anything but an `Exception`),

@@ -23,10 +23,6 @@ class Setting:
     def name(self) -> str:
         return str(self.frame.get("name", ""))
 
-    @property
-    def reserved(self) -> bool:
-        return bool(self.frame.get("reserved"))
-
 
 class History:
     """Cells and settings since the namespace began."""
@@ -59,19 +55,27 @@ class History:
 
     def bind(self, frame: Mapping[str, Any]) -> None:
         """Note a variable of the host; an earlier value is kept only where a cell may have seen it."""
-        for i in range(len(self._events) - 1, -1, -1):
-            event = self._events[i]
-            if not isinstance(event, Setting):
-                break
-            if event.name == frame["name"] and event.reserved == bool(frame.get("reserved")):
-                del self._events[i]
-                if "path" in event.frame:
-                    Path(event.frame["path"]).unlink(missing_ok=True)
+        if not frame.get("reserved"):
+            self._forget(frame["name"], reserved=False)
         self._events.append(Setting(frame))
 
     def give_back(self, frame: Mapping[str, Any]) -> None:
         """Note that a reserved variable was taken away."""
-        self.bind({**frame, "reserved": True})
+        if not self._forget(frame["name"], reserved=True):
+            self._events.append(Setting(frame))
+
+    def _forget(self, name: str, *, reserved: bool) -> bool:
+        """Forget the latest value of a variable where no cell can have seen it; return whether one was forgotten."""
+        for place in reversed(range(len(self._events))):
+            event = self._events[place]
+            if not isinstance(event, Setting):
+                break
+            if event.name == name and event.frame.get("reserved", False) == reserved and event.frame["t"] == "set":
+                del self._events[place]
+                if "path" in event.frame:
+                    Path(event.frame["path"]).unlink(missing_ok=True)
+                return True
+        return False
 
     def new_run(self) -> None:
         """Note that an earlier answer is forgotten."""
@@ -81,10 +85,13 @@ class History:
 
     def begin(self) -> None:
         """Forget all cells: the namespace begins anew, with the latest values of the host."""
-        latest = {(e.name, e.reserved): e for e in self._events if isinstance(e, Setting) and e.name}
-        self._events.clear()
-        self._events.extend(latest.values())
-        self._weight = 0
+        frames = [e.frame for e in self._events if isinstance(e, Setting) and e.name]
+        self._events, self._weight = [], 0
+        for frame in frames:
+            if frame["t"] == "give_back":
+                self.give_back(frame)
+            else:
+                self.bind(frame)
 
     def plan(self) -> tuple[list[Mapping[str, Any]], tuple[CellRecord | Setting, ...]]:
         """Return what the host binds before the setup code, and all that comes after it."""

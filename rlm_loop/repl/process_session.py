@@ -44,13 +44,13 @@ class ProcessSession(Session):
     """A `Session` that remembers what ran and gets its variables back after a loss.
 
     `launch` says how the process is started, given the worker's options; it must not hold the session, or that would
-    never be collected.  The process is started at first use; it ends with `close`, with this process, or when the
-    session is collected.
+    never be collected.  `kind` is the isolation to expect of it.  The process is started at first use; it ends with
+    `close`, with this process, or when the session is collected.
     """
 
-    def __init__(self, settings: Settings, launch: Callable[[Mapping[str, Any]], Launch]) -> None:
+    def __init__(self, settings: Settings, launch: Callable[[Mapping[str, Any]], Launch], kind: str) -> None:
         self.timeout, self.grace, self.output_cap = settings.timeout, settings.grace, settings.output_cap
-        self._settings, self._launch = settings, launch
+        self._settings, self._launch, self._kind = settings, launch, kind
         self._resources = Resources()
         self._closed = False
         self._pid = os.getpid()
@@ -62,7 +62,7 @@ class ProcessSession(Session):
         # What the REPL holds
         self._history = History()
         self._variables: set[str] = set()  # of the host
-        self._reserved: dict[str, bool] = {}  # of these, each with whether it covers another of the host's
+        self._reserved: dict[str, list[bool]] = {}  # of these, each with whether it is over another of the host's
         self._names: tuple[str, ...] = ()
         self._given: frozenset[str] = frozenset()  # names that a fresh REPL has once it was set up
         self._cells = 0
@@ -77,12 +77,6 @@ class ProcessSession(Session):
     # -- the session protocol
 
     def run(self, code: str, *, timeout: float | None = None, grace: float | None = None) -> CellResult:
-        """Run one cell.  What the cell does is in the result; `timeout` overrides the session's, in seconds, and
-        `grace` shortens its grace time.
-
-        Raises what a host tool raised to end the run (a `BudgetSpent`, or anything but an `Exception`),
-        `KeyboardInterrupt` after Ctrl-C (the cell is stopped, the session stays usable), and `ReplError`.
-        """
         limit = self.timeout if timeout is None else timeout
         with self._turn():
             driver = self._ready(limit)
@@ -110,7 +104,7 @@ class ProcessSession(Session):
     def set(self, name: str, value: Any, *, reserved: bool = False) -> None:
         """Bind a variable: an exact copy, of any size.  A `reserved` one is restored after a cell that rebinds it.
 
-        A `ContextFile` or `ContextFolder` is bound to what is in it.  Isolated cells read a copy in the private folder.
+        A `ContextFile` is bound to what is in it.  Isolated cells read a copy in the private folder.
         It comes back after a restart as it was set.  Raises `TypeError` for what cannot be copied.
         """
         check_names([name])
@@ -122,9 +116,7 @@ class ProcessSession(Session):
             frame = {**set_frame(name, value, self._resources.new_path(), in_place), "reserved": reserved}
             self._tell(driver, frame, f"cannot set {name!r}")
             if reserved:
-                self._reserved.setdefault(name, name in self._variables)
-            else:
-                self._reserved.pop(name, None)
+                self._reserved.setdefault(name, []).append(name in self._variables)
             self._variables.add(name)
             self._history.bind(frame)
 
@@ -161,11 +153,11 @@ class ProcessSession(Session):
         """Take the latest host functions and reserved variables of these names away: what they covered returns."""
         names = set(names)
         with self._turn():
-            for name in self._reserved.keys() & names:
+            for name in [n for n in names if self._reserved.get(n)]:
                 frame = {"t": "give_back", "name": name}
                 self._tell(self._ready(start=False), frame, f"cannot give {name!r} back")
                 self._history.give_back(frame)
-                if not self._reserved.pop(name):
+                if not self._reserved[name].pop():
                     self._variables.discard(name)
             gone = self._tools.keys() & names
             if not gone:
@@ -203,6 +195,12 @@ class ProcessSession(Session):
         """Start now instead of at first use; raises `SetupFailed` or `ReplError`."""
         with self._turn():
             self._ready()
+
+    @property
+    def isolation(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The isolation that is in use (`plain`, `sandbox` ...); with `auto` it is known once the session started."""
+        driver = self._resources.driver
+        return self._kind if driver is None else driver.kind or self._kind
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -324,22 +322,16 @@ class ProcessSession(Session):
             if self._expected is None:
                 return
             expected, history = self._expected, self._history
-            events = history.plan()[1]
-            if not events:
-                names = [n for n in expected if n not in self._given and n not in self._variables]
-                lost = RestartReport(tuple(names)) if self._cause else NO_RESTART
-                self._untold = restart_report(self._cause, lost, None) if self._cause else self._untold
-            else:
-                given_names = self._given | self._variables
-                again = Rebuild(events, seconds, self.output_cap, self._settings.clock, given_names)
-                while not again.attempt(driver, self._names, expected):
-                    self._set_up(driver)
-                history.remove(again.out)
-                for cell in history.cells:
-                    cell.rerun = True
-                self._rebuilt, self._names = again.outcome(expected)
-                report = restart_report(self._cause, self._foreseen, self._rebuilt)
-                self._untold = RestartReport(self._untold.lost + report.lost, note=report.note or self._untold.note)
+            given_names = self._given | self._variables
+            again = Rebuild(history.plan()[1], seconds, self.output_cap, self._settings.clock, given_names)
+            while not again.attempt(driver, self._names, expected):
+                self._set_up(driver)
+            history.remove(again.out)
+            for cell in history.cells:
+                cell.rerun = True
+            self._rebuilt, self._names = again.outcome(expected)
+            report = restart_report(self._cause, self._foreseen, self._rebuilt)
+            self._untold = RestartReport(self._untold.lost + report.lost, note=report.note or self._untold.note)
             self._expected, self._cause, self._foreseen = None, "", NO_RESTART
         except BaseException:
             driver.drop()

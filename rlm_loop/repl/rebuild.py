@@ -47,13 +47,11 @@ class Rebuild:
         given: frozenset[str],
     ) -> None:
         self._events, self._cap, self._clock, self._given = events, cap, clock, given
-        self._left, self._began = seconds, clock()
+        self._left = seconds
         self._deadly: set[int] = set()
-        self._held: set[str] = set()
         self._names: tuple[str, ...] = ()
         self._doubtful: set[str] = set()
         self._notes: list[str] = []
-        self._ran = 0
         self.out: list[CellRecord] = []
         """Cells of which the effects are no part of the rebuilt namespace."""
 
@@ -62,7 +60,7 @@ class Rebuild:
 
         Returns `False` where the REPL ended on the way; each such failure takes one step less in the next attempt.
         """
-        self._names, self._doubtful, self._notes, self._ran, self.out = names, set(), [], 0, []
+        self._names, self._doubtful, self._notes, self.out = names, set(), [], []
         for event in self._events:
             if isinstance(event, Setting):
                 alive = self._set_again(driver, event)
@@ -79,14 +77,12 @@ class Rebuild:
 
     def outcome(self, expected: tuple[str, ...]) -> tuple[Rebuilt, tuple[str, ...]]:
         """Return how the variables came back, and the names that exist now."""
-        doubtful = self._doubtful | self._held
+        there = [n for n in expected if n in self._names]
         rebuilt = Rebuilt(
-            tuple(n for n in expected if n in self._names and n not in self._given),
+            tuple(n for n in there if n not in self._given),
             tuple(n for n in expected if n not in self._names),
-            tuple(n for n in expected if n in self._names and n in doubtful),
+            tuple(n for n in there if n in self._doubtful),
             tuple(self._notes),
-            self._ran,
-            self._clock() - self._began,
         )
         return rebuilt, self._names
 
@@ -123,7 +119,6 @@ class Rebuild:
             self._notes.append(f"cell {cell.number} went on for {limit:.1f} s when it was run again")
             self.out.append(cell)
             return self._drop(driver, {*cell.changed, *changed})
-        self._ran += 1
         assert calls.past is not None
         result = cell_result(ended, limit, self._cap)
         asked = [*calls.past.unknown, *calls.past.missing]
@@ -142,9 +137,10 @@ class Rebuild:
         return True
 
     def _drop(self, driver: Driver, names: Iterable[str]) -> bool:
-        gone = [n for n in names if n in self._names and n not in self._given and n not in self._held]
+        gone = [n for n in names if n in self._names and n not in self._given]
         if gone and self._do(driver, {"t": "drop", "names": gone}, _LEAST).how != "done":
-            self._held |= set(gone)  # a `__del__` that ends the process: leave them next time
+            # A `__del__` that ends the process: no cell is run again.
+            self._deadly.update(id(e) for e in self._events if isinstance(e, CellRecord))
             return False
         return True
 

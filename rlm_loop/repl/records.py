@@ -52,17 +52,14 @@ class CellRecord:
 class Rebuilt:
     """How the variables came back after a restart.
 
-    `names` were rebuilt by running `cells` cells again in `seconds`; `lost` are gone; `notes` say, one line each,
-    what was not as before (a different output, other host calls): what is nondeterministic cannot be rebuilt for sure,
-    and `doubtful` names the variables of such cells that are there, perhaps with another value.
+    `names` were rebuilt by running cells again; `lost` are gone; `notes` say, one line each, what was not as before (a
+    different output, other host calls), and `doubtful` names the variables of such cells, perhaps with another value.
     """
 
     names: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     doubtful: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    cells: int = 0
-    seconds: float = 0.0
 
 
 class PastCalls:

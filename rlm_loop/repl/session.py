@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.repl.host.launch import Launch, Launcher, default_python
-from rlm_loop.repl.isolation.kinds import Remembered, launcher_named
+from rlm_loop.repl.isolation.kinds import launcher_named
 from rlm_loop.repl.process_session import ProcessSession
 from rlm_loop.repl.settings import Limits, Settings
 
@@ -54,13 +54,9 @@ class PythonREPL(ProcessSession):
         rebuild: bool = True,
     ) -> None:
         settings = Settings(cwd, files or {}, setup, timeout, grace, output_cap, limits or Limits(), clock, rebuild)
-        self._launcher = Remembered(launcher_named(launcher))
-        super().__init__(settings, partial(_launched, self._launcher, python or default_python()))
-
-    @property
-    def isolation(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The isolation that is in use (`plain`, `sandbox` ...); with `auto` it is known once the session started."""
-        return self._launcher.kind
+        launcher = launcher_named(launcher)
+        kind = str(getattr(launcher, "kind", "custom"))
+        super().__init__(settings, partial(_launched, launcher, python or default_python()), kind)
 
 
 def _launched(launcher: Launcher, python: str, options: Mapping[str, Any]) -> Launch:

@@ -1033,7 +1033,7 @@ class Repl:
         sys.meta_path.insert(0, self.displays)  # type: ignore[arg-type]
         builtins.display = self.displays.show  # type: ignore[attr-defined]
         self.tools: dict[str, Any] = {}
-        self.covered: dict[str, Any] = {}  # values under tools and reserved variables of the same names
+        self.covered: dict[str, list[tuple[Any, bool]]] = {}  # values under tools and reserved variables
         self.reserved: dict[str, Any] = {}
         self.marks: dict[str, tuple[int, int]] = {}
         self.flags = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -1129,13 +1129,12 @@ class Repl:
         self.names[name] = value
 
     def _job_give_back(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
-        if job["name"] in self.reserved:
-            self._uncover(job["name"])
+        self._uncover(job["name"])
 
     def _job_tools(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
         for name in set(self.tools) - set(job["tools"]):
             self._uncover(name)
-        for name in job["tools"]:
+        for name in set(job["tools"]) - set(self.tools):
             self._cover(name)
         self.tools = {name: self._stand_in(name, doc) for name, doc in job["tools"].items()}
         self.names.update(self.tools)
@@ -1152,15 +1151,17 @@ class Repl:
     # -- parts
 
     def _cover(self, name: str) -> None:
-        """Keep the value that a tool or a reserved variable is put over."""
-        if name in self.names and name not in self.reserved:
-            self.covered[name] = self.names[name]
+        """Keep the value that a tool or a reserved variable is put over, and whether it is reserved."""
+        if name in self.names:
+            self.covered.setdefault(name, []).append((self.names[name], name in self.reserved))
 
     def _uncover(self, name: str) -> None:
         self.names.pop(name, None)
         self.reserved.pop(name, None)
-        if name in self.covered:
-            self.names[name] = self.covered.pop(name)
+        if self.covered.get(name):
+            self.names[name], reserved = self.covered[name].pop()
+            if reserved:
+                self.reserved[name] = self.names[name]
 
     def compiled(self, tree: Any, file: str, mode: str) -> types.CodeType:
         """The code of a cell's tree."""
@@ -1275,7 +1276,7 @@ _FUTURES = _future_flags()
 
 
 class ContextGone(OSError):
-    """The file or folder of a context cannot be read any more."""
+    """The file of a context cannot be read any more."""
 
 
 def is_text(head: bytes) -> bool:
@@ -1305,8 +1306,6 @@ def load(job: dict[str, Any]) -> Any:
     try:
         if form == "pickle":
             return _unpickled(job)
-        if form == "folder":
-            return {name: _file(os.path.join(path, *name.split("/")), name) for name in job["names"]}
         with _opened(path, job["shown"], job["size"]) as f:
             return f.read(job["size"]) if form == "bytes" else _text_of(f, job["size"], job["errors"])
     except MemoryError:
@@ -1326,14 +1325,7 @@ def _text_of(f: Any, size: int, errors: str) -> str:
         return str(m, "utf-8", errors)  # type: ignore[arg-type]
 
 
-def _file(path: str, shown: str) -> Any:
-    """A file of a folder: a text, or bytes where it is none."""
-    with _opened(path, shown) as f:
-        raw = f.read()
-    return raw.decode("utf-8", "surrogateescape") if is_text(raw) else raw
-
-
-def _opened(path: str, shown: str, size: int = 0) -> Any:
+def _opened(path: str, shown: str, size: int) -> Any:
     """A file of `size` bytes or more, to be read; `shown` is its name in a message."""
     try:
         there = os.path.getsize(path)

@@ -249,12 +249,6 @@ def test_a_context_that_is_not_text_is_one_line(line: Line, tmp_path: Path, raw:
     assert "context.bin" in one_line(err)
 
 
-def test_a_folder_as_the_context(line: Line, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("alpha")
-    reply = "```python\nfinal_answer = dict(context)\n```"
-    assert line("run", "Q?", "-q", "--context", str(tmp_path), replies=(reply,))[1] == "{'a.txt': 'alpha'}\n"
-
-
 @pytest.mark.parametrize(
     "error",
     [

@@ -18,7 +18,6 @@ from rlm_loop.models import ScriptedModel
 from rlm_loop.repl import (
     ContextError,
     ContextFile,
-    ContextFolder,
     PythonREPL,
     context_fingerprint,
     describe_context,
@@ -63,27 +62,20 @@ def test_what_is_told(context: Any, told: str) -> None:
     assert describe_context(context).startswith(f"{TOLD} {told}")
 
 
-def on_disk(folder: Path) -> tuple[ContextFile, ContextFile, ContextFile, ContextFolder]:
-    (folder / "d" / "sub").mkdir(parents=True)
+def on_disk(folder: Path) -> list[ContextFile]:
     (folder / "text.log").write_text(LOG * 3, newline="")
     (folder / "picture").write_bytes(b"\x89PNG\0" * 9)
     with (folder / "huge.log").open("wb") as f:
         f.write(LOG.encode() * 4000)
         f.truncate(3_000_000_000)  # a hole: nothing on the disk
-    (folder / "d" / "a.md").write_text("alpha")
-    (folder / "d" / "sub" / "b.md").write_text("beta")
-    files = [ContextFile(folder / n) for n in ("text.log", "picture", "huge.log")]
-    return (files[0], files[1], files[2], ContextFolder(folder / "d"))
+    return [ContextFile(folder / n) for n in ("text.log", "picture", "huge.log")]
 
 
-def test_what_is_told_of_files_and_folders(tmp_path: Path) -> None:
-    text, picture, huge, folder = on_disk(tmp_path)
+def test_what_is_told_of_files(tmp_path: Path) -> None:
+    text, picture, huge = on_disk(tmp_path)
     assert describe_context(text) == describe_context(LOG * 3)
     assert " bytes of length 45; it starts with b'\\x89PNG" in describe_context(picture)
     assert " a str of 3,000,000,000 bytes in UTF-8; it starts with '2024-01" in describe_context(huge)
-    assert describe_context(folder).endswith(" a dict of 2 files by relative path, 9 bytes; keys: 'a.md', 'sub/b.md'")
-    (tmp_path / "empty").mkdir()
-    assert describe_context(ContextFolder(tmp_path / "empty")).endswith(" a dict of 0 files by relative path, 0 bytes")
 
 
 plain = st.recursive(
@@ -170,15 +162,10 @@ def test_it_is_that_of_the_whole(value: Any, hashed: Callable[[Any], bytes]) -> 
     assert found == {"type": type(value).__name__, "bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
 
 
-def test_a_file_has_the_fingerprint_of_its_text_and_a_folder_one_of_all(tmp_path: Path) -> None:
-    text, picture, _, folder = on_disk(tmp_path)
+def test_a_file_has_the_fingerprint_of_its_text(tmp_path: Path) -> None:
+    text, picture, _ = on_disk(tmp_path)
     assert context_fingerprint(text) == context_fingerprint(LOG * 3)
     assert context_fingerprint(picture) == context_fingerprint(b"\x89PNG\0" * 9)
-    before = context_fingerprint(folder)
-    assert before is not None
-    assert (before["type"], before["files"], before["bytes"]) == ("folder", 2, 9)
-    (tmp_path / "d" / "sub" / "b.md").write_text("BETA")
-    assert context_fingerprint(ContextFolder(tmp_path / "d")) != before
 
 
 def test_tables_with_other_contents_differ() -> None:
@@ -318,35 +305,22 @@ def test_a_path_that_cannot_be_used_is_said_before_the_run(tmp_path: Path) -> No
     closed = tmp_path / "closed"
     closed.write_text("x")
     closed.chmod(0)
-    wrong = {"missing": "does not exist", "loop": "cannot be read", "pipe": "neither a file nor a folder"}
+    wrong = {"missing": "does not exist", "loop": "cannot be read", "pipe": "is no file", ".": "is a folder"}
     if os.geteuid() != 0:
         wrong["closed"] = "change its permissions"
     for name, says in wrong.items():
         model = ScriptedModel([])
         with pytest.raises(ContextError, match=says) as raised:
             ToolLoopAgent(model=model).run("Q?", context=tmp_path / name)
-        assert name in str(raised.value)
+        assert str(tmp_path / name) in str(raised.value)
         assert "\n" not in str(raised.value)
         assert not model.prompts
-    for made, path in ((ContextFile, tmp_path), (ContextFolder, closed)):
-        with pytest.raises(ContextError, match="give the path alone"):
-            made(path)
-
-
-def test_a_folder_with_too_many_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    on_disk(tmp_path)
-    monkeypatch.setattr("rlm_loop.repl.contexts.on_disk.MOST_FILES", 1)
-    with pytest.raises(ContextError, match="more than 1 files; give a part of it"):
-        ToolLoopAgent(model=ScriptedModel([])).run("Q?", context=tmp_path / "d")
 
 
 def test_a_strategy_without_a_repl_sees_head_and_tail(tmp_path: Path) -> None:
     text = "begin " + "ä1234567\n" * 40_000 + " end"
     (tmp_path / "long.txt").write_text(text, newline="")
     assert inline_context(ContextFile(tmp_path / "long.txt")) == inline_context(text)
-    folder = on_disk(tmp_path)[3]
-    assert inline_context(folder) == "== a.md ==\nalpha\n== sub/b.md ==\nbeta"
-    assert inline_context(folder, limit=10).endswith("alpha\n... [1 files left out] ...")
     model = ScriptedModel(["7"])
     DirectAgent(model=model).run("How many?", context=tmp_path / "long.txt")
     assert " end" in model.prompts[0].messages[-1].text

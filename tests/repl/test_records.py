@@ -113,7 +113,7 @@ def test_variables_come_back_and_nothing_is_paid_twice(name: str) -> None:
         assert ask.asked == [("setup",), ("a",), ("b",)]
         assert repl.rebuilt is not None
         assert repl.rebuilt.names == ("a", "Counter", "f", "g", "kept")
-        assert (repl.rebuilt.lost, repl.rebuilt.notes, repl.rebuilt.cells) == ((), (), 3)
+        assert (repl.rebuilt.lost, repl.rebuilt.notes) == ((), ())
 
 
 def test_a_death_between_cells_is_told_with_what_came_back() -> None:
@@ -223,14 +223,12 @@ def test_a_cell_that_kills_when_run_again_is_left_out() -> None:
         assert repl.run("(a, c)").output == "(1, 3)"  # and it stays out
 
 
-def test_a_value_that_kills_when_it_is_removed_is_left_and_said() -> None:
+def test_a_value_that_kills_when_it_is_removed_ends_the_rebuilding() -> None:
     with PythonREPL(timeout=20, grace=20) as repl:
         repl.run("import os\nclass Deadly:\n    def __del__(self): os._exit(1)\nd = [Deadly()]\nsafe = 1")
         assert "all variables are kept" in repl.run("d.append(1)\nwhile True: pass", timeout=1).message
         repl.run(DIE)
-        assert repl.run("safe").output.endswith("\n1")
-        assert repl.rebuilt is not None
-        assert (repl.rebuilt.lost, repl.rebuilt.doubtful) == ((), ("d",))
+        assert "safe" in repl.run("2").lost
 
 
 LOOPS = {

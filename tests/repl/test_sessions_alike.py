@@ -438,7 +438,8 @@ def test_a_lent_session_is_given_back_as_it_was(alike: Any) -> None:
     from rlm_loop.models import ScriptedModel
 
     alike.add_tools({"add": lambda *_: "the user's"})
-    alike.run("context = 'own'\ndef llm_query(q): return 'mine'")
+    alike.set("context", "own", reserved=True)
+    alike.run("def llm_query(q): return 'mine'")
     own = "add(1, 2), llm_query('q'), context"
     reply = f"```python\nfinal_answer = ({own})\n```"
     asks = ToolLoopAgent(ScriptedModel([reply, "asked"]), repl=alike, tools=[add])
@@ -447,7 +448,7 @@ def test_a_lent_session_is_given_back_as_it_was(alike: Any) -> None:
     forbids = ToolLoopAgent(ScriptedModel([reply]), repl=alike, max_depth=0)
     assert forbids.run("q").answer == ("the user's", "mine", "own")
     with ToolLoopAgent(ScriptedModel([reply, "asked"] * 2), repl=alike).session(context="abc") as questions:
-        assert [questions.ask("q").answer[2] for _ in range(2)] == ["abc", "abc"]
+        assert [questions.ask("q", context=c).answer[2] for c in ("abc", "de")] == ["abc", "de"]
     assert alike.run("llm_query('q'), context").output == "('mine', 'own')"
 
 

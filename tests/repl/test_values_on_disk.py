@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from session_kinds import KINDS, session
 
-from rlm_loop.repl import ContextFile, ContextFolder, Hardened, Limits, PythonREPL, ReplError, Sandbox
+from rlm_loop.repl import ContextFile, Hardened, Limits, PythonREPL, ReplError, Sandbox
 from rlm_loop.repl.host.transfer import IN_FRAME, set_frame
 
 TEXT = "a\r\nb\rc\u2028ä😀\n" * 3
@@ -41,17 +41,6 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    root = tmp_path / "folder"
-    (root / "sub" / ".git").mkdir(parents=True)
-    for name, raw in {"a.txt": b"alpha\r\n", "sub/b.md": b"beta", "sub/c.bin": b"\0\1", "sub/.git/x": b"x"}.items():
-        (root / name).write_bytes(raw)
-    (root / "sub" / "out").symlink_to("/etc/passwd")
-    (root / "sub" / "in").symlink_to(root / "a.txt")
-    return root
-
-
 def test_a_file_is_an_ordinary_str_and_is_restored(any_session: Any, file: Path) -> None:
     any_session.set("context", ContextFile(file), reserved=True)
     assert any_session.run("x = 1").error is None
@@ -59,15 +48,6 @@ def test_a_file_is_an_ordinary_str_and_is_restored(any_session: Any, file: Path)
     assert any_session.run("context = 'invented'").error is None
     assert any_session.get("context") == TEXT
     assert any_session.get("context[:3].encode()") == b"a\r\n"
-
-
-def test_a_folder_is_a_dict_of_texts(any_session: Any, folder: Path) -> None:
-    any_session.set("context", ContextFolder(folder), reserved=True)
-    texts = {"a.txt": "alpha\r\n", "sub/b.md": "beta", "sub/c.bin": b"\0\1", "sub/in": "alpha\r\n"}
-    assert any_session.get("context") == texts
-    assert any_session.get("[*context]") == [*texts]
-    assert any_session.run("context = {}").error is None
-    assert any_session.get("context['a.txt']") == "alpha\r\n"
 
 
 def test_a_file_that_went_or_was_cut_is_said_and_the_session_goes_on(file: Path) -> None:
@@ -104,31 +84,27 @@ def test_what_a_file_becomes(tmp_path: Path, raw: bytes, value: Any) -> None:
         assert repl.get("type(context).__name__") == type(value).__name__
 
 
-def test_the_users_file_is_never_touched(file: Path, folder: Path) -> None:
+def test_the_users_file_is_never_touched(file: Path) -> None:
     with PythonREPL() as repl:
         repl.set("kept", ContextFile(file), reserved=True)
-        for value in (ContextFile(file), ContextFolder(folder), ContextFile(file), "x" * (IN_FRAME + 1), 1):
+        for value in (ContextFile(file), ContextFile(file), "x" * (IN_FRAME + 1), 1):
             repl.set("context", value)
             assert repl.run("context").error is None
         repl.run("import os; os._exit(1)")
         assert repl.get("kept") == TEXT
     assert file.read_bytes() == TEXT.encode()
-    assert (folder / "a.txt").read_bytes() == b"alpha\r\n"
 
 
 @pytest.mark.parametrize("kind", ["hardened", "sandbox"])
-def test_isolated_cells_reach_what_is_given_late_or_closed_to_others(kind: str, file: Path, folder: Path) -> None:
+def test_isolated_cells_reach_what_is_given_late_or_closed_to_others(kind: str, file: Path) -> None:
     file.chmod(0o600)
-    (folder / "a.txt").chmod(0o600)
-    folder.chmod(0o700)
     with isolated(kind) as repl:
         repl.set("first", ContextFile(file))
         repl.run("x = 1")
         repl.set("context", ContextFile(file), reserved=True)
-        repl.set("more", ContextFolder(folder))
-        assert repl.get("(first == context, context, more['a.txt'])") == (True, TEXT, "alpha\r\n")
+        assert repl.get("(first == context, context)") == (True, TEXT)
         repl.run("import os; os._exit(1)")
-        assert repl.get("(context, more['a.txt'])") == (TEXT, "alpha\r\n")
+        assert repl.get("context") == TEXT
         assert repl.run(f"open({str(file.parent / 'other')!r}, 'w')").error == "runtime"
 
 
@@ -189,14 +165,3 @@ def test_the_frame_of_a_file_holds_its_place_and_nothing_of_it(file: Path) -> No
     assert "path" not in frame
     assert not (file.parent / "unused").exists()
     assert "\\u2028" not in json.dumps(frame)
-
-
-def test_what_cannot_be_read_in_a_folder_is_said(folder: Path) -> None:
-    (folder / "dangling").symlink_to(folder / "nowhere")
-    context = ContextFolder(folder)
-    assert "dangling" not in context.sizes
-    (folder / "a.txt").unlink()
-    with PythonREPL(launcher="plain") as repl:
-        repl.set("context", context)
-        with pytest.raises(ReplError, match=r"ContextGone: a\.txt cannot be read"):
-            repl.run("1")

@@ -9,8 +9,8 @@ from itertools import accumulate
 from typing import Any, cast
 
 from rlm_loop.repl.contexts.frame import frame_line, frame_text, is_frame, short, whole_items
-from rlm_loop.repl.contexts.on_disk import ContextFile, ContextFolder
-from rlm_loop.repl.text import clip, clip_parts
+from rlm_loop.repl.contexts.on_disk import ContextFile
+from rlm_loop.repl.text import clip
 
 CONTEXT_TOKENS = 60
 """Tokens of the line at most, of three characters each."""
@@ -36,7 +36,7 @@ def describe_workspace(tools: Iterable[str]) -> str:
 def describe_context(context: Any, *, tokens: int | None = None) -> str:
     """Return one line with the type, the size and a preview of a context.
 
-    A text is told by its first lines, a dict or a folder by keys, a data frame by columns (see `frame_line`), a list by
+    A text is told by its first lines, a dict by keys, a data frame by columns (see `frame_line`), a list by
     its first item: each whole, as many as fit into `tokens`, by default 120 for a data frame, else 60.  A first one
     that does not fit is cut, but the first line of a text may take twice the room.  Never raises.
     """
@@ -58,10 +58,7 @@ def _line(context: Any, room: int) -> str:
     if is_frame(context):
         return frame_line(context, f"{TOLD} a {kind} of shape {tuple(context.shape)}", room)
     size, what, items = f"a {kind}", "it is ", cast("Iterable[Any]", (context,))
-    if isinstance(context, ContextFolder):
-        size = f"a dict of {len(context.sizes):,} files by relative path, {sum(context.sizes.values()):,} bytes"
-        what, items = "keys: ", context.sizes
-    elif isinstance(shape := getattr(context, "shape", None), tuple):
+    if isinstance(shape := getattr(context, "shape", None), tuple):
         size = f"a {kind} of shape {str(cast('tuple[Any, ...]', shape))[:48]}"
         what, items = "columns: ", getattr(context, "columns", ())
     elif isinstance(context, Mapping):
@@ -125,10 +122,9 @@ def inline_context(context: Any, *, limit: int = INLINE) -> str:
     """Return the context as text, clipped head and tail to `limit` characters."""
     if context is None:
         return ""
-    if isinstance(context, ContextFolder):
-        return _folder_inline(context, limit)
     if isinstance(context, ContextFile):
-        return _file_inline(context, limit)
+        data = b"".join(context.read())
+        context = repr(data) if context.kind == "bytes" else _text(data)
     if is_frame(context):
         return frame_text(context, limit)
     if not isinstance(context, str):
@@ -137,27 +133,3 @@ def inline_context(context: Any, *, limit: int = INLINE) -> str:
         except (TypeError, ValueError):
             context = str(context)
     return clip(context, limit)[0]
-
-
-def _file_inline(file: ContextFile, limit: int) -> str:
-    if file.kind == "bytes":
-        return clip(repr(file.head(limit)), limit)[0]
-    if file.size <= _COUNTED:
-        return clip(_text(file.head(file.size)), limit)[0]
-    head, tail = file.head(limit), file.tail(limit)  # what is left out is counted in bytes
-    return clip_parts(_text(head), file.size - len(head) - len(tail), _text(tail), limit)[0]
-
-
-def _folder_inline(folder: ContextFolder, limit: int) -> str:
-    """Return the files one after another, each under its path, as far as they go."""
-    parts: list[str] = []
-    for name in folder.sizes:
-        if (room := limit - sum(map(len, parts))) <= 0:
-            break
-        try:
-            text = _file_inline(ContextFile(folder.path / name), room)
-        except (OSError, ValueError) as error:
-            text = f"(cannot be read: {error})"
-        parts.append(f"== {name} ==\n{text}")
-    missing = len(folder.sizes) - len(parts)
-    return "\n".join(parts) + (f"\n... [{missing} files left out] ..." if missing else "")

@@ -10,7 +10,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, cast
 
-from rlm_loop.repl.contexts.on_disk import ContextFile, ContextFolder
+from rlm_loop.repl.contexts.on_disk import ContextFile
 
 PATIENCE = 2.0
 """Seconds that a run which is over waits for the hash at most."""
@@ -44,8 +44,8 @@ class _Sink:
 def context_fingerprint(context: Any, *, goes_on: Callable[[], bool] = lambda: True) -> dict[str, Any] | None:
     """Return `{"type", "bytes", "sha256"}` of any value; `None` for `None`.
 
-    Hashed are the bytes of a text in UTF-8, of bytes and of a file; for a folder each file's path, size and bytes; for
-    plain lists and dicts their `repr`; for anything else its pickle.  `bytes` is how many.  Needs little memory however
+    Hashed are the bytes of a text in UTF-8, of bytes and of a file; for plain lists and dicts their `repr`; for
+    anything else its pickle.  `bytes` is how many.  Needs little memory however
     large the value is.  Raises `Stopped` as soon as `goes_on()` is false.
     """
     if context is None:
@@ -60,10 +60,7 @@ def context_fingerprint(context: Any, *, goes_on: Callable[[], bool] = lambda: T
             sink, pieces = _Sink(goes_on), _steps(str(context))
     for piece in pieces or ():
         sink.write(piece.encode("utf-8", "surrogatepass") if isinstance(piece, str) else piece)
-    about = {**_type_and_size(context), "sha256": sink.hash.hexdigest()}
-    return (
-        {**about, "files": len(context.sizes)} if isinstance(context, ContextFolder) else {**about, "bytes": sink.size}
-    )
+    return {**_type_and_size(context), "bytes": sink.size, "sha256": sink.hash.hexdigest()}
 
 
 def known_at_once(context: Any) -> dict[str, Any] | None:
@@ -129,8 +126,6 @@ class Fingerprint:
 
 
 def _type_and_size(context: Any) -> dict[str, Any]:
-    if isinstance(context, ContextFolder):
-        return {"type": "folder", "bytes": sum(context.sizes.values())}
     if isinstance(context, ContextFile):
         return {"type": context.kind, "bytes": context.size}
     return {"type": type(context).__name__, "bytes": len(context) if type(context) is bytes else None}
@@ -155,17 +150,15 @@ def _pieces(context: Any) -> Iterable[str | bytes | memoryview] | None:
     """Return what is hashed of a value; None for one that is pickled."""
     if isinstance(context, ContextFile):
         return context.read()
-    if isinstance(context, ContextFolder):
-        return _of_folder(context)
     if isinstance(context, str):
         return _steps(context)
     if isinstance(context, bytes | bytearray | memoryview):
         return (memoryview(context).cast("B"),)
     if type(context) is dict:
         items = (f"{k!r}: {v!r}" for k, v in cast("dict[Any, Any]", context).items())
-        return chain("{", _separated(items), "}")
+        return _enclosed("{", items, "}")
     if type(context) is list:
-        return chain("[", _separated(map(repr, cast("list[Any]", context))), "]")
+        return _enclosed("[", map(repr, cast("list[Any]", context)), "]")
     return (repr(context),) if type(context) in (tuple, int, float, bool) else None
 
 
@@ -173,14 +166,5 @@ def _steps(text: str) -> Iterator[str]:
     return (text[start : start + _STEP] for start in range(0, len(text), _STEP))
 
 
-def _separated(items: Iterable[str]) -> Iterator[str]:
-    return (text if at == 0 else f", {text}" for at, text in enumerate(items))
-
-
-def _of_folder(folder: ContextFolder) -> Iterator[str | bytes]:
-    for name, size in folder.sizes.items():
-        yield f"{name}\0{size}\0".encode("utf-8", "surrogateescape")
-        try:
-            yield from folder.read(name)
-        except OSError:
-            yield "cannot be read"  # a cell that asks for this file is told why
+def _enclosed(start: str, items: Iterable[str], end: str) -> Iterator[str]:
+    return chain(start, (text if at == 0 else f", {text}" for at, text in enumerate(items)), end)

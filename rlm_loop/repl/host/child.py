@@ -42,6 +42,7 @@ class Child:
 
     def __init__(self, launch: Launch, cwd: Path, home: Path, cap: int, log: Path) -> None:
         self._launch, self._cap, self._log = launch, cap, log
+        self.kind = launch.kind
         self.unasked = 0
         self.fault = ""  # why it was killed, where it broke the protocol
         self.pid = 0  # as the kernel says; 0 while it has not spoken

@@ -50,11 +50,14 @@ class Driver:
     def __init__(self, start: Callable[[], Child], clock: Callable[[], float], grace: float, session: int) -> None:
         self._start, self._clock, self._grace, self._session = start, clock, grace, session
         self.child: Child | None = None
+        self.kind = ""
+        """The isolation of the latest REPL."""
 
     def begin(self) -> Child:
         """Start a REPL and return it once it has said hello."""
         with shielded():
             child = self.child = self._start()
+            self.kind = child.kind
         try:
             end = self._clock() + _START
             while (frame := child.receive(_SLICE)) is None or frame["t"] != "hello":

@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.repl.contexts.on_disk import ContextError, ContextFile, ContextFolder, OnDisk
+from rlm_loop.repl.contexts.on_disk import ContextError, ContextFile
 from rlm_loop.repl.worker import NotExact, encode
 
 IN_FRAME = 1_000_000  # bytes or characters; above it a file is quicker than JSON on a pipe, and takes less memory
@@ -29,15 +29,17 @@ def set_frame(name: str, value: Any, path: Path, in_place: bool = True) -> dict[
     Raises `TypeError` for a value that neither JSON nor pickle can carry.
     """
     frame: dict[str, Any] = {"t": "set", "name": name, "form": "frame"}
-    if isinstance(value, ContextFile | ContextFolder):
+    if isinstance(value, ContextFile):
+        given = on_disk_frame(name, value)
         if in_place:
-            return on_disk_frame(name, value)
+            return given
         try:
-            _copy(value, path)
+            shutil.copyfile(value.path, path)
+            path.chmod(0o644)  # the cells may run as another user
         except OSError as error:
             raise ContextError(f"the context {str(value.path)!r} cannot be copied: {error.strerror or error}") from None
-        owned = "path" if isinstance(value, ContextFile) else "source"  # a file goes when the value is replaced
-        return {**frame, **_on_disk(value), owned: str(path)}
+        del given["source"]
+        return {**given, "path": str(path)}
     if type(value) is str and len(value) > IN_FRAME:
         with path.open("wb") as f:  # in steps: a second whole copy in memory would be wasted
             for start in range(0, len(value), _STEP):
@@ -62,27 +64,10 @@ def set_frame(name: str, value: Any, path: Path, in_place: bool = True) -> dict[
     return {**frame, "form": "pickle", "path": str(path), "needs": _package(value)}
 
 
-def on_disk_frame(name: str, value: OnDisk) -> dict[str, Any]:
-    """The `set` job for what lies on disk, for a REPL that reads it where it is."""
-    return {"t": "set", "name": name, **_on_disk(value), "source": str(value.path)}
-
-
-def _copy(value: OnDisk, copy: Path) -> None:
-    if isinstance(value, ContextFolder):
-        copy.mkdir()
-    for name in value.sizes if isinstance(value, ContextFolder) else ("",):
-        target = copy / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(value.path / name, target)
-        target.chmod(0o644)  # the cells may run as another user
-
-
-def _on_disk(value: OnDisk) -> dict[str, Any]:
-    if isinstance(value, ContextFolder):
-        about = {"form": "folder", "names": list(value.sizes), "size": sum(value.sizes.values())}
-    else:
-        about = {"form": value.kind, "size": value.size, "errors": "surrogateescape"}
-    return {**about, "shown": value.path.name or str(value.path)}
+def on_disk_frame(name: str, value: ContextFile) -> dict[str, Any]:
+    """The `set` job for a file, for a REPL that reads it where it is."""
+    about = {"form": value.kind, "size": value.size, "errors": "surrogateescape"}
+    return {"t": "set", "name": name, **about, "shown": value.path.name, "source": str(value.path)}
 
 
 def _large(kind: str, errors: str, name: str, path: Path) -> dict[str, Any]:

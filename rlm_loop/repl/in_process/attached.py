@@ -11,15 +11,14 @@ import linecache
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
 from rlm_loop.accounting.scope import Scope, cell_scope
 from rlm_loop.repl.base import CellCall, CellResult, EvaluationFailed, ReplError, Session, SetupFailed
-from rlm_loop.repl.contexts.on_disk import ContextFile, ContextFolder
+from rlm_loop.repl.contexts.on_disk import ContextFile
 from rlm_loop.repl.host.calls import inside
 from rlm_loop.repl.host.driver import Ended, Stopped
 from rlm_loop.repl.host.transfer import on_disk_frame
@@ -52,27 +51,6 @@ _MISSING: Any = object()
 _ANSWER = "final_answer"
 _EXPRESSION = "<expression>"
 _CONCLUDING = 0.3  # seconds that making the text of an error, or of an answer, may take beyond the time limit
-
-
-@dataclass(frozen=True)
-class Changes:
-    """Names of the user's variables that are new, changed or gone.
-
-    A changed one is bound to another object, or its size or short summary differs: a change deep inside an object is
-    not noticed.
-    """
-
-    new: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    deleted: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.new or self.changed or self.deleted)
-
-    def __str__(self) -> str:
-        parts = {"new": self.new, "changed": self.changed, "deleted": self.deleted}
-        texts = [f"{what}: {', '.join(names)}" for what, names in parts.items() if names]
-        return "; ".join(texts) or "no variable changed"
 
 
 def attach_current(**options: Any) -> NotebookREPL:
@@ -120,8 +98,8 @@ class NotebookREPL(Session):
         self._setup, self._clock = options.setup, options.clock
         self._shell, self._report = shell, report
         self._names: dict[str, Any] = shell.user_ns
-        self._covered: dict[str, list[Any]] = {_ANSWER: [self._names.pop(_ANSWER, _MISSING)]}
-        """The values under the names that the session binds, the user's own first."""
+        self._covered: dict[str, list[tuple[Any, bool]]] = {_ANSWER: [(self._names.pop(_ANSWER, _MISSING), False)]}
+        """Values under the names that the session binds, the user's own first, and whether they are reserved."""
         self._reserved: dict[str, Any] = {}
         self._tools: set[str] = set()
         self._own: set[str] = set()
@@ -139,19 +117,24 @@ class NotebookREPL(Session):
         self._waited = 0.0
         self._calls: list[CellCall] = []
         self._seen = self._marks()
-        self._changes: Changes | None = None
+        self._changes: str | None = None
 
     @property
-    def changes(self) -> Changes:
-        """What the cells changed among the user's variables: so far, or until the session was closed."""
+    def changes(self) -> str:
+        """The user's variables that are new, changed and deleted, so far or until the session was closed.
+
+        A changed one is bound to another object, or its size or short summary differs: a change deep inside an object
+        is not noticed.
+        """
         if self._changes is not None:
             return self._changes
         seen, now = self._seen, self._marks()
-        return Changes(
-            tuple(n for n in now if n not in seen),
-            tuple(n for n in seen if n in now and now[n] != seen[n]),
-            tuple(n for n in seen if n not in now),
-        )
+        kinds = {
+            "new": [n for n in now if n not in seen],
+            "changed": [n for n in seen if n in now and now[n] != seen[n]],
+            "deleted": [n for n in seen if n not in now],
+        }
+        return "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names)
 
     @property
     def cwd(self) -> Path:
@@ -179,11 +162,11 @@ class NotebookREPL(Session):
         check_names([name])
         if name in self._tools:
             raise ValueError(f"{name!r} is the name of a tool; choose another name for the variable")
-        if isinstance(value, ContextFile | ContextFolder):
+        if isinstance(value, ContextFile):
             value = load(on_disk_frame(name, value))
         with self._turn(begin=False):
-            if name not in self._covered or (reserved and name not in self._reserved):
-                self._covered.setdefault(name, []).append(self._names.get(name, _MISSING))
+            if reserved or name not in self._covered:
+                self._cover(name)
             self._names[name] = value
             self._own.add(name)
             self._reserved.pop(name, None)
@@ -199,22 +182,22 @@ class NotebookREPL(Session):
         check_names(tools, taken=dict.fromkeys(self._own))
         with self._turn(begin=False):
             for name, tool in tools.items():
-                self._covered.setdefault(name, []).append(self._names.get(name, _MISSING))
+                self._cover(name)
                 self._tools.add(name)
                 self._names[name] = self._reserved[name] = self._stand_in(name, tool)
 
     def give_back(self, names: Iterable[str]) -> None:
         with self._turn(begin=False):
             for name in self._reserved.keys() & set(names):
-                before = self._covered[name].pop()
+                before, reserved = self._covered[name].pop()
                 del self._reserved[name]
                 self._rebind(name, before)
+                if reserved:
+                    self._reserved[name] = before
                 if not self._covered[name]:
                     del self._covered[name]
                     self._tools.discard(name)
                     self._own.discard(name)
-                elif name in self._tools:  # a tool over a tool
-                    self._reserved[name] = before
 
     def new_run(self) -> None:
         with self._turn(begin=False):
@@ -234,11 +217,14 @@ class NotebookREPL(Session):
             stopper.limit(0.0)
         self._changes = self.changes
         for name, values in self._covered.items():
-            self._rebind(name, values[0])
+            self._rebind(name, values[0][0])
         if self._report is not None and self._changes:
             self._report(f"the agent changed variables of this notebook: {self._changes}")
 
     # -- the user's names
+
+    def _cover(self, name: str) -> None:
+        self._covered.setdefault(name, []).append((self._names.get(name, _MISSING), name in self._reserved))
 
     def _rebind(self, name: str, value: Any) -> None:
         if value is _MISSING:
@@ -249,7 +235,7 @@ class NotebookREPL(Session):
     def _marks(self) -> dict[str, tuple[int, str]]:
         """Return a mark of each of the user's variables, which keeps no value alive."""
         names = {n: v for n, v in list(self._names.items()) if n not in self._covered}
-        names.update((n, values[0]) for n, values in self._covered.items() if values[0] is not _MISSING)
+        names.update((n, values[0][0]) for n, values in self._covered.items() if values[0][0] is not _MISSING)
         return {n: (id(v), summary(v)) for n, v in names.items() if self._public(n)}
 
     def _public(self, name: str) -> bool:
@@ -456,11 +442,9 @@ def _awaited(coroutine: Any) -> Any:
 
     def work() -> None:
         asyncio.set_event_loop(loop)
-        try:
+        with closing(loop):
             loop.run_until_complete(asyncio.wait({task}))
-        finally:
-            loop.close()
-            over.set()
+        over.set()
 
     threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True).start()
     try:

@@ -79,16 +79,3 @@ def launcher_named(launcher: Launcher | str) -> Launcher:
     if launcher not in LAUNCHERS:
         raise ValueError(f"no launcher is called {launcher!r}; there are: {', '.join(LAUNCHERS)}")
     return LAUNCHERS[launcher]
-
-
-class Remembered:
-    """A launcher that knows what became of it: `kind` and `note` of its latest `Launch`."""
-
-    def __init__(self, launcher: Launcher) -> None:
-        self.launcher = launcher
-        self.kind, self.note = str(getattr(launcher, "kind", "custom")), ""
-
-    def __call__(self, python: str, options: str) -> Launch:
-        launch = self.launcher(python, options)
-        self.kind, self.note = launch.kind, launch.note
-        return launch

@@ -38,11 +38,9 @@ class KernelREPL(ProcessSession):
     Needs `pip install -e ".[kernel]"`; `ReplError` says so where it is missing, or where there is no such kernel.
     """
 
-    isolation = "kernel"
-
     def __init__(self, kernel: str = "python3", **settings: Any) -> None:
         self.kernel = kernel
-        super().__init__(Settings(**settings), partial(_launched, kernel))
+        super().__init__(Settings(**settings), partial(_launched, kernel), "kernel")
 
 
 def _launched(kernel: str, options: Mapping[str, Any]) -> Launch:

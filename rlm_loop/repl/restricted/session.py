@@ -38,12 +38,10 @@ class RestrictedREPL(ProcessSession):
     Needs `pip install -e ".[restricted]"`.
     """
 
-    isolation = "restricted"
-
     def __init__(self, *, imports: Iterable[str] = ANALYSIS, **settings: Any) -> None:
         if find_spec("RestrictedPython") is None:
             raise ReplError(f"restricted sessions need RestrictedPython: {install_line('restricted')}")
-        super().__init__(Settings(**settings), partial(_launched, tuple(imports)))
+        super().__init__(Settings(**settings), partial(_launched, tuple(imports)), "restricted")
 
 
 def _launched(imports: tuple[str, ...], options: Mapping[str, Any]) -> Launch:
