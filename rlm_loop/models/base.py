@@ -163,7 +163,7 @@ class RateLimited(ModelError):
 class RequestRejected(ModelError):
     """The provider refused the request itself (too long, a bad parameter).
 
-    `said` are its own words, `parameter` is what it names as the reason, where it does (see `adapting`).
+    `said` are its own words, `parameter` is what it names as the reason, where it does.
     """
 
     said: str = ""

@@ -26,7 +26,7 @@ from rlm_loop.models import (
     RequestRejected,
     RetryPolicy,
 )
-from rlm_loop.models.adapting import refused
+from rlm_loop.models.remote import refused
 from rlm_loop.report import step_text
 from rlm_loop.study import Study
 from rlm_loop.tasks import Score, Suite, Task

@@ -193,8 +193,8 @@ def test_a_helper_that_judges_is_named_and_cannot_be_hidden(
     )
 
 
-def test_lines_around_a_change_may_differ_as_in_the_official_harness() -> None:
-    text = patch(FIX).replace(" def two", " def three")
+@pytest.mark.parametrize("text", [patch(FIX).replace(" def two", " def three"), patch(FIX).replace("\n", "\r\n")])
+def test_other_lines_around_and_other_ends_of_lines_are_taken_as_in_the_official_harness(text: str) -> None:
     assert text != patch(FIX)
     found = judged(text)
     assert found.resolved, found.reason

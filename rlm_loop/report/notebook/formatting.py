@@ -70,7 +70,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def reply_cost(reply: Reply) -> str:
-    """What a reply cost, and which settings of its request were not applied (see `models.adapting`)."""
+    """What a reply cost, and which settings of its request were not applied (see `models.remote`)."""
     missing = ", ".join(reply.extra.get("not_applied") or ())
     return counted(reply.usage) + (f"; not applied: {missing}" if missing else "")
 
