@@ -139,7 +139,7 @@ def judged_tree(
     if not left:
         return JudgedTree(reference, dict(sorted(refused.items())))
     protected = [name for name in files if guard.protects(name)]
-    folders = _searched(git, [*files, *left], files, protected, path)
+    folders = _searched(git, files, protected, path)
     helpers = _helpers(git, files, guard, folders)
     kept = [name for name in helpers if left.get(name, (None, Blob("", "")))[1].mode != ABSENT]
     added = {name: now for name, (was, now) in left.items() if was.mode == ABSENT}
@@ -155,17 +155,18 @@ def _steers(git: Git, name: str, was: Blob, now: Blob) -> str:
     return "settings that pytest reads" if any(map(_OF_PYTEST.search, texts)) else ""
 
 
-def _searched(
-    git: Git, names: Iterable[str], files: Mapping[str, Blob], protected: Iterable[str], path: str
-) -> list[str]:
-    """Return the folders where the tests may look for modules: also each that is named in settings, for whatever."""
-    there = {str(above) for name in names for above in PurePosixPath(name).parents}
+#: A list of TOML, or the lines of an INI file's value.
+_SEARCHED = re.compile(r"pythonpath\W*?=\s*(\[[^\]]*\]|.*(?:\n[ \t]+.*)*)")
+
+
+def _searched(git: Git, files: Mapping[str, Blob], protected: Iterable[str], path: str) -> list[str]:
+    """Return the folders of the repository where the tests may look for modules."""
     searched = dict.fromkeys(["", "src", *(posixpath.normpath(p) for p in path.split(os.pathsep) if p)])
     for name in files:
         if name.rpartition("/")[2].casefold() in SHARED | OWN:
-            words = re.findall(r"[\w./-]+", content(git, files[name]).decode("utf-8", "replace"))
-            named = (posixpath.normpath(posixpath.join(posixpath.dirname(name), word)) for word in words)
-            searched |= dict.fromkeys(folder for folder in named if folder in there)
+            given = " ".join(_SEARCHED.findall(content(git, files[name]).decode("utf-8", "replace")))
+            for word in re.findall(r"[^\s\"'\[\],]+", given):
+                searched[posixpath.normpath(posixpath.join(posixpath.dirname(name), word))] = None
     packages = {posixpath.dirname(name) for name in files if _is_init(name)}
     for name in protected:  # of each test file pytest searches the first folder above that is no package
         folder = posixpath.dirname(name)
