@@ -27,7 +27,7 @@ def finding(results: Results) -> str:
 
 def batching(results: Results) -> str:
     """How often two arms that asked the same first question, at temperature 0, got another first reply."""
-    first = {(r["arm"], r["task"]): next(results.trace(r).calls()) for r in results.rows}
+    first = {(r["arm"], r["task"]): next(results.trace(r).replies()) for r in results.rows}
     tasks = sorted({task for _, task in first})
     lines: list[str] = []
     for arm in ("code[max_history=4]", "code[require_code=True]"):

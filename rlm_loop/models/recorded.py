@@ -66,7 +66,8 @@ class RecordedModel(Model):
         for event in record.of("compaction"):
             sizes |= event["sizes"]
         failures = [(e["request"], e["error"]) for e in record.of("model_error")]
-        recorded = cls(record.calls(), name=model, sizes=sizes, failures=failures)
+        calls = ((event["request"], prompt, reply) for event, prompt, reply in record.replies())
+        recorded = cls(calls, name=model, sizes=sizes, failures=failures)
         recorded._parts = _exact_parts(record)
         return recorded
 

@@ -13,7 +13,7 @@ import os
 import re
 import traceback
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from rlm_loop.traces.redact import redactor
 
@@ -36,51 +36,39 @@ def say(logger: logging.Logger, what: str, *, level: int = logging.INFO, **value
 
 
 def exception(logger: logging.Logger, what: str, error: BaseException, **values: Any) -> None:
-    """An error with its traceback, which is text of the line: handlers would format it with whatever it quotes."""
+    """Write an error with its traceback as text of the line: handlers would format it with whatever it quotes."""
     told = "".join(traceback.format_exception(error)).rstrip()
     say(logger, f"{what}\n{told}\n", level=logging.ERROR, error_kind=type(error).__name__, **values)
 
 
 def tell(logger: logging.Logger, event: str, data: Mapping[str, Any], **values: Any) -> None:
-    """An event of a trace as a line, where it is one that people follow a run by."""
-    level = _LEVELS.get(event)
-    if level is not None and logger.isEnabledFor(level):
-        own = {name: data.get(name) for name in ("turn", "call_id", "seconds", "stop", "steps")}
-        say(logger, event, level=level, **{"node": data.get("node", "0"), **own, **_of(event, data), **values})
-
-
-_LEVELS = {
-    "run_start": logging.INFO,
-    "turn": logging.INFO,
-    "run_end": logging.INFO,
-    "model_error": logging.INFO,
-    "reply": logging.DEBUG,
-    "subcall_start": logging.DEBUG,
-    "subcall_end": logging.DEBUG,
-}
-
-
-def _of(event: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that only this kind of event has."""
+    """Write an event of a trace as a line, where it is one that people follow a run by."""
+    level = logging.INFO if event in _FOLLOWED else logging.DEBUG
+    if event not in _FOLLOWED | _CLOSE_UP or not logger.isEnabledFor(level):
+        return
+    kind = None
+    own = {name: data.get(name) for name in ("turn", "call_id", "seconds", "stop", "steps")}
     match event:
         case "run_start":
-            return {"agent": data.get("agent"), "model": data.get("model")}
+            own |= {"agent": data.get("agent"), "model": data.get("model")}
         case "reply":
-            return {"seconds": data["reply"].seconds}
+            own["seconds"] = data["reply"].seconds
         case "turn":
-            kinds = [seen.failure.kind for seen in data.get("observations", ()) if seen.failure is not None]
-            return {"error_kind": kinds[0] if kinds else None}
+            kind = next((seen.failure.kind for seen in data.get("observations", ()) if seen.failure is not None), None)
         case "model_error":
             kind, _, message = str(data["error"]).partition(": ")
-            return {"error_kind": kind, "message": message[:500]}
+            own["message"] = message[:500]
         case "subcall_end":
-            error = cast("Mapping[str, Any]", data.get("error") or {})
-            return {"error_kind": error.get("kind")}
-        case "run_end":
-            failed = str(data.get("stop")) == "failed"
-            return {"error_kind": str(data.get("reason", "")).partition(":")[0] if failed else None}
+            kind = (data.get("error") or {}).get("kind")
+        case "run_end" if str(data.get("stop")) == "failed":
+            kind = str(data.get("reason", "")).partition(":")[0]
         case _:
-            return {}
+            pass
+    say(logger, event, level=level, node=data.get("node", "0"), error_kind=kind, **own, **values)
+
+
+_FOLLOWED = {"run_start", "turn", "run_end", "model_error"}
+_CLOSE_UP = {"reply", "subcall_start", "subcall_end"}
 
 
 def _shown(value: Any) -> str:

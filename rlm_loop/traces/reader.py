@@ -87,10 +87,6 @@ class RunRecord:
         texts = {hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(): text for text in messages}
         return texts | {e["sha256"]: str(e["text"]) for e in self.of("text")}
 
-    def calls(self) -> Iterator[tuple[str, Prompt, Reply]]:
-        """Every model call that got a reply, in order, with its whole request."""
-        return ((event["request"], prompt, reply) for event, prompt, reply in self.replies())
-
     def requests(self) -> Iterator[tuple[Mapping[str, Any], Prompt]]:
         """Every `request` event, in order, with the whole request.
 

@@ -151,19 +151,18 @@ class Trace:
     def text(self, text: str) -> str:
         """Store a text that is no message, once; returns the hash by which other events name it."""
         key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-        with self._lock:
-            if key not in self._named:
-                self._named.add(key)
-                self.record("text", sha256=key, text=text)
-        return key
+        return self._once(key, "text", sha256=key, text=text)
 
     def once(self, event: str, **data: Any) -> str:
         """Record an event unless its like was recorded before; returns the hash by which other events name it."""
         key = digest({"event": event, **plain(data)})
+        return self._once(key, event, hash=key, **data)
+
+    def _once(self, key: str, event: str, **data: Any) -> str:
         with self._lock:
             if key not in self._named:
                 self._named.add(key)
-                self.record(event, hash=key, **data)
+                self.record(event, **data)
         return key
 
     def patch(self, tree: str, patch: str, *, most: int = 1_000_000, **data: Any) -> None:

@@ -142,7 +142,7 @@ def test_a_run_with_a_wrong_usage_loses_nothing(kind: type[Counting], usages: li
     assert live.answer == 3
     record = read(tmp_path / "t.jsonl")
     assert ledger_of(record).calls == live.ledger.calls
-    assert [reply.usage for _, _, reply in record.calls()] == usages  # as it came
+    assert [reply.usage for _, _, reply in record.replies()] == usages  # as it came
     for call in live.ledger.calls:
         charged = sum(r.tokens for r in call.rows)
         if call.usage.input_tokens is not None:

@@ -175,7 +175,7 @@ def test_traces(lines: list[bytes]) -> None:
                 for run in read_all(path):
                     assert run.end is None or run.end["event"] == "run_end"
                     list(run.requests())
-                    list(run.calls())
+                    list(run.replies())
             except TraceError:
                 return
 

@@ -257,5 +257,5 @@ def test_requests_of_equal_bytes_keep_their_causes(node: Callable[[int], str]) -
     for n, prompt in enumerate(longer):
         trace.record("request", prompt=prompt, node=node(n), depth=0, call_id=trace.next_call())
     (record,) = records_of(trace.events)
-    assert [(p, r.text) for _, p, r in record.calls()] == [(prompts[1], "to 1"), (prompts[0], "to 0")]
+    assert [(p, r.text) for _, p, r in record.replies()] == [(prompts[1], "to 1"), (prompts[0], "to 0")]
     assert [p for _, p in record.requests()] == prompts + longer
