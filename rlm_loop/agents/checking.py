@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from math import isnan
 from typing import Any
 
 from rlm_loop.accounting.budget import Budget
@@ -42,7 +41,11 @@ def checked(agent: Any) -> None:
         number = isinstance(budget, (int, float)) and not isinstance(budget, bool)
         meant = f"; for a number of steps write max_steps={budget}" if number else ""
         raise TypeError(f"budget is a Budget, such as Budget(steps=25, seconds=300), not {budget!r:.60}{meant}")
-    _model("model", agent.model)
+    if not isinstance(agent.model, Model) and not (isinstance(agent.model, str) and agent.model.strip()):
+        raise TypeError(
+            'model must be a name ("local", "ollama/...", "openai/...") or a Model (derive yours from '
+            f"rlm_loop.models.Model), got {agent.model!r:.60}"
+        )
     for name, kind in (("subcalls", SubCalls), ("rules", Rules)):
         if not isinstance(value := getattr(agent, name), kind):
             raise TypeError(f"{name} must be {kind.__name__}(...), got {value!r:.60}")
@@ -51,7 +54,7 @@ def checked(agent: Any) -> None:
     if agent.system is not None and not isinstance(agent.system, str):
         raise TypeError(f"system is a text, or None for the strategy's own, not {agent.system!r:.60}")
     if agent.max_tokens is not None:
-        _number("max_tokens", agent.max_tokens, whole=True, unit="the tokens of one reply")
+        _number("max_tokens", agent.max_tokens, whole=True, unit="the tokens of one reply, ")
     if agent.temperature is not None:
         _number("temperature", agent.temperature, whole=False)
         if agent.temperature > HOTTEST:
@@ -72,16 +75,11 @@ def listed(name: str, value: Any, one: str) -> tuple[Any, ...]:
     for each in found:
         if name == "tools":
             as_tool(each)
-        elif name == "injectors" and not isinstance(each, Localise) and not _injects(each):
+        elif name == "injectors" and not isinstance(each, Localise) and not callable(getattr(each, "opening", None)):
             raise TypeError(
-                f"an injector has name, opening(problem) and after(turn), such as Nudge(), not {each!r:.60} "
-                "(rlm_loop.dialects.injectors)"
+                f"an injector has name, opening(problem) and after(turn), such as Nudge(), not {each!r:.60}"
             )
     return found
-
-
-def _injects(value: Any) -> bool:
-    return all(callable(getattr(value, name, None)) for name in ("opening", "after"))
 
 
 def session_in(tool: Any) -> Session | None:
@@ -111,23 +109,9 @@ def one_of(name: str, value: Any, known: Sequence[str | None]) -> None:
         raise ValueError(f"{name} is {words}, not {value!r:.60}{nearest(str(value), filter(None, known))}")
 
 
-def _model(name: str, value: Any) -> None:
-    if not isinstance(value, Model) and not (isinstance(value, str) and value.strip()):
-        raise TypeError(
-            f'{name} must be a name ("local", "ollama/...", "openai/...") or a Model (derive yours from '
-            f"rlm_loop.models.Model), got {value!r:.60}"
-        )
-
-
-def _number(
-    name: str, value: Any, *, whole: bool, least: int | None = 0, unit: str = "", optional: bool = True
-) -> None:
-    if value is None and optional:
-        return
-    kind = "a whole number" if whole else "a number"
-    what = f"{name} is {unit + ', ' if unit else ''}{kind}{'' if least is None else f', {least} or more'}"
-    what += ", or None for no limit" if optional and name not in ("seed", "temperature") else ""
+def _number(name: str, value: Any, *, whole: bool, unit: str = "") -> None:
+    what = f"{name} is {unit}{'a whole number' if whole else 'a number'}, 0 or more, or None"
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
         raise TypeError(f"{what}, not {value!r:.60}")
-    if (least is not None and value < least) or (isinstance(value, float) and isnan(value)):
+    if not value >= 0:  # NaN is not either
         raise ValueError(f"{what}, not {value!r}")

@@ -6,7 +6,6 @@ trace at hand.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -20,7 +19,7 @@ from rlm_loop.agents.compaction import (
     without_turns,
 )
 from rlm_loop.agents.meter import Meter
-from rlm_loop.agents.window import room_of
+from rlm_loop.agents.window import record_compaction, room_of
 from rlm_loop.dialects.reader import without_reasoning
 from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models.base import Diverged, ModelError
@@ -38,8 +37,7 @@ class History:
 
     Where the part that must stay is longer than the plan's threshold, the run goes on with it (`over` in the event),
     and the next compaction is due when half a threshold has been added.  Where a summary cannot be made, or would leave
-    no tokens for the turn, a window takes its place (`fallback` in the event says why).  A warning tells where the task
-    alone is over the threshold.
+    no tokens for the turn, a window takes its place (`fallback` in the event says why).
     """
 
     plan: Compaction
@@ -61,7 +59,6 @@ class History:
         if not long and not many:
             return prompt
         if not turns:
-            _warn(plan, before, len(prompt.messages))
             return prompt
         policy: Policy = "window" if many and plan.policy == "drop_outputs" else plan.policy
         after, policy, fallback = self._shorter(prompt, turns, policy, long)
@@ -145,24 +142,17 @@ class History:
         over = tokens is not None and limit is not None and tokens > limit
         if limit is not None and tokens is not None:
             self._due = tokens + limit // 2 if over else limit
-        there = set(turns_in(after))
-        self.model.trace.record(
-            "compaction",
-            node=self.model.node.path,
-            depth=self.model.node.depth,
+        record_compaction(
+            self.model,
+            prompt,
+            after,
+            self._sizes,
             turn=turn.index,
-            messages_before=len(prompt.messages),
-            messages=len(after.messages),
-            shortened=_shortened(prompt, after),
             policy=policy,
             asked=self.plan.policy,
             due=due,
             fallback=fallback,
-            tokens_before=self._sizes.get(prompt.digest()),
-            tokens=tokens,
-            left_out=[t for t in turns_in(prompt) if t not in there],
             over=over or (most is not None and len(after.messages) > most),
-            sizes=dict(self._sizes),
         )
 
     def _size(self, prompt: Prompt) -> int:
@@ -171,17 +161,3 @@ class History:
         if name not in self._sizes:
             self._sizes[name] = self.model.model.prompt_tokens(prompt)
         return self._sizes[name]
-
-
-def _shortened(prompt: Prompt, after: Prompt) -> list[int]:
-    """The turns that are there before and after, with other text."""
-    old = {t: [m for m in prompt.messages if m.turn == t] for t in turns_in(prompt)}
-    return [t for t in turns_in(after) if [m for m in after.messages if m.turn == t] != old[t]]
-
-
-def _warn(plan: Compaction, tokens: int, messages: int) -> None:
-    if plan.threshold_tokens is not None and tokens > plan.threshold_tokens:
-        what = f"threshold_tokens={plan.threshold_tokens} is less than the {tokens} tokens of system, task and tools"
-    else:
-        what = f"a history of {plan.max_messages} messages is less than the {messages} messages of system and task"
-    warnings.warn(f"{what}: only the last turn will be kept whole; raise it", stacklevel=4)

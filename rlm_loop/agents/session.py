@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from rlm_loop.agents.background import BackgroundRun, awaited, started
 from rlm_loop.agents.cells import Cells
 from rlm_loop.agents.conversation import Conversation
 from rlm_loop.agents.meter import Meter
@@ -113,14 +112,6 @@ class AgentSession:
         finally:
             self._busy.release()
 
-    def start(self, question: str, **options: Any) -> BackgroundRun:
-        """Ask in the background: returns at once.  `options` are those of `ask`."""
-        return started(self._work(question, options))
-
-    async def aask(self, question: str, **options: Any) -> Outcome:
-        """Ask without blocking the event loop; a cancelled task stops the question.  `options` are those of `ask`."""
-        return await awaited(self._work(question, options))
-
     def close(self) -> None:
         """Close the REPL and the trace file, but not what the caller handed in; closing twice is harmless."""
         self._closed = True
@@ -137,10 +128,6 @@ class AgentSession:
     def __repr__(self) -> str:
         asked = f"{len(self.outcomes)} question{'' if len(self.outcomes) == 1 else 's'}"
         return f"<AgentSession of {asked}, {self._conversation.number} turns{', closed' if self._closed else ''}>"
-
-    def _work(self, question: str, options: dict[str, Any]) -> Callable[[tuple[object, ...]], Outcome]:
-        hooks = tuple(options.pop("hooks", ()))
-        return lambda more: self.ask(question, hooks=(*hooks, *more), **options)
 
     def _ask(self, question: str, context: Any, hooks: tuple[object, ...], live: bool) -> Outcome:
         if context is not None and context is not self.context:

@@ -7,13 +7,13 @@ request (`history`), and what it would leave out is not counted here.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 from rlm_loop.accounting.limits import BudgetSpent
 from rlm_loop.actions import Observation
-from rlm_loop.agents.compaction import without_turns
+from rlm_loop.agents.compaction import turns_in, without_turns
 from rlm_loop.agents.meter import Meter
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.messages import Message, Prompt, ToolCall
@@ -88,7 +88,8 @@ class Window:
         window = window_of(self._meter.model)
         full = window is not None and over + self._room >= window
         if prompt is not before or full:
-            self._record(before, prompt, full)
+            about = {"policy": "own_texts", "asked": None, "due": "window", "fallback": None, "over": full}
+            record_compaction(self._meter, before, prompt, self._sizes, turn=self._meter.turn, **about)
         if full:
             raise BudgetSpent("window", f"the messages fill the model's window of {window} tokens")
         return prompt
@@ -97,29 +98,27 @@ class Window:
         found = self._sizes[prompt.digest()] = self._meter.model.prompt_tokens(prompt)
         return found
 
-    def _record(self, before: Prompt, after: Prompt, full: bool) -> None:
-        """The event that says why a request does not begin with the one before."""
-        pairs = zip(before.messages, after.messages, strict=True)
-        turns = sorted({m.turn for m, now in pairs if m != now})
-        count = len(after.messages)
-        self._meter.trace.record(
-            "compaction",
-            node=self._meter.node.path,
-            depth=self._meter.node.depth,
-            turn=self._meter.turn,
-            messages_before=count,
-            messages=count,
-            shortened=turns,
-            policy="own_texts",
-            asked=None,
-            due="window",
-            fallback=None,
-            tokens_before=self._sizes[before.digest()],
-            tokens=self._sizes[after.digest()],
-            left_out=[],
-            over=full,
-            sizes=dict(self._sizes),
-        )
+
+def record_compaction(meter: Meter, before: Prompt, after: Prompt, sizes: Mapping[str, int], **about: Any) -> None:
+    """Write the event that says why a request does not begin with the one before; `sizes` are tokens by hash."""
+    then, now = _by_turn(before), _by_turn(after)
+    meter.trace.record(
+        "compaction",
+        node=meter.node.path,
+        depth=meter.node.depth,
+        messages_before=len(before.messages),
+        messages=len(after.messages),
+        shortened=[turn for turn in now if now[turn] != then[turn]],
+        left_out=[turn for turn in then if turn not in now],
+        tokens_before=sizes.get(before.digest()),
+        tokens=sizes.get(after.digest()),
+        sizes=dict(sizes),
+        **about,
+    )
+
+
+def _by_turn(prompt: Prompt) -> dict[int, list[Message]]:
+    return {turn: [m for m in prompt.messages if m.turn == turn] for turn in turns_in(prompt)}
 
 
 def _own_clipped(message: Message) -> Message:

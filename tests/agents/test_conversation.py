@@ -249,7 +249,8 @@ def test_a_run_in_the_background() -> None:
 def test_a_root_call_under_way_is_not_waited_for() -> None:
     model = Gate()
     with DirectAgent(model=model).session() as s:
-        run = s.start("How many?")
+        run = BackgroundRun(lambda hooks: s.ask("How many?", hooks=hooks))
+        run.begin()
         assert model.asked.wait(300)
         with pytest.raises(RuntimeError, match="under way"):
             s.ask("And?")
@@ -260,28 +261,23 @@ def test_a_root_call_under_way_is_not_waited_for() -> None:
 
 
 def test_awaited() -> None:
-    async def two() -> list[Any]:
-        agent = DirectAgent(model=ScriptedModel(["one", "one"]))
-        with agent.session() as s:
-            first = await s.aask("First?")
-        return [(await agent.arun("Alone?")).answer, first.answer, len(s.outcomes)]
-
-    assert asyncio.run(two()) == ["one", "one", 1]
+    assert asyncio.run(DirectAgent(model=ScriptedModel(["one"])).arun("Alone?")).answer == "one"
 
 
 def test_a_cancelled_task_stops_its_run() -> None:
     model = Gate()
 
-    async def main() -> list[Any]:
-        with DirectAgent(model=model).session() as s:
-            task = asyncio.create_task(s.aask("How many?"))
-            await asyncio.to_thread(model.asked.wait, 300)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            return [o.stop for o in s.outcomes]
+    trace = Trace()
 
-    assert asyncio.run(main()) == ["interrupted"]
+    async def main() -> None:
+        task = asyncio.create_task(DirectAgent(model=model).arun("How many?", trace=trace))
+        await asyncio.to_thread(model.asked.wait, 300)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert trace.events[-1]["stop"] == "interrupted"
     model.open.set()
 
 

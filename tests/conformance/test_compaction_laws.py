@@ -190,7 +190,6 @@ def scripted(
     return kind([answer] * 2 * len(script))
 
 
-@pytest.mark.filterwarnings("ignore:.*only the last turn will be kept whole")
 @pytest.mark.parametrize("name", DIALECTS)
 @given(plan=plans, script=steps, failing=st.booleans(), counting=st.sampled_from(["rule", "dense", "none"]))
 @settings(max_examples=20, deadline=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
@@ -13,10 +14,11 @@ from rlm_loop.accounting.call_tree import Caller
 from rlm_loop.accounting.ledger import Cached
 from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.agents.meter import Meter
-from rlm_loop.agents.recursion.record import Kind, Record, SubCall
+from rlm_loop.agents.recursion.record import Record, SubCall
 from rlm_loop.agents.recursion.settings import DepthExceeded, Recursion, SubCallError
+from rlm_loop.agents.rules import Beyond
 from rlm_loop.dialects.reader import without_reasoning
-from rlm_loop.messages import Prompt, Reply
+from rlm_loop.messages import Prompt, Reply, Usage
 from rlm_loop.models.base import ModelError
 from rlm_loop.outcome import Outcome, Stop
 from rlm_loop.repl.contexts.context import inline_context
@@ -34,7 +36,9 @@ class SubcallRunner:
     agent: Meter
     settings: Recursion
     sub_agent: SubAgent
-    clock: Callable[[], float] = field(default=time.monotonic)
+    clock: Callable[[], float] = time.monotonic
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _waiting: int = field(default=0, init=False)
 
     def ask(self, asked: SubCall, node: Caller) -> str:
         """The answer as text, worked out in this thread.
@@ -61,10 +65,16 @@ class SubcallRunner:
         finally:
             node.over()
 
+    def wait(self, change: int) -> None:
+        """Count who waits: an agent that waits for sub-calls is not counted when the rest of the budget is shared."""
+        with self._lock:
+            before, self._waiting = self._waiting, self._waiting + change
+            if not before or not self._waiting:
+                self.agent.account.callers(-change)
+
     def _answer(self, asked: SubCall, node: Caller, record: Record) -> tuple[str, dict[str, Any]]:
         """The text, and what else there is to say of the end."""
         settings, most = self.settings, self.settings.max_depth
-        kind: Kind = "agent" if node.depth < most else "completion"
         beyond = settings.on_depth if node.depth > most else None
         if beyond == "text":
             record.start("fallback", policy=beyond)
@@ -82,27 +92,32 @@ class SubcallRunner:
             account=settings.account_for(self.agent),
         )
         answers = settings.tree.answers
-        key = None if answers is None else self.key(asked, node.depth, model.name)
-        known = None if answers is None else answers.find(key, node.scope)
-        if known is not None:
+        if answers is None:
+            return self._asked(asked, inner, record, beyond)
+        key = self._key(asked, node.depth, model.name)
+        if (known := answers.find(key, node.scope)) is not None:
+            text, cost = known
             record.start("cached", model=model.name, policy=beyond)
-            self.agent.ledger.reuse(Cached(node.path, node.depth, self.agent.turn, known.cost))
-            return known.text, {"saved": known.cost}
+            self.agent.ledger.reuse(Cached(node.path, node.depth, self.agent.turn, cost))
+            return text, {"saved": cost}
+        answer: tuple[str, Usage] | None = None
         try:
-            record.start(kind, model=model.name, policy=beyond)
-            if kind == "agent":
-                text, details = self._by_agent(asked, inner), {"stop": Stop.ANSWERED}
-            else:
-                text, details = self._by_completion(asked, inner), {}
-            if answers is not None:
-                answers.keep(key, text, node.usage)
+            text, details = self._asked(asked, inner, record, beyond)
+            answer = text, node.usage
             return text, details
-        except BaseException:
-            if answers is not None:
-                answers.fail(key)
-            raise
+        finally:
+            answers.settle(key, answer)
 
-    def key(self, asked: SubCall, depth: int, model: str) -> Hashable:
+    def _asked(self, asked: SubCall, inner: Meter, record: Record, beyond: Beyond | None) -> tuple[str, dict[str, Any]]:
+        agent = inner.node.depth < self.settings.max_depth
+        record.start("agent" if agent else "completion", model=inner.name, policy=beyond)
+        return (
+            (self._by_agent(asked, inner), {"stop": Stop.ANSWERED})
+            if agent
+            else (self._by_completion(asked, inner), {})
+        )
+
+    def _key(self, asked: SubCall, depth: int, model: str) -> Hashable:
         """What has to be the same for an answer to be used again.
 
         The depth of a sub-agent counts: it may go less deep than the one before.

@@ -1,4 +1,4 @@
-"""What a run says about its sub-calls, what all of them share, and what a failed one raises."""
+"""Settings of a run's sub-calls, what all of them share, and the errors of a failed one."""
 
 from __future__ import annotations
 
@@ -18,59 +18,7 @@ from rlm_loop.models import get_model
 from rlm_loop.models.base import Model, ModelError
 from rlm_loop.tools.function import ToolError
 
-
-@dataclass
-class Known:
-    """An answer that was given, and what it cost."""
-
-    text: str
-    cost: Usage
-
-
-class SubcallCache:
-    """Answers by what was asked.  Who asks the same at the same time waits for the first; failures are not kept."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._by_key: dict[Hashable, Known | list[threading.Event]] = {}  # an answer, or who waits for it
-
-    def find(self, key: Hashable, scope: Scope) -> Known | None:
-        """The answer; `None` where there is none, and then the caller must call `keep` or `fail`.
-
-        Raises `Cancelled` where the scope ends while an answer is waited for.
-        """
-        while True:
-            with self._lock:
-                entry = self._by_key.get(key)
-                if entry is None:
-                    self._by_key[key] = []
-                    return None
-                if isinstance(entry, Known):
-                    return entry
-                event = threading.Event()
-                entry.append(event)
-            with scope.waking(event.set):
-                event.wait()
-            scope.check()
-
-    def known(self, key: Hashable) -> bool:
-        return isinstance(self._by_key.get(key), Known)
-
-    def keep(self, key: Hashable, text: str, cost: Usage) -> None:
-        self._settle(key, Known(text, cost))
-
-    def fail(self, key: Hashable) -> None:
-        """There was no answer: the next one who asks makes the call."""
-        self._settle(key, None)
-
-    def _settle(self, key: Hashable, known: Known | None) -> None:
-        with self._lock:
-            entry = self._by_key.pop(key, None)
-            if known is not None:
-                self._by_key[key] = known
-        if isinstance(entry, list):
-            for event in entry:
-                event.set()
+_SLICE = 0.1  # seconds between two looks at whether an answer is still wanted
 
 
 class SubCallError(ToolError):
@@ -100,6 +48,42 @@ class DepthExceeded(SubCallError):
         super().__init__(reason, kind)
 
 
+class SubcallCache:
+    """Answers and what they cost, by what was asked.
+
+    Who asks the same at the same time waits for the first; failures are not kept.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_key: dict[Hashable, tuple[str, Usage] | threading.Event] = {}  # an event while the first one asks
+
+    def find(self, key: Hashable, scope: Scope) -> tuple[str, Usage] | None:
+        """The answer; `None` where there is none, and then the caller must call `settle`.
+
+        Raises `Cancelled` where the scope ends while an answer is waited for.
+        """
+        while True:
+            with self._lock:
+                entry = self._by_key.setdefault(key, mine := threading.Event())
+            if entry is mine:
+                return None
+            if not isinstance(entry, threading.Event):
+                return entry
+            while not entry.wait(_SLICE):
+                scope.check()
+            scope.check()
+
+    def settle(self, key: Hashable, answer: tuple[str, Usage] | None) -> None:
+        """Keep the answer; without one the next caller who asks makes the call."""
+        with self._lock:
+            entry = self._by_key.pop(key, None)
+            if answer is not None:
+                self._by_key[key] = answer
+        if isinstance(entry, threading.Event):
+            entry.set()
+
+
 class Tree:
     """What all agents of one run share.
 
@@ -114,18 +98,8 @@ class Tree:
         self._models: dict[str, Model] = {}
         self._lock = threading.Lock()
 
-    def model(self, name: str, known: tuple[Model | None, ...], listed: Mapping[str, str | Model]) -> Model:
-        """The model of that name: one that the run uses already, else one that the user listed, made once.
-
-        A name is what a cell says: it is looked up, and never read as an address.
-        """
-        for model in known:
-            if model is not None and model.name == name:
-                return model
-        if name not in listed:
-            there = [m.name for m in known if m is not None] + list(listed)
-            reason = f"no model {str(name)[:100]!r} may be asked here; there are: {', '.join(there)}"
-            raise SubCallError(reason, "invalid_arguments")
+    def model(self, name: str, listed: Mapping[str, str | Model]) -> Model:
+        """The model that the user listed by that name, made once."""
         with self._lock:
             if name not in self._models:
                 try:
@@ -154,23 +128,36 @@ class Recursion:
     def of(cls, subcalls: SubCalls, budget: Budget) -> Recursion:
         """The sub-calls of one run within a budget; raises `UnknownPrice` where a cost limit could not be kept."""
         model = None if subcalls.model is None else get_model(subcalls.model)
-        limits = [limit.cost for limit in (budget, subcalls.budget) if limit is not None]
-        if model is not None and model.price is None and any(cost is not None for cost in limits):
-            raise UnknownPrice("a cost limit needs a model of sub-calls whose price is known; limit tokens or calls")
+        if model is not None and model.price is None:
+            own = subcalls.budget
+            if budget.cost is not None or (own is not None and own.cost is not None):
+                raise UnknownPrice(
+                    "a cost limit needs a model of sub-calls whose price is known; limit tokens or calls"
+                )
         depth = subcalls.depth if budget.depth is None else min(subcalls.depth, int(budget.depth))
         tree = Tree(subcalls.concurrency, cache=subcalls.cache)
         return cls(depth, subcalls.beyond, model, subcalls.listed if subcalls.models else {}, subcalls.budget, tree)
 
     def model_for(self, name: str | None, agent: Meter) -> tuple[Model, PricePerToken | None]:
-        """The model of a sub-call, and its price; raises `SubCallError` where there is none that may be used."""
-        if name is not None:
-            model = self.tree.model(name, (self.sub_model, agent.model), self.sub_models)
-        else:
+        """The model of a sub-call, and its price; raises `SubCallError` where there is none that may be used.
+
+        A name is what a cell says: it is looked up, and never read as an address.
+        """
+        known = {m.name: m for m in (agent.model, self.sub_model) if m is not None}
+        if name is None:
             model = self.sub_model or agent.model
-        price = model.price
-        if price is None and self.account_for(agent).priced:
+        elif name in known:
+            model = known[name]
+        elif name in self.sub_models:
+            model = self.tree.model(name, self.sub_models)
+        else:
+            there = ", ".join([*dict.fromkeys([*reversed(known), *self.sub_models])])
+            raise SubCallError(
+                f"no model {str(name)[:100]!r} may be asked here; there are: {there}", "invalid_arguments"
+            )
+        if model.price is None and self.account_for(agent).priced:
             raise SubCallError(f"the price of {model.name} is not known, and this run has a cost limit", "denied")
-        return model, price
+        return model, model.price
 
     def account_for(self, agent: Meter) -> Account:
         """What a sub-call spends from."""
