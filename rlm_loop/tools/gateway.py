@@ -7,7 +7,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, cast
@@ -21,7 +21,7 @@ from rlm_loop.repl.text import RECORD_CAP, clip, clip_parts
 from rlm_loop.tools.calls import DRY_RUN, KEY, IdempotencyCache, ToolResult, as_text, describe
 from rlm_loop.tools.function import SimpleTool, Tool, ToolError, as_tool
 from rlm_loop.tools.hooks import NO_HOOKS, Hooks
-from rlm_loop.tools.threads import GivenUp, Pending, awaited
+from rlm_loop.tools.threads import GivenUp, Pending
 from rlm_loop.traces.logs import say
 
 _log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class ToolGateway:
     def __init__(
         self,
         tools: Iterable[Tool | SimpleTool | Callable[..., Any]],
-        quiet: Iterable[Tool] = (),
+        quiet: Sequence[Tool] = (),
         *,
         timeout: float | None = 60.0,
         cap: int = 65536,
@@ -72,19 +72,12 @@ class ToolGateway:
         seconds_left: Callable[[], float | None] = lambda: None,
         approve: Callable[[CallTool], str | None] | None = None,
     ) -> None:
-        self._every: dict[str, Tool] = {}
-        self._listed: dict[str, Tool] = {}
-        twice: set[str] = set()
-        for quietly, sources in ((False, tools), (True, quiet)):
-            for source in sources:
-                tool = source if isinstance(source, Tool) else as_tool(source)
-                if tool.name in self._every:
-                    twice.add(tool.name)
-                self._every[tool.name] = tool
-                if not quietly:
-                    self._listed[tool.name] = tool
-        if twice:
-            raise ValueError(f"tool names must differ; used more than once: {', '.join(sorted(twice))}")
+        listed = [as_tool(source) for source in tools]
+        names = [tool.name for tool in (*listed, *quiet)]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"tool names must differ; used more than once: {', '.join(twice)}")
+        self._listed = {tool.name: tool for tool in listed}
+        self._every = self._listed | {tool.name: tool for tool in quiet}
         if timeout is not None and not timeout >= 0:
             raise ValueError(f"timeout must be seconds, 0 or more, or None for no limit, got {timeout}")
         self._allow = None if allow is None else frozenset(allow)
@@ -168,7 +161,7 @@ class ToolGateway:
                 with nullcontext() if inline else captured(output):
                     value = function(**checked)
                     if inspect.isawaitable(value):
-                        value = awaited(value)
+                        value = _awaited(value)
                     if function is tool.function:
                         tool.check_result(value)
                     text = as_text(value)
@@ -235,6 +228,16 @@ class ToolGateway:
         """Return at most `cap` characters, and only such as can be sent."""
         text, truncated = clip(text, self._cap)
         return _sendable(text), truncated
+
+
+def _awaited(work: Awaitable[Any]) -> Any:
+    """Return or raise the result of an async tool, in an event loop of its own."""
+    import asyncio  # 30 ms, which only an async tool should cost
+
+    async def run() -> Any:
+        return await work
+
+    return asyncio.run(run())
 
 
 def _sendable(text: str) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import os
 import threading
-from collections.abc import Awaitable, Callable
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from rlm_loop.accounting.scope import Scope, call_scope
 
@@ -93,26 +92,3 @@ class Pending(Generic[T]):
         if self._late is not None and self._error is None:
             with contextlib.suppress(Exception):  # nobody is there who could be told
                 self._late(self.value)  # pyright: ignore[reportArgumentType]
-
-
-_lock = threading.Lock()
-_loops: dict[int, Any] = {}  # by process: a forked child has the memory, and not the thread
-
-
-def awaited(work: Awaitable[Any]) -> Any:
-    """Return or raise the result of the work; the calling thread waits for it.
-
-    Async tools share one event loop: a client that a tool opens in one call belongs to its loop.  The caller's loop
-    does not do: in a notebook it is busy running the cell that asked.
-    """
-    import asyncio  # 30 ms, which only an async tool should cost
-
-    async def run() -> Any:
-        return await work
-
-    with _lock:
-        loop = _loops.get(os.getpid())
-        if loop is None:
-            loop = _loops[os.getpid()] = asyncio.new_event_loop()
-            threading.Thread(target=loop.run_forever, daemon=True, name="async tools").start()
-    return asyncio.run_coroutine_threadsafe(run(), loop).result()
