@@ -45,7 +45,7 @@ class CellCall:
 
 @dataclass(frozen=True)
 class CellResult:
-    """What running one cell led to.
+    """The result of a cell.
 
     - `output`: what the model may see: what the cell printed, else the value of its last expression; on error the
       traceback (user frames only).  Where `truncated` it is clipped head and tail to the session's cap, out of so many

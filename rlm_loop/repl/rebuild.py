@@ -31,7 +31,7 @@ _CELL = re.compile(r"(?<=<cell )\d+(?=>)")
 
 
 class Rebuild:
-    """One rebuilding, in as many attempts as it takes: a cell that ends the REPL is left out of the next attempt.
+    """A rebuilding, in as many attempts as it takes: a cell that ends the REPL is left out of the next attempt.
 
     `seconds` bounds the time of all cells together; one that would exceed it is not run, and what it set is lost.
     Where a cell is left out, the names that it had changed are removed: an earlier value would be wrong.  Not so
@@ -215,7 +215,7 @@ def run_again(session: Session, cells: Iterable[CellRecord], names: Iterable[str
 
 
 def _same_but_numbers(before: str, now: str) -> bool:
-    """Whether two outputs agree, apart from the numbers of cells."""
+    """Return True if two outputs agree, apart from the numbers of cells."""
     old, new = (_CELL.sub("", text).strip() for text in (before, now))
     return old.startswith(new) or same_text(old, new)
 

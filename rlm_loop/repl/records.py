@@ -18,7 +18,7 @@ MOST = 262_144
 
 @dataclass(slots=True)
 class CellRecord:
-    """One cell that ran, as it is needed to run it again and to compare.
+    """A cell that ran, with what it takes to run it again and to compare.
 
     `output` is what the model saw; `error` and `seconds` are as in `CellResult`.  `changed` has the names that were
     new or changed afterwards, each with a few words about its value (a change inside an object that keeps its size
@@ -33,13 +33,13 @@ class CellRecord:
     changed: Mapping[str, str] = field(default_factory=dict[str, str])
     number: int = 0
     whole: bool = True
-    """Whether `output` is all that the cell printed."""
+    """False where `output` is only a part of what the cell printed."""
     rerun: bool = False
-    """Whether it was run again, after a restart."""
+    """True once it was run again, after a restart."""
 
     @property
     def repeatable(self) -> bool:
-        """Whether it ran to its own end.  One that was stopped or killed is never run again: it might go on again."""
+        """True if it ran to its own end.  One that was stopped or killed is never run again: it might go on again."""
         return self.error in (None, "runtime")
 
     def weight(self) -> int:
@@ -50,7 +50,7 @@ class CellRecord:
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """How the variables came back after a restart.
+    """The variables that came back after a restart, and those that did not.
 
     `names` were rebuilt by running cells again; `lost` are gone; `notes` say, one line each, what was not as before (a
     different output, other host calls), and `doubtful` names the variables of such cells, perhaps with another value.

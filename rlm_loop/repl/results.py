@@ -21,7 +21,7 @@ _LEAST = 0.5  # seconds that reading an answer may take
 
 @dataclass(frozen=True)
 class RestartReport:
-    """What a restart of the REPL does to the variables, and what the next cell's result has to say of it.
+    """The effect of a restart on the variables, and the note about it in the next cell's result.
 
     `lost` names variables that are gone, `promised` those that will be rebuilt.  `note` is empty where the cell that
     led to the restart tells of it itself, or where there was none.
@@ -88,7 +88,7 @@ def cell_result(
 
 
 def restarted(ended: Ended, limit: float, restart: RestartReport) -> str:
-    """One line: why the job was stopped or died, and what became of the variables."""
+    """Return in one line why the job was stopped or died, and what became of the variables."""
     why = {
         "timeout": f"the cell was stopped after {limit:g} s, its time limit",
         "budget": "the cell was ended by the host",

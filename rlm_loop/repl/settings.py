@@ -1,4 +1,4 @@
-"""What a session is made with, whatever starts its process, and how much of the machine its cells may take."""
+"""The options of a session, and the limits of its process."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _COUNTED = 16 << 20  # bytes of a file of which the characters and lines are cou
 
 
 def describe_workspace(tools: Iterable[str]) -> str:
-    """One line for a task with a workspace, the same under every dialect: what counts, and the `tools` to use."""
+    """Return the line for a task with a workspace, the same under every dialect."""
     steps = {"search_code": "find the place with search_code", "read_file": "read it with read_file"}
     steps["apply_edit"] = "then change it with apply_edit"
     ways = ", ".join(text for name, text in steps.items() if name in tools)

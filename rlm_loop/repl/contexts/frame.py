@@ -25,7 +25,7 @@ short.maxlevel = 2
 
 
 def is_frame(value: Any) -> bool:
-    """Whether a value is a pandas data frame; there is none where nobody has imported pandas."""
+    """Return True for a pandas data frame; there is none where nobody has imported pandas."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(value, pandas.DataFrame)
 

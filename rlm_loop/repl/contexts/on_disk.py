@@ -54,7 +54,7 @@ class ContextFile:
 
 
 def as_context(value: Any) -> Any:
-    """What a caller gave as the context, with a path turned into the file that it names.
+    """Return a caller's context, with a path turned into the file that it names.
 
     Raises `ContextError` for a path that is not there, cannot be read, or is no file.
     """

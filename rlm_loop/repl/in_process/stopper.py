@@ -78,7 +78,7 @@ class Stopper:
 
     @property
     def mine(self) -> bool:
-        """Whether the running thread is the cell's."""
+        """True in the cell's thread."""
         return threading.get_ident() == self._thread
 
     def limit(self, seconds: float) -> None:

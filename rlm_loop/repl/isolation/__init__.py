@@ -1,1 +1,1 @@
-"""What keeps cells apart from the machine: the kinds by name, and how each is started."""
+"""Launchers that keep cells apart from the machine, and their names."""

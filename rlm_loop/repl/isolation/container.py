@@ -41,7 +41,7 @@ class Container:
     kind = "container"
 
     def problem(self, python: str) -> str:
-        """Why this launcher does not work here, in one line; an empty string where it does."""
+        """Return why this launcher does not work here, in one line; an empty string where it does."""
         del python
         try:
             engine = self._engine()

@@ -61,7 +61,7 @@ class Hardened:
     kind = "hardened"
 
     def problem(self, python: str) -> str:
-        """Why this launcher does not work here, in one line; an empty string where it does."""
+        """Return why this launcher does not work here, in one line; an empty string where it does."""
         del python
         if not sys.platform.startswith("linux"):
             return "landlock and seccomp are parts of Linux"
@@ -101,7 +101,7 @@ class Hardened:
 
 
 def _user(cwd: Path, home: Path, paths: list[str], filtered: bool) -> tuple[tuple[int, int] | None, bool, str]:
-    """Who the cells run as (`None`: who we are), whether they need to read what is root's, and what to know of it."""
+    """Return the cells' user (`None`: ours), True if it needs to read files of root's, and a note about that."""
     try:
         user = cell_user(cwd, home)
     except RootFolder as e:
@@ -114,7 +114,7 @@ def _user(cwd: Path, home: Path, paths: list[str], filtered: bool) -> tuple[tupl
 
 
 def _may_read_everything() -> bool:
-    """Whether this process has CAP_DAC_READ_SEARCH, and so can leave it to the worker."""
+    """Return True if this process has CAP_DAC_READ_SEARCH, and so can leave it to the worker."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("CapEff:"):
             return bool(int(line.split()[1], 16) & 1 << 2)

@@ -1,4 +1,4 @@
-"""Which folders a Python needs to run: asked of this one, or, run as a script by another one, printed as JSON.
+"""The folders that a Python needs to run: returned for this one, printed as JSON by another one that runs this file.
 
 Standard library only and no newer than Python 3.8, since it is run by the interpreter in question.
 """
@@ -63,7 +63,7 @@ def _links(executable: str) -> list[str]:
 
 
 def _added_by(folder: str) -> list[str]:
-    """What the `.pth` files of a folder add to the search path (see the `site` module)."""
+    """Return the folders that `.pth` files of a folder add to the search path (see the `site` module)."""
     added: list[str] = []
     try:
         names = [n for n in os.listdir(folder) if n.endswith(".pth")]

@@ -59,14 +59,14 @@ PROTECTION: Mapping[str, Mapping[str, str]] = {
     "taking all memory": dict.fromkeys(_ISOLATED, "by limits"),
     "bugs of the kernel": {**dict.fromkeys(_ISOLATED, "fewer calls"), "plain": "no"},
 }
-"""What each kind protects this machine from; `docs/isolation.md` says how, and what is left open."""
+"""The dangers that each kind protects this machine from; `docs/isolation.md` says how, and what is left open."""
 
 
 _STRENGTH = {"hardened": 1, "sandbox": 2, "container": 2}
 
 
 def weaker(kind: str, than: str) -> bool:
-    """Whether one isolation keeps less from this machine than another; what is not known is taken to keep nothing."""
+    """Return True if one isolation keeps less from this machine than another; one that is not known keeps nothing."""
     return _STRENGTH.get(kind, 0) < _STRENGTH.get(than, 0)
 
 

@@ -1,4 +1,4 @@
-"""Who the cells run as where the host is root: an ordinary user, made up for the session."""
+"""The ordinary user that cells run as where the host is root, made up for the session."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def cell_user(cwd: Path, home: Path) -> tuple[int, int] | None:
 
 
 def made_up(user: tuple[int, int]) -> bool:
-    """Whether this user owns nothing but what a session gave it."""
+    """Return True for a user that owns nothing but what a session gave it."""
     return _FIRST <= user[0] <= _LAST
 
 
 def may_read(paths: list[str]) -> bool:
-    """Whether any user may read these folders and files."""
+    """Return True if any user may read these folders and files."""
     return all(_open_to_all(Path(p)) for p in paths)
 
 
@@ -77,7 +77,7 @@ def _free() -> int:
 
 
 def _mapped(number: int) -> bool:
-    """Whether this id exists in our user namespace; a container may have a few only."""
+    """Return True if this id exists in our user namespace; a container may have a few only."""
     try:
         rows = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
         return any(int(first) <= number < int(first) + int(count) for first, _, count in rows)

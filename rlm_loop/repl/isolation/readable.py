@@ -1,7 +1,6 @@
-"""What isolated cells may read of this machine: the system's programs and libraries, and the interpreter's folders.
+"""The files that isolated cells may read: the system's programs and libraries, and the interpreter's folders.
 
-Not the answers of the tasks that they are to solve: those lie in packages, and an attempt is worth nothing where the
-cell that should compute a value could look it up.
+The answers of the tasks that they are to solve, which lie in packages, stay hidden.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def _within(inner: str, outer: str) -> bool:
 
 @functools.lru_cache(maxsize=16)
 def _hidden(paths: tuple[str, ...]) -> tuple[str, ...]:
-    """Where packages with answers lie: each place as it is named, and as it is without links."""
+    """Return the folders of packages with answers: each as it is named, and as it is without links."""
     roots = dict.fromkeys((*paths, "/usr", "/usr/local"))
     places = [*paths, *(found for p in roots for found in glob.glob(f"{glob.escape(p)}/lib*/python3*/*-packages"))]
     named = {f"{at}/{name}" for p in places for at in (p, os.path.realpath(p)) for name in _WITH_ANSWERS}

@@ -37,7 +37,7 @@ class Sandbox:
     kind = "sandbox"
 
     def problem(self, python: str) -> str:
-        """Why this launcher does not work here, in one line; an empty string where it does.
+        """Return why this launcher does not work here, in one line; an empty string where it does.
 
         Tried once per process, and by one thread while the others wait for what it finds.
         """

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 Shares = Literal["nothing", "machine", "files"]
-"""What a session has in common with the user: nothing (it has namespaces of its own), the machine's processes and
+"""Resources that a session shares with the user: none (it has namespaces of its own), the machine's processes and
 network, or these and the ownership of files."""
 
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column in the tables, AUDIT_ARCH_*
@@ -109,7 +109,7 @@ def for_this_machine(*, shares: Shares) -> bytes:
 
 
 def available() -> bool:
-    """Whether this kernel takes filters and there is one for this machine."""
+    """Return True if this kernel takes filters and there is one for this machine."""
     if not sys.platform.startswith("linux") or sys.maxsize < 2**32 or platform.machine() not in _MACHINES:
         return False
     try:

@@ -1,4 +1,4 @@
-"""What runs inside a Jupyter kernel: the worker's own REPL, with what IPython adds to it.
+"""The REPL inside a Jupyter kernel: the worker's own, with the syntax and displays of IPython.
 
 The kernel imports this file and `worker.py` by their folder, not the package (see `session._BEGIN`): it may run
 another Python, 3.8 or newer, with none of our dependencies.  Hence the relative import and the old syntax.

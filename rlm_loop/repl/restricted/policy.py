@@ -1,4 +1,4 @@
-"""What restricted cells may say: RestrictedPython's rules, with what ordinary analysis code needs besides.
+"""The language of restricted cells: RestrictedPython's rules, with what ordinary analysis code needs besides.
 
 RestrictedPython rewrites a syntax tree so that reading attributes, items and iterators, and writing, go through
 guards (`guards.py`), and refuses what it does not know.  Here allowed too: annotated assignment, augmented
@@ -43,7 +43,7 @@ _OURS = re.compile(r"_tmp\d+|_print")
 
 
 def forbidden_attribute(name: str) -> bool:
-    """Whether an attribute of this name may be neither read nor written, whatever the object is."""
+    """Return True for an attribute that may be neither read nor written, whatever the object is."""
     if name in INSPECT_ATTRIBUTES:
         return True
     return name.startswith("__") and name.endswith("__") and name not in READABLE

@@ -1,4 +1,4 @@
-"""What runs in the process of a restricted session: the worker's own REPL, with guards around its cells.
+"""The REPL in the process of a restricted session: the worker's own, with guards around its cells.
 
 The process imports this folder and `worker.py` by their place, not the package.
 """
