@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from rlm_loop.study.statistics.clusters import sizes, sums
-from rlm_loop.study.statistics.confidence_sequences import symmetric_sequence
 from rlm_loop.study.statistics.rates import rate_interval, wilson_interval
 from rlm_loop.study.statistics.ratios import bca_interval, flip_interval, mean_interval
 
@@ -194,38 +193,18 @@ def rates(studies: int) -> Iterator[str]:
         yield f"| {n} x {seeds}, {alike:g} | {' | '.join(f'{share:.1f}' for share in found)} |"
 
 
-def looks(studies: int, n: int = 100) -> Iterator[str]:
-    """How many studies of two arms that are alike are decided, when read after every task."""
-    yield "| log-ratios | t interval at every look | sequence |"
-    yield "|---|---:|---:|"
-    for shape in ("normal (ratios lognormal)", "ratio of two exponentials", "t, 3 degrees of freedom"):
-        values = SHAPES[shape](np.random.default_rng(n), studies, n)[0]
-        low, high = symmetric_sequence(values, ALPHA, grid=201)
-        steps = np.arange(2, n + 1)
-        mean = np.cumsum(values, axis=-1)[:, 1:] / steps
-        spread = np.sqrt((np.cumsum(values**2, axis=-1)[:, 1:] / steps - mean**2) / (steps - 1))
-        peeked = np.abs(mean) > stats.t.ppf(1 - ALPHA / 2, steps - 1) * spread
-        found = peeked.any(axis=-1).mean(), ((low > 0) | (high < 0)).any(axis=-1).mean()
-        yield f"| {shape} | {' | '.join(f'{100 * float(share):.1f}' for share in found)} |"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--studies", type=int, default=4000, help="simulated studies for each entry")
     parser.add_argument("--sizes", default="10,15,20,40,60,100,200", help="numbers of tasks (or of repositories)")
     parser.add_argument("--methods", action="store_true", help="several methods with their widths, at n = 20")
     parser.add_argument("--rates", action="store_true", help="rates of tasks with several seeds")
-    parser.add_argument(
-        "--looks", action="store_true", help="studies of two arms that are alike, read after every task"
-    )
     asked = parser.parse_args()
     lines = (
         beside(asked.studies, 20)
         if asked.methods
         else rates(asked.studies)
         if asked.rates
-        else looks(asked.studies)
-        if asked.looks
         else coverage(asked.studies, [int(n) for n in asked.sizes.split(",")])
     )
     for line in lines:

@@ -177,9 +177,11 @@ def in_points(effect: Contrast) -> str:
 
 
 def in_times(effect: Contrast) -> str:
-    """Return a ratio with its interval."""
-    if effect.estimate is None or effect.low is None or effect.high is None:
+    """Return a ratio with its interval, which few tasks do not have."""
+    if effect.estimate is None:
         return "not known"
+    if effect.low is None or effect.high is None:
+        return f"{effect.estimate:.2f} (no interval)"
     return f"{effect.estimate:.2f} ({effect.low:.2f} to {effect.high:.2f})"
 
 

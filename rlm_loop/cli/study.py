@@ -118,6 +118,8 @@ def show_results(found: Results) -> None:
         if found.crashed:
             raise StudyError(f"no task was tried by every arm; the first crash: {found.crashed[0]['error']}")
         raise StudyError("no task was tried by every arm yet; run the same command again to go on")
+    if found.crashes:
+        note(found.crashes)
     show_table(arm_table(found))
     plot = save(resolve_against_tokens(found), Path(found.folder) / "figure")[0]
     for label, where in (
@@ -321,18 +323,26 @@ def check(
     chosen: ChosenRun = None,
     json_: Annotated[bool, Option("--json", help="As contract.json has it.")] = False,
 ) -> int:
-    """In what the arms of a study differ, by their first requests; no model is called.
+    """In what the arms of a study differ, by their first requests, and what it can show; no model is called.
 
     Exit code: 0 as declared (or nothing was declared), 1 not so.
     """
+    from rlm_loop.study import StudyError
     from rlm_loop.study import fairness_check as checked
     from rlm_loop.study.store.reading import FAIRNESS, read_fairness_check
 
+    study = None
     found = read_fairness_check(experiment) if (Path(experiment) / FAIRNESS).is_file() else None
     if found is None:
         options = chosen_options(chosen or [], split) | ({} if model is None else {"model": model})
-        found = checked(load(experiment, **options))
+        study = load(experiment, **options)
+        found = checked(study)
     echo(as_json(found.to_dict()) if json_ else fitting(found))
+    if study is not None and not json_:
+        try:
+            echo(f"\n{study.power()}")
+        except StudyError as error:  # scipy is not installed
+            note(str(error))
     return 0 if found.fair else 1
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.errors import nearest
 from rlm_loop.study.choosing import chosen_rows
-from rlm_loop.study.compare.pair_keys import PairKey, complete_and_incomplete, pair_key
+from rlm_loop.study.compare.pair_keys import PairKey, complete_and_incomplete, crash_sentence, pair_key
 from rlm_loop.study.compare.summary import ArmSummary, summarize
 from rlm_loop.study.errors import StudyError, no_study
 from rlm_loop.study.frames import frame_of
@@ -85,6 +85,11 @@ class Results:
     def crashed(self) -> list[Row]:
         """The episodes that crashed; `run(..., retry_failed=True)` tries them again."""
         return [r for r in self.rows if not finished(r)]
+
+    @property
+    def crashes(self) -> str:
+        """How many episodes of each arm crashed, and of what, in one sentence; empty where none did."""
+        return crash_sentence(self.rows)
 
     @cached_property
     def complete_pairs(self) -> list[Row]:
@@ -210,7 +215,7 @@ class Results:
         return f"{self.name}: {kind} of {len(self)} episodes, {resolved} resolved, {len(self.crashed)} crashed{rest}"
 
     def _repr_html_(self) -> str:
-        columns = ["n", "resolved", "rate", "input_tokens", "output_tokens", "steps", "seconds"]
+        columns = ["n", "crashed", "resolved", "rate", "input_tokens", "output_tokens", "steps", "seconds"]
         shown = self.by_arm()
         table = shown[columns].round(2).to_html() if len(shown) else ""
         return f"<p>{_escape(str(self))}</p>{table}"

@@ -30,6 +30,7 @@ from rlm_loop.study.plan.grid import (
     task_digest,
 )
 from rlm_loop.study.plan.identity import identity, local_models, mark_of
+from rlm_loop.study.plan.power import StudyPower, planned_power
 from rlm_loop.study.results import Results
 from rlm_loop.study.run.progress import Progress
 from rlm_loop.study.run.run_plan import RunPlan, run_plan
@@ -161,6 +162,22 @@ class Study:
             raise StudyError(f"study {self.name!r} has nothing to run: {which}; give tasks")
         models = list(dict.fromkeys(model for model, _ in agents))
         return episodes(arms, models, in_turn(self.suites, limit), list(self.seeds), self.order_seed)
+
+    def power(
+        self, discordant: Sequence[float] = (0.1, 0.2, 0.3), *, power: float = 0.8, alpha: float = 0.05
+    ) -> StudyPower:
+        """What the planned tasks can show, how many would give that `power`, and what looking early costs.
+
+        `discordant` are shares of tasks that just one of two arms resolves, which nobody knows before a run.  The
+        claims are those of `analysis` (of a default one where none is declared), one for each arm but the baseline,
+        model and measure of its family.  McNemar's exact test is counted out; a margin takes the usual approximation.
+        """
+        plan = self.analysis or Analysis()
+        agents = self.agents()
+        arms, models = len(next(iter(agents.values()))), len({model for model, _ in agents})
+        claims = (models - 1 if arms == 1 else (arms - 1) * models) * len(plan.family)
+        tasks = sum(map(len, self.suites))
+        return planned_power(tasks, max(1, claims), plan, discordant=discordant, power=power, alpha=alpha)
 
     def run(
         self,

@@ -282,7 +282,7 @@ def test_an_estimate_runs_nothing(many: Path, capsys: pytest.CaptureFixture[str]
     assert main([*BOTH, "--estimate"]) == 0
     out, _ = capsys.readouterr()
     assert not Path("runs").exists()
-    assert "at most" in out
+    assert "no results to go by" in out
     assert "for 12 episodes" in out
     assert "and what ollama/own costs" in out
 

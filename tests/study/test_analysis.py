@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from paired_rows import paired
 
 from rlm_loop import DirectAgent, Suite, Task
-from rlm_loop.messages import Reply
+from rlm_loop.messages import Reply, digest
 from rlm_loop.models import ScriptedModel
 from rlm_loop.report import study_page
 from rlm_loop.report.figures import paired_differences
@@ -142,5 +143,42 @@ def test_arms_and_tasks_that_come_later_were_not_declared(tmp_path: Path) -> Non
     assert "three was added" in compare(third).departs
 
 
+def test_the_models_of_one_arm_are_compared_as_declared(tmp_path: Path) -> None:
+    models = [ScriptedModel([Reply("1")] * 9, name=name) for name in ("A", "B")]
+    found = Study("mine", {"one": DirectAgent()}, Task("t", "What is 1?", "1"), model=models, analysis=Analysis())
+    made = found.run(tmp_path, progress=False).compare()
+    assert (made.baseline, [c.arm for c in made.contrasts][:1], made.departs) == ("one A", ["one B"], "")
+    assert not made.exploratory
+
+
 def caption(made: Any) -> str:
     return str(made._supxlabel.get_text()).replace("\n", " ")
+
+
+@pytest.mark.slow
+def test_equal_arms_are_shown_to_differ_in_one_study_of_twenty_whatever_is_looked_at() -> None:
+    """Two hundred studies of two equal arms: all looks after ten tasks each, a subset of every study, and the end."""
+    tasks = [f"t{n}" for n in range(50)]
+    plan = Analysis("base", family=("resolved",)).locked()
+    planned: dict[str, Any] = {"arms": ["base", "lean"], "models": ["local:m"], "tasks": {"s": tasks}, "seeds": [0]}
+    lock = {"analysis": plan, "planned": {**planned, "digest": digest(planned)[:16]}}
+    unknown = dict.fromkeys(("input_tokens", "output_tokens", "cost", "seconds", "steps"))
+    rng, early, wrong = random.Random(0), 0, 0
+    for _ in range(200):
+        rows = [{**row, **unknown} for row in paired([(rng.choice("yn"), rng.choice("yn")) for _ in tasks]).rows]
+        whole = Results(rows, lock)
+        looks = [replace(whole, rows=rows[: 20 * n]) for n in range(1, 5)]
+        parts = [whole.filter(task=tasks[::2])]
+        early += any(said.startswith("Shown") for of in (*looks, *parts) for said in compare(of).verdicts)
+        wrong += compare(whole).verdicts[0].startswith("Shown")
+    assert (early, 0 < wrong <= 10) == (0, True)
+
+
+def test_power_is_said_before_a_study_runs() -> None:
+    found = study(Analysis(family=("resolved",)), 128).power(discordant=(0.2,))
+    assert (found.tasks, found.claims, found.level) == (128, 1, 0.05)
+    tenth = found.frame().set_index("difference").loc[0.1]
+    assert 0 < tenth["with_looks"] < tenth["chance"] < 0.8
+    assert tenth["tasks"] > 128
+    assert 0.1 < (found.smallest[0.2] or 0) < 0.15
+    assert "128 tasks to show that an arm resolves more or fewer" in str(found)

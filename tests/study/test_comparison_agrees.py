@@ -124,31 +124,12 @@ def test_the_interval_of_the_issue_is_wide_enough_for_its_p() -> None:
         agrees(compare(Results(rows), "base"))
 
 
-@pytest.mark.parametrize(
-    ("here", "there", "estimate"),
-    [([0.0] * 12, [5.0] * 12, 0.0), ([0.0, 10.0] * 6, [5.0] * 12, 1.0), ([5.0] * 12, [0.0, 5.0] * 6, 2.0)],
-)
-def test_zero_is_a_value(here: list[float], there: list[float], estimate: float) -> None:
-    """A free model costs nothing, which is known; of zeros the ratio of totals is compared, and called so."""
-    found = compare(costs(here, there), "base", family=("cost",))
-    cost = next(c for c in found.contrasts if c.measure == "cost")
-    assert (cost.estimate, cost.missing, cost.estimand) == (pytest.approx(estimate), 0, "ratio of totals")
-    assert "ratio of totals" in " ".join(found.sentences())
-    agrees(found)
-
-
-@pytest.mark.parametrize(
-    ("here", "said"),
-    [
-        (0.0, "base uses no cost in any pair and lean none either"),
-        (0.5, "base uses no cost in any pair and lean 0.5 on"),
-    ],
-)
-def test_there_is_no_multiple_of_nothing(here: float, said: str) -> None:
+@pytest.mark.parametrize("here", [0.0, 0.5])
+def test_there_is_no_multiple_of_nothing(here: float) -> None:
     found = compare(costs([here] * 12, [0.0] * 12), "base", family=("cost",))
     cost = next(c for c in found.contrasts if c.measure == "cost")
     assert (cost.estimate, cost.value, cost.baseline_value, cost.missing) == (None, here, 0.0, 0)
-    assert said in " ".join(found.sentences())
+    assert "there is no ratio of cost, as it is 0 in a pair" in " ".join(found.sentences())
 
 
 def costs(here: list[float], there: list[float]) -> Results:

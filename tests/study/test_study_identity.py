@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -146,6 +147,21 @@ def test_what_is_recorded(tmp_path: Path) -> None:
     assert set(lock["package"]) == {"version", "commit", "code"}
     assert set(lock["scorers"]["s"]) == set(lock["truths"]["s"]) == {"t", "u"}
     assert lock["local_models"] == {}
+
+
+@pytest.mark.slow
+def test_only_the_code_that_runs_an_episode_is_what_a_study_is(tmp_path: Path) -> None:
+    import rlm_loop
+
+    shutil.copytree(Path(rlm_loop.__file__).parent, tmp_path / "rlm_loop")
+    ask = "from rlm_loop import *; print(Study('s', {'a': DirectAgent('m')}, Task('t', '?', 1)).identity)"
+    found: list[str] = []
+    for room in ("report", "study", "agents"):
+        found.append(subprocess.check_output([sys.executable, "-c", ask], cwd=tmp_path, text=True))
+        file = tmp_path / "rlm_loop" / room / "__init__.py"
+        file.write_text(file.read_text() + "# a comment\n")
+    found.append(subprocess.check_output([sys.executable, "-c", ask], cwd=tmp_path, text=True))
+    assert found[0] == found[1] == found[2] != found[3]
 
 
 def edited(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:

@@ -38,4 +38,3 @@ def test_killed_thirty_times_nothing_is_lost_and_nothing_is_there_twice(tmp_path
     assert len(found) == len(whole)
     assert [settled(r) for r in found.rows] == [settled(r) for r in whole.rows]
     assert verify_traces(tmp_path / "killed") == []
-    assert not (tmp_path / "killed" / "running.json").exists()

@@ -13,7 +13,7 @@ from rlm_loop.formats.results.lm_eval_samples import is_samples, read_samples, s
 from rlm_loop.formats.results.source import ReadOptions, Source, objects_of, parsed, read_bytes
 from rlm_loop.formats.results.studies import is_study, read_study
 from rlm_loop.formats.results.tables import SUFFIXES, read_table
-from rlm_loop.study.compare.columns import UNDECLARED
+from rlm_loop.study.compare.columns import UNDECLARED, models_told_apart
 from rlm_loop.study.compare.pair_keys import complete_and_incomplete
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
@@ -60,7 +60,7 @@ def load_sources(*paths: str | Path, reading: ReadOptions | None = None) -> Load
         for source in of_path:
             rows += [{**r, "arm": label[r["arm"]], "source": len(sources)} for r in source.rows]
             sources.append(source)
-    rows = _with_suites(_with_models(rows))
+    rows = _with_suites(models_told_apart(rows))
     notes = [*dict.fromkeys(note for source in sources for note in source.notes), *_other_tasks(sources)]
     _refuse_twice(rows, sources)
     _refuse_unpaired(rows)
@@ -138,19 +138,6 @@ def _short(paths: Sequence[Path]) -> list[str]:
         if len(set(found)) == len(found):
             return found
     return [str(path) for path in paths]
-
-
-def _with_models(rows: Sequence[Row]) -> list[Row]:
-    """Pairs are of one model where all arms had the same ones; else a model is what tells arms apart, and no part."""
-    models: dict[str, set[str]] = {}
-    for row in rows:
-        models.setdefault(row["arm"], set()).add(row["model"])
-    if len({frozenset(of) for of in models.values()}) == 1 and len(models) > 1:
-        return list(rows)
-    return [
-        {**r, "arm": r["arm"] if len(models[r["arm"]]) == 1 else f"{r['arm']} {r['model']}".strip(), "model": ""}
-        for r in rows
-    ]
 
 
 def _with_suites(rows: Sequence[Row]) -> list[Row]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -85,8 +84,6 @@ def _unfinished(results: Results) -> list[str]:
     notes: list[str] = []
     if planned > len(results):
         notes.append(f"The study is not finished: {len(results):,} of {planned:,} episodes have been run.")
-    if results.crashed:
-        kinds = Counter(str(row["error"]).partition(":")[0] for row in results.crashed)
-        named = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.most_common())
-        notes.append(f"{len(results.crashed):,} of {len(results):,} episodes crashed: {named}.")
+    if results.crashes:
+        notes.append(results.crashes)
     return notes

@@ -46,8 +46,8 @@ def with_interval(of: Contrast | SuiteEffect, brackets: str = "[]", level: str =
 
 
 def sentences(compared: Comparison) -> list[str]:
-    """For each arm: the difference of the rates with its interval, the pairs that flip, and what it would take."""
-    found: list[str] = []
+    """Crashes; for each arm the difference of the rates with its interval, the pairs that flip, what it would take."""
+    found = [compared.crashes] if compared.crashes else []
     for contrast in compared.contrasts:
         if contrast.measure == "resolved":
             found += _of_arm(contrast, compared)

@@ -82,7 +82,7 @@ def arm_table(results: Results, baseline: str | None = None) -> Table:
         "taken from the prefix cache; scaffold: those that the strategy added, with their share of in.",
         f"vs baseline: tasks that only this arm resolved / that only {found[0].baseline if found else ''} resolved.",
     ]
-    notes = [*legend, _counting_note(results), *_counted(found), *_coverage(results)]
+    notes = [*_crashed(results), *legend, _counting_note(results), *_counted(found), *_coverage(results)]
     return _summary_table(_heading("Arms", results), columns, found, notes)
 
 
@@ -90,7 +90,7 @@ def suite_table(results: Results, baseline: str | None = None) -> Table:
     """One row a suite and arm."""
     found = results.suite_summary(baseline)
     columns = ["n", "resolved", "rate [95 % CI]", "tokens in", "out", "steps", "seconds"]
-    notes, names = [*_counted(found), *_coverage(results)], ("model", "suite", "arm")
+    notes, names = [*_crashed(results), *_counted(found), *_coverage(results)], ("model", "suite", "arm")
     return _summary_table(_heading("Suites", results), columns, found, notes, names=names)
 
 
@@ -121,14 +121,17 @@ def _counted(found: Sequence[ArmSummary]) -> list[str]:
     ]
 
 
+def _crashed(results: Results) -> list[str]:
+    """The crashes by arm and kind, which are said first."""
+    return [f"{results.crashes} `--retry-failed` tries them again."] if results.crashes else []
+
+
 def _coverage(results: Results) -> list[str]:
     """What is not in the table, and where the numbers come from."""
     notes: list[str] = []
     if results.left_out:
         pairs = "pair of task and seed is" if results.left_out == 1 else "pairs of task and seed are"
         notes.append(f"{results.left_out} {pairs} left out: not every arm was tried on them.")
-    if results.crashed:
-        notes.append(f"{len(results.crashed)} of {len(results)} episodes crashed; `--retry-failed` tries them again.")
     notes.append(_provenance_line(results))
     return notes
 

@@ -89,7 +89,20 @@ def table_of(frame: Any) -> ReadTable:
         records = list(cast("Iterable[Any]", frame))
     else:
         raise StudyError(f"compare takes results, a frame or a list of rows, not {type(frame).__name__}")
-    return ReadTable(rows_of_table(records, "the table"))
+    return ReadTable(models_told_apart(rows_of_table(records, "the table")))
+
+
+def models_told_apart(rows: Sequence[Row]) -> list[Row]:
+    """Rows whose pairs are of one model where all arms had the same ones; else the model is a part of the arm."""
+    models: dict[str, set[str]] = {}
+    for row in rows:
+        models.setdefault(row["arm"], set()).add(row["model"])
+    if len({frozenset(of) for of in models.values()}) == 1 and len(models) > 1:
+        return list(rows)
+    return [
+        {**r, "arm": r["arm"] if len(models[r["arm"]]) == 1 else f"{r['arm']} {r['model']}".strip(), "model": ""}
+        for r in rows
+    ]
 
 
 def make_row(arm: str, task: object, seed: int | str, resolved: bool | None, **known: Any) -> Row:

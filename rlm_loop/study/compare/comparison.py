@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
-from rlm_loop.study.compare.columns import table_of
+from rlm_loop.study.compare.columns import models_told_apart, table_of
 from rlm_loop.study.compare.contrast import MEASURES, TOTAL, Contrast, Judged, at_the_floor
 from rlm_loop.study.compare.effects import rate_effect, ratio_effect
 from rlm_loop.study.compare.flips import Flip, flips
 from rlm_loop.study.compare.noise import NoiseFloor, noise_floors, noise_sentence
-from rlm_loop.study.compare.pair_keys import complete_and_incomplete
+from rlm_loop.study.compare.pair_keys import complete_and_incomplete, crash_sentence
 from rlm_loop.study.compare.pairs import Paired, Pairs, Policy
 from rlm_loop.study.compare.planning import Plan, plans
 from rlm_loop.study.compare.sentences import ArmFindings, by_suite, findings, methods, verdicts
@@ -120,10 +120,16 @@ class Comparison(Judged):
         """Of each arm the difference suite by suite and the test of interaction; empty for one suite."""
         return by_suite(self.suites, self.interactions)
 
+    @cached_property
+    def crashes(self) -> str:
+        """How many episodes of each arm crashed, and of what, in one sentence; empty where none did."""
+        return crash_sentence(self.rows)
+
     def sentences(self) -> list[str]:
-        """Suite by suite, then all together: the differences, what is shown and what is not, noise, and methods."""
+        """Crashes, each suite, then all together: the differences, what is shown and what not, noise, and methods."""
         differences = [of.sentence for of in self.by_arm]
-        return [*self.before_pooling, *differences, *self.verdicts, self.noise, self.methods]
+        crashed = [self.crashes] if self.crashes else []
+        return [*crashed, *self.before_pooling, *differences, *self.verdicts, self.noise, self.methods]
 
     def __str__(self) -> str:
         return "\n".join(self.sentences())
@@ -157,6 +163,8 @@ def compare(
     so nothing is tested unless `family` or `analysis` says it: differences and ratios are described, with intervals
     that cover the worst and the best case of missing pairs.
 
+    Of a study with one arm and several models the models are compared, as in a table whose arms have different ones.
+
     What is not given is as the study declared it (`Analysis`), or as `analysis` says: a plan that is given now counts
     "as if declared", with today's date.  Without either the baseline is the first arm, and nothing is claimed:
     intervals are plain ones, and no claim is judged.  What differs from the declared baseline, margin, family or
@@ -176,6 +184,9 @@ def compare(
     """
     if not isinstance(results, Rows):
         results = table_of(results)
+    planned = results.rows
+    if len(results.arms) == 1 and len(results.models) > 1:  # one arm with several models: these are compared
+        results = cast("Rows", replace(cast("Any", results), rows=models_told_apart(planned)))
     declared = analysis or read(results.lock)
     plan = declared or Analysis(**results.lock.get("defaults", {}))
     if margin is None:
@@ -191,7 +202,8 @@ def compare(
         missing=plan.missing if missing is None else missing,
     )
     reference = str(used.baseline)
-    expected = declared and replace(declared, baseline=declared.baseline or results.arms[0])
+    there = declared is not None and declared.baseline in results.arms
+    expected = declared and replace(declared, baseline=declared.baseline if there else results.arms[0])
     if results.subset:
         departure = f"these rows are a subset of the study ({results.subset})"
     elif analysis is not None:
@@ -199,7 +211,7 @@ def compare(
     elif not unchanged(results.lock):
         departure = "the analysis in study.json is not the one that was locked before the run"
     else:
-        departure = "" if declared is None else departs(results.lock, results.rows)
+        departure = "" if declared is None else departs(results.lock, planned)
     made: list[tuple[Contrast, Pairs]] = []
     every, left_out = complete_and_incomplete(results.rows)
     measures = (*MEASURES, TOTAL) if any(TOTAL in row for row in results.rows) else MEASURES

@@ -20,8 +20,7 @@ class Contrast:
     `pairs` counts the units (task x seed) that every arm was tried on, `missing` those where one of the two has no
     value; `policy` says what was done with these, and `used` counts the pairs that the figures are of.  `value` and
     `baseline_value` are means of the pairs used.  `effect` says what `estimate`, `low` and `high` are: the "difference"
-    of two resolve rates (0.042 is 4.2 points) or a "ratio" (0.59 is 41 % less), and `estimand` of what: the geometric
-    mean of the pairs' ratios, or the ratio of totals where a pair has a value of 0.
+    of two resolve rates (0.042 is 4.2 points) or a "ratio", the geometric mean of those of the pairs (0.59: 41 % less).
 
     `p` belongs to `claim`; for "no more than ... fewer" it is twice the one-sided p, so that one alpha serves all
     claims.  `p_holm` is adjusted over the declared family (`None` for a measure outside it), and `confidence` is that
@@ -61,7 +60,6 @@ class Contrast:
     design: float = 1.0
     too_few_clusters: int = 0
     used: int = 0
-    estimand: str = ""
     confidence: float = 0.95
     shares: Mapping[str, float] = field(default_factory=dict[str, float])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -52,6 +53,22 @@ def of_the_machine(row: Mapping[str, Any]) -> bool:
     """Whether a crash was the fault of the machine, the scorer or a model that was never reached, not of the arm."""
     error = str(row["error"])
     return error.startswith(_SCORING) or never_begun(row) or (row.get("error_class") or class_of(error)) in MACHINE
+
+
+def crashes_by_kind(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The crashes among rows, counted by the class of their error, as in "2 TypeError, 1 OSError"; empty for none."""
+    kinds = Counter(str(row.get("error_class") or class_of(row["error"])) for row in rows if not finished(row))
+    return ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+
+
+def crash_sentence(rows: Sequence[Mapping[str, Any]]) -> str:
+    """How many episodes of each arm crashed, and of what; empty where none did."""
+    told: list[str] = []
+    for arm in dict.fromkeys(row["arm"] for row in rows):
+        mine = [row for row in rows if row["arm"] == arm]
+        if crashed := sum(not finished(row) for row in mine):
+            told.append(f"{arm} in {crashed} of {len(mine)} episodes ({crashes_by_kind(mine)})")
+    return f"Crashed: {'; '.join(told)}." if told else ""
 
 
 def complete_and_incomplete(

@@ -23,7 +23,7 @@ class Pairs:
 
     Whether a task was resolved is missing where `pair_keys.is_resolved` does not know it; any other measure where the
     episode did not run to its end or did not report it.  0 is a value.  `clusters` names what the units are grouped
-    by, in `grouped_by` ("repository", "family", "task", or a column).  `suites` names the suite of each unit.
+    by, in `grouped_by` ("repository", "family", "task", or a column).
     """
 
     here: Sequence[float | None]
@@ -31,7 +31,6 @@ class Pairs:
     clusters: Sequence[str]
     grouped_by: str
     too_few: int = 0
-    suites: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.here)
@@ -55,10 +54,8 @@ class Pairs:
 
     def at(self, units: Sequence[int]) -> Pairs:
         """Only the pairs of these numbers."""
-        here, there, clusters, suites = (
-            [of[i] for i in units] if of else of for of in (self.here, self.there, self.clusters, self.suites)
-        )
-        return replace(self, here=here, there=there, clusters=clusters, suites=suites, too_few=0)
+        here, there = ([of[i] for i in units] for of in (self.here, self.there))
+        return replace(self, here=here, there=there, clusters=[self.clusters[i] for i in units], too_few=0)
 
 
 class Paired:
@@ -78,7 +75,6 @@ class Paired:
         cluster: str | None = None,
     ) -> None:
         self._units, self._of_episode = units, by_episode(rows)
-        self._suites = [u[1] for u in units]
         by_unit = {of: row for (_, of), row in self._of_episode.items()}  # of any arm: the task is the same
         self._known: dict[tuple[str, str], list[float | None]] = {}  # of the baseline every arm asks
         self._clusters = cluster_labels([by_unit[u] for u in units], units, cluster)
@@ -86,7 +82,7 @@ class Paired:
     def pairs(self, arm: str, baseline: str, measure: str) -> Pairs:
         """The pairs of two arms in one measure."""
         here, there = self._values(arm, measure), self._values(baseline, measure)
-        return Pairs(here, there, *self._clusters, self._suites)
+        return Pairs(here, there, *self._clusters)
 
     def _values(self, arm: str, measure: str) -> list[float | None]:
         found = self._known.get((arm, measure))

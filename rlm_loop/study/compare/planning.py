@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from rlm_loop.study import statistics
 from rlm_loop.study.compare.contrast import Contrast, Judged
+from rlm_loop.study.compare.effects import FEWEST_OF_RATIO
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def _of(comparison: Judged, contrast: Contrast, power: float) -> Iterator[Plan]:
         if contrast.spread is None:  # of one cluster, or of an arm that uses nothing, nothing can be planned
             return
         effect, spread = math.log(estimate), contrast.spread
-        clusters = statistics.fewest_clusters(alpha)
+        clusters = max(statistics.fewest_clusters(alpha), FEWEST_OF_RATIO)
         enough = contrast.clusters >= clusters
         now = statistics.power_of_mean(n, effect=effect, spread=spread, alpha=alpha) if enough else 0.0
         needed = statistics.pairs_for_mean(effect=effect, spread=spread, alpha=alpha, power=power)

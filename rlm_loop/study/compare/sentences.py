@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rlm_loop.study.compare.contrast import Contrast, Judged, about, at_the_floor, p_equals, percent
-from rlm_loop.study.compare.effects import GEOMETRIC
+from rlm_loop.study.compare.effects import FEWEST_OF_RATIO, GEOMETRIC
 from rlm_loop.study.compare.planning import Plan
 from rlm_loop.study.compare.suites import Interaction, SuiteEffect
 
@@ -24,6 +24,7 @@ _TO_PLAN_BY = 10
 _MAY_DEPEND = 0.10
 #: What every sentence says, where it is known.
 _TOLD = ("resolved", "input_tokens", "tokens")
+_CLUSTERS = {"task": "tasks", "repository": "repositories", "family": "families"}
 _COUNTED = {"input_tokens", "output_tokens", "steps", "tokens"}
 _POLICY = {
     "worst": "each counts against {arm} (policy worst)",
@@ -99,9 +100,12 @@ def _by_test(suites: int) -> str:
 
 def _effect(contrast: Contrast) -> str:
     interval = f"{_percent(contrast)} interval {_interval(contrast)}"
+    if contrast.effect == "ratio" and contrast.low is None:
+        interval = (
+            f"no interval: that of a ratio needs {FEWEST_OF_RATIO} {_CLUSTERS.get(contrast.clustered_by, 'clusters')}"
+        )
     if contrast.effect == "ratio":
-        of = "" if contrast.estimand == GEOMETRIC else f"{contrast.estimand}; "
-        return f"{_times(contrast)} the {_NOUNS[contrast.measure]} ({of}{interval})"
+        return f"{_times(contrast)} the {_NOUNS[contrast.measure]} ({interval})"
     return f"{100 * (contrast.estimate or 0):+.1f} points resolved ({interval})"
 
 
@@ -223,9 +227,8 @@ def _refuted(contrast: Contrast, comparison: Judged) -> bool:
 
 def _unknown(contrast: Contrast) -> str:
     what = "whether tasks were resolved" if contrast.measure == "resolved" else _NOUNS[contrast.measure]
-    if contrast.effect == "ratio" and contrast.used and contrast.baseline_value == 0:
-        used = f"{contrast.value:,.3g} on average" if contrast.value else "none either"
-        return f"{contrast.baseline} uses no {what} in any pair and {contrast.arm} {used}, so there is no ratio of them"
+    if contrast.effect == "ratio" and contrast.used > 1:
+        return f"there is no ratio of {what}, as it is 0 in a pair"
     return f"{what} is not known for enough pairs to compare them"
 
 
@@ -255,7 +258,7 @@ def methods(comparison: Judged) -> str:
     else:
         by = f"pairs are clustered by {one.clustered_by} ({one.clusters} cluster{'s' * (one.clusters != 1)})"
     few = ", since there are too few repositories or families to cluster by" if one.too_few_clusters else ""
-    ratios = f" Ratios are the {GEOMETRIC}, where not called otherwise." if len(comparison.contrasts) > 1 else ""
+    ratios = f" Ratios are the {GEOMETRIC}." if len(comparison.contrasts) > 1 else ""
     return f"Intervals are {100 * (1 - comparison.alpha):g} % ones, {holm}, and {by}{few}.{ratios}{_shares(one)}{left}"
 
 

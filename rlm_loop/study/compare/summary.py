@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlm_loop.study.compare.pair_keys import is_resolved, measured
+from rlm_loop.study.compare.pair_keys import crashes_by_kind, is_resolved, measured
 from rlm_loop.study.compare.pairs import rate_of
 from rlm_loop.study.statistics import mean, percentile, ratio, total
-from rlm_loop.study.store.rows import Row
+from rlm_loop.study.store.rows import Row, finished
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class ArmSummary:
     the cache, `scaffold_share` the part of the input that the strategy added.  `tool_seconds_p95` is over single
     actions, `failed_actions` the share of actions (tool calls and cells) that failed, `malformed` the share of replies
     with something unreadable.  `tokens_p95_ratio` and `cost_p95_ratio` are relative to the baseline arm, `wins`
-    and `losses` the tasks that just one of the two resolved.  `None` means not known.
+    and `losses` the tasks that just one of the two resolved.  `crashes` counts the `crashed` episodes by kind.
+    `None` means not known.
     """
 
     model: str
@@ -57,6 +58,8 @@ class ArmSummary:
     losses: int
     judged: int
     measured: int
+    crashed: int
+    crashes: str
 
 
 def summarize(
@@ -74,6 +77,7 @@ def _summary(
     resolved, judged, low, high = rate_of(rows)
     here, there = _resolved(rows), _resolved(reference)
     both = _judged(rows) & _judged(reference)
+    crashed = [r for r in rows if not finished(r)]
     n, rows, reference = len(rows), *([r for r in of if measured(r)] for of in (rows, reference))
     p95 = percentile((total_tokens(r) for r in rows), 95)
     return ArmSummary(
@@ -109,6 +113,8 @@ def _summary(
         losses=len((there - here) & both),
         judged=judged,
         measured=len(rows),
+        crashed=len(crashed),
+        crashes=crashes_by_kind(crashed),
     )
 
 

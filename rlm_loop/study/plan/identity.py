@@ -201,16 +201,20 @@ def _local(word: str, here: Path) -> str:
 
 
 _HERE = Path(__file__).parents[2]
+#: The rooms and modules of the package that run an episode; a change of any other is none of what a study is.
+_ENGINE = ("accounting", "agents", "dialects", "models", "repl", "tasks", "tools", "workspace")
+_MODULES = ("actions.py", "messages.py", "outcome.py")
 
 
 @functools.cache
 def package() -> dict[str, str | None]:
-    """This package: its version, the commit (`None` where that is not known) and a hash of its code.
+    """This package: its version, the commit (`None` where that is not known) and a hash of the code that runs episodes.
 
-    The commit is for people; the hash says whether the code is the same, changes without a commit included.
+    The commit is for people; the hash says whether that code is the same, changes without a commit included.
     """
     code = hashlib.sha256()
-    for file in sorted(_HERE.rglob("*.py")):
+    files = [_HERE / name for name in _MODULES] + [file for room in _ENGINE for file in (_HERE / room).rglob("*.py")]
+    for file in sorted(files):
         code.update(f"{file.relative_to(_HERE).as_posix()}\0".encode() + file.read_bytes() + b"\0")
     return {"version": __version__, "commit": _commit(), "code": code.hexdigest()[:16]}
 

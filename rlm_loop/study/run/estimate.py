@@ -1,14 +1,12 @@
 """What is left of a study would use: tokens and US dollars for each model, before a model is called.
 
-Tokens are those of rows of the same study, by arm and suite, where there are any: the rows of the folder that is gone
-on with, of the same model first, else those that are committed beside the study's file.  Without rows they are an upper
-bound: the first request in every call that the budget allows, with all replies before it, each as long as allowed.
-What tools and cells answer, and sub-calls, are not in that bound, since nobody knows them.
+Tokens are means of rows of the same study, by arm and suite: the rows of the folder that is gone on with, of the same
+model first, else those that are committed beside the study's file.  Without rows they are not known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +15,7 @@ from typing import Any
 from rlm_loop.accounting.prices import known_price
 from rlm_loop.models import get_model
 from rlm_loop.models.base import ModelError
-from rlm_loop.models.scripted import ScriptedModel
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.factors import Beginning
 from rlm_loop.study.plan.grid import Episode, StudyAgent, models_of
 from rlm_loop.study.statistics.descriptive import mean
 from rlm_loop.study.store.reading import read_rows
@@ -33,8 +29,8 @@ Tokens = tuple[float, float]
 class RunEstimate:
     """What is left for one model: `episodes`, tokens in and out, US dollars.
 
-    `None` is not known: of tokens where an arm has no limit of steps or of a reply's length and no rows, of the cost
-    also where nobody has a price.  `priced` says whether there is one.  `basis` says what the tokens are from.
+    `None` is not known: of tokens where there are no rows, of the cost also where a model has no price.  `priced` says
+    whether there is one, `basis` what the tokens are from.
     """
 
     model: str
@@ -61,29 +57,29 @@ def estimates(
     known = {key(r): r for r in there}
     agents = study.agents()
     left = [e for e in study.episodes(limit) if to_run(known.get(e.key))]
-    found: list[RunEstimate] = []
-    for model in dict.fromkeys(model for model, _ in agents):
-        episodes = [e for e in left if e.model == model]
-        arms = {(e.arm, e.seed): agents[model, e.seed][e.arm] for e in episodes}
-        rows = _basis(model, {e.arm for e in episodes}, there, before)
-        spent = [_of_rows(e, rows) if rows else _bound(arms[e.arm, e.seed], e) for e in episodes]
-        known_tokens = [s for s in spent if s is not None]
-        tokens = (sum(s[0] for s in known_tokens), sum(s[1] for s in known_tokens))
-        whole = len(known_tokens) == len(spent)
-        price = _price(model, arms.values() if arms else agents[model, study.seeds[0]].values())
-        cost = None if price is None or not whole else tokens[0] * price[0] + tokens[1] * price[1]
-        found.append(
-            RunEstimate(
-                model,
-                len(episodes),
-                tokens[0] if whole else None,
-                tokens[1] if whole else None,
-                cost,
-                price is not None,
-                _said(rows) if rows else "at most: first requests times the limits, without results",
-            )
-        )
-    return found
+    arms = {model: list(by_arm.values()) for (model, _), by_arm in agents.items()}
+    return [_estimate(m, [e for e in left if e.model == m], of, there, before) for m, of in arms.items()]
+
+
+def _estimate(
+    model: str, left: Sequence[Episode], agents: Iterable[StudyAgent], there: Sequence[Row], before: Sequence[Row]
+) -> RunEstimate:
+    rows = _basis(model, {e.arm for e in left}, there, before)
+    spent = [_mean_of(e, rows) for e in left]
+    known = [s for s in spent if s is not None]
+    tokens = (sum(s[0] for s in known), sum(s[1] for s in known)) if len(known) == len(spent) else None
+    price = _price(model, agents)
+    return RunEstimate(
+        model,
+        len(left),
+        None if tokens is None else tokens[0],
+        None if tokens is None else tokens[1],
+        None if price is None or tokens is None else tokens[0] * price[0] + tokens[1] * price[1],
+        price is not None,
+        f"from {len(rows)} rows of {', '.join(sorted({str(r['model']) for r in rows}))}"
+        if rows
+        else "there are no results to go by: run a few tasks first (--limit)",
+    )
 
 
 def _rows(folder: str | Path) -> list[Row]:
@@ -100,34 +96,18 @@ def _basis(model: str, arms: set[str], there: Sequence[Row], before: Sequence[Ro
     return []
 
 
-def _of_rows(episode: Episode, rows: Sequence[Row]) -> Tokens | None:
+def _mean_of(episode: Episode, rows: Sequence[Row]) -> Tokens | None:
     mine = [r for r in rows if r["arm"] == episode.arm]
     mine = [r for r in mine if r["suite"] == episode.suite] or mine
     into, out = (mean(r.get(name) for r in mine) for name in ("input_tokens", "output_tokens"))
     return None if into is None or out is None else (into, out)
 
 
-def _bound(agent: StudyAgent, episode: Episode) -> Tokens | None:
-    """What the agent may use; `None` where a limit is missing or its first request cannot be made."""
-    steps = getattr(getattr(agent, "budget", None), "steps", None)
-    reply = getattr(agent, "max_tokens", None)
-    if steps is None or reply is None or not isinstance(agent, Beginning):
-        return None
-    try:
-        first = ScriptedModel([]).estimate(agent.first_request(episode.task).prompt)
-    except Exception:  # a repository that is not here, say: the run will name it
-        return None
-    return float(steps * first + reply * steps * (steps - 1) // 2), float(steps * reply)
-
-
 def _price(model: str, agents: Iterable[StudyAgent]) -> Tokens | None:
     """US dollars per token in and out, the dearest of the arms' models; `None` where one of them has no price."""
-    prices: list[Tokens | None] = []
-    for agent in agents:
-        own = {"model": model, **models_of(agent)}
-        prices += [_price_of(each) for each in own.values()]
+    prices = [_price_of(each) for agent in agents for each in {"model": model, **models_of(agent)}.values()]
     known = [p for p in prices if p is not None]
-    return max(known) if known and len(known) == len(prices) else None
+    return (max(p[0] for p in known), max(p[1] for p in known)) if known and len(known) == len(prices) else None
 
 
 def _price_of(model: Any) -> Tokens | None:
@@ -135,8 +115,3 @@ def _price_of(model: Any) -> Tokens | None:
         return get_model(model).price
     listed = known_price(model) if isinstance(model, str) else None
     return None if listed is None else (listed.input / 1e6, listed.output / 1e6)
-
-
-def _said(rows: Sequence[Mapping[str, Any]]) -> str:
-    models = sorted({str(r["model"]) for r in rows})
-    return f"from {len(rows)} rows of {', '.join(models)}"

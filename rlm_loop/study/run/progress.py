@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from rlm_loop.study.plan.grid import Episode
-from rlm_loop.study.statistics.descriptive import mean
 from rlm_loop.study.store.rows import Row, finished
 
 
@@ -20,52 +18,21 @@ class Progress(Protocol):
     def close(self) -> None: ...
 
 
-class Forecast:
-    """How long the rest takes: each arm's mean seconds so far, times the episodes of it that are left.
+class Tally:
+    """How many episodes have a row, and how many of those that were judged are resolved."""
 
-    An arm without a finished episode is taken to be as slow as the mean of the others.  With `jobs`, that many episodes
-    run at a time, and an episode's seconds are those of a machine that it shares.
-    """
-
-    def __init__(self, left: Iterable[Episode], rows: Iterable[Row], jobs: int = 1) -> None:
-        self._jobs = jobs
-        self._left = Counter(episode.arm for episode in left)
-        self._seconds: dict[str, list[float]] = {}
-        self.resolved = self.done = self.unknown = 0
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self.done = self.judged = self.resolved = 0
         for row in rows:
-            self._learn(row)
-
-    def _learn(self, row: Row) -> None:
-        self.done += 1
-        self.resolved += bool(row["resolved"])
-        self.unknown += row["resolved"] is None
-        if finished(row):
-            self._seconds.setdefault(row["arm"], []).append(row["seconds"])
+            self.end(row)
 
     def end(self, row: Row) -> None:
-        self._left[row["arm"]] -= 1
-        self._learn(row)
-
-    def seconds(self) -> float | None:
-        """Seconds to go; `None` while nothing is known."""
-        usual = mean(s for many in self._seconds.values() for s in many)
-        if usual is None:
-            return None
-        whole = sum(n * (mean(self._seconds.get(arm, ())) or usual) for arm, n in self._left.items())
-        return whole / max(1, min(self._jobs, self._left.total()))
+        self.done += 1
+        self.judged += row["resolved"] is not None
+        self.resolved += bool(row["resolved"])
 
     def __str__(self) -> str:
-        left = self.seconds()
-        rest = f", about {duration(left)} left" if left else ""
-        return f"{self.resolved} of {self.done - self.unknown} resolved{rest}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds as people say them: `40 s`, `6 min`, `2 h 05 min`."""
-    if seconds < 99.5:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+        return f"{self.resolved} of {self.judged} resolved"
 
 
 def describe(row: Mapping[str, Any]) -> str:
@@ -96,33 +63,33 @@ class Silent:
 class Lines(Silent):
     """One line an episode, for logs and pipes."""
 
-    def __init__(self, forecast: Forecast, planned: int, write: Callable[[str], None]) -> None:
-        self._forecast, self._planned, self._write = forecast, planned, write
+    def __init__(self, tally: Tally, planned: int, write: Callable[[str], None]) -> None:
+        self._tally, self._planned, self._write = tally, planned, write
 
     def end(self, row: Row) -> None:
-        self._forecast.end(row)
-        self._write(f"[{self._forecast.done}/{self._planned}] {describe(row)}; {self._forecast}")
+        self._tally.end(row)
+        self._write(f"[{self._tally.done}/{self._planned}] {describe(row)}; {self._tally}")
 
 
 class Bar:
     """A tqdm bar (a widget in a notebook); crashes are written above it, since they ask for attention."""
 
-    def __init__(self, forecast: Forecast, planned: int, name: str) -> None:
+    def __init__(self, tally: Tally, planned: int, name: str) -> None:
         from tqdm.auto import tqdm
 
-        self._forecast = forecast
-        shape = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
-        self._bar = tqdm(total=planned, initial=forecast.done, desc=name, bar_format=shape, dynamic_ncols=True)
-        self._bar.set_postfix_str(str(forecast))
+        self._tally = tally
+        shape = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]"
+        self._bar = tqdm(total=planned, initial=tally.done, desc=name, bar_format=shape, dynamic_ncols=True)
+        self._bar.set_postfix_str(str(tally))
 
     def begin(self, episode: Episode) -> None:
-        self._bar.set_postfix_str(f"{self._forecast}, now {episode.arm} on {episode.task.id}")
+        self._bar.set_postfix_str(f"{self._tally}, now {episode.arm} on {episode.task.id}")
 
     def end(self, row: Row) -> None:
-        self._forecast.end(row)
+        self._tally.end(row)
         if not finished(row):
             self._bar.write(describe(row), file=sys.stderr)
-        self._bar.set_postfix_str(str(self._forecast), refresh=False)
+        self._bar.set_postfix_str(str(self._tally), refresh=False)
         self._bar.update(1)
 
     def close(self) -> None:

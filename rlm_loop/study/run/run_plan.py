@@ -21,11 +21,10 @@ from rlm_loop.study.plan.identity import Versions, extended, mark_of, mixtures, 
 from rlm_loop.study.results import Results, results_of
 from rlm_loop.study.run.episode import agent_of, can_be_scored, run_episodes
 from rlm_loop.study.run.isolations import Isolations
-from rlm_loop.study.run.progress import Bar, Forecast, Lines, Progress, Silent, to_stderr, watching
+from rlm_loop.study.run.progress import Bar, Lines, Progress, Silent, Tally, to_stderr, watching
 from rlm_loop.study.run.run_on import run_on, workers_of
 from rlm_loop.study.run.scheduler import Scheduler, utc_now
 from rlm_loop.study.run.spending import limits_of
-from rlm_loop.study.run.status import RecordedProgress
 from rlm_loop.study.store.folder import Store
 from rlm_loop.study.store.reading import every_row, latest, read_fairness_check, read_lock
 from rlm_loop.study.store.rows import key, to_run
@@ -99,12 +98,11 @@ def run_plan(
         jobs = jobs or (1 if executor is None else workers_of(executor))
         if executor is None and jobs > 1:
             executor = opened.enter_context(ThreadPoolExecutor(jobs, thread_name_prefix="episode"))
-        shown = _progress(progress, Forecast(todo, done, jobs), len(study.grid), study.name)
-        told = RecordedProgress(store.folder, shown, planned=len(study.grid), todo=len(todo), jobs=jobs)
-        with closing(told):
+        shown = _progress(progress, Tally(done), len(study.grid), study.name)
+        with closing(shown):
             seen = Isolations(every)
             scheduler = Scheduler(
-                todo, store, told, seconds=seconds, spending=spending, versions=versions, isolations=seen
+                todo, store, shown, seconds=seconds, spending=spending, versions=versions, isolations=seen, rows=every
             )
             try:
                 if executor is not None:
@@ -117,6 +115,11 @@ def run_plan(
             finally:
                 if versions.learned:
                     store.write_lock({**noted, **versions.noted()})
+    if scheduler.stopped and scheduler.left:
+        raise StudyError(
+            f"{study.name} ended with {scheduler.left} episodes to go: {scheduler.stopped} (results: {folder}); mend "
+            "the arm and run with retry_failed, or run the same again to go on all the same"
+        )
     if scheduler.left:
         for limit in spending:
             if limit.stopped:
@@ -151,9 +154,9 @@ def _same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     return all(old.get(k) == new.get(k) for k in ("machine", "packages", "package", "mixed"))
 
 
-def _progress(wanted: bool | Progress, forecast: Forecast, planned: int, name: str) -> Progress:
+def _progress(wanted: bool | Progress, tally: Tally, planned: int, name: str) -> Progress:
     if not isinstance(wanted, bool):
         return wanted
     if not wanted:
         return Silent()
-    return Bar(forecast, planned, name) if watching() else Lines(forecast, planned, to_stderr)
+    return Bar(tally, planned, name) if watching() else Lines(tally, planned, to_stderr)

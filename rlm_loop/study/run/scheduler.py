@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -17,12 +17,14 @@ from rlm_loop.study.run.isolations import Isolations
 from rlm_loop.study.run.progress import Progress
 from rlm_loop.study.run.spending import Spending
 from rlm_loop.study.store.folder import Store
-from rlm_loop.study.store.rows import Row, never_begun
+from rlm_loop.study.store.rows import Row, finished, never_begun
 
 #: The disk is full, a quota is used up, or a file may not grow any more.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: How often an episode is begun again after a provider's limit ended it, and how long to wait where it did not say.
 _TRIES, _PAUSE = 3, 30.0
+#: An arm whose first so many tasks all end in a crash of one kind ends the study.
+_ALIKE = 3
 
 
 def utc_now() -> str:
@@ -43,7 +45,9 @@ class Scheduler:
 
     Whatever runs episodes asks `next()` for one as long as it has room, and gives each back by `end`.  After `seconds`
     no further task is started (a task begun is done by all arms), and the limits of `spending` allow no episode that
-    could use too much.  A provider that limits the rate holds the whole study: no further episode is started for as
+    could use too much.  Where the first three tasks of an arm all end in a crash of one kind, `stopped` says so and no
+    further episode is started; `rows` are those that the folder has, so that a study can be gone on with all the same.
+    A provider that limits the rate holds the whole study: no further episode is started for as
     long as it asked, and the episode itself is begun again.
     """
 
@@ -58,7 +62,13 @@ class Scheduler:
         versions: Versions | None = None,
         isolations: Isolations | None = None,
         clock: Clock | None = None,
+        rows: Iterable[Row] = (),
     ) -> None:
+        self.stopped = ""
+        self._crashes: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
+        self._sound: set[tuple[str, str]] = set()
+        for row in rows:
+            self._note_crash(row)
         self.clock = clock or Clock()
         self.done = 0
         self.planned = len(episodes)
@@ -81,7 +91,7 @@ class Scheduler:
 
     def next(self) -> Episode | None:
         """The next episode to start now; `None` where there is none, or none before a running one has ended."""
-        if not self._waiting:
+        if not self._waiting or self.stopped:
             return None
         pause = self._held_until - self.clock.seconds()
         if pause > 0 and self._running:
@@ -127,9 +137,23 @@ class Scheduler:
             return
         self._progress.end(row)
         self.done += 1
+        alike = self._note_crash(row)
+        if len(alike) == _ALIKE and len(set(alike)) == 1:
+            self.stopped = f"{row['arm']} crashed alike in its first {_ALIKE} tasks: {row['error']}"
         self._never_begun += never_begun(row)
         if crashed and fault is not None and self._never_begun == self._first == self.done:
             raise fault
+
+    def _note_crash(self, row: Row) -> list[str]:
+        """The kinds of crash that all tasks of the row's arm ended in; empty where one did not."""
+        arm = (row["arm"], row["model"])
+        if finished(row):
+            self._sound.add(arm)
+        elif arm not in self._sound:
+            crashes = self._crashes.setdefault(arm, {})
+            crashes[row["suite"], row["task"]] = str(row.get("error_class"))
+            return list(crashes.values())
+        return []
 
     def interrupted(self) -> StudyInterrupted:
         """What to raise on Ctrl-C."""

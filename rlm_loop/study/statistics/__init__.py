@@ -17,7 +17,7 @@ from rlm_loop.study.statistics.descriptive import mean, percentile, ratio, total
 
 if TYPE_CHECKING:
     from rlm_loop.study.statistics.clusters import codes_of, effective_size, sizes, sums, variance_of_mean
-    from rlm_loop.study.statistics.confidence_sequences import bounded_sequence, symmetric_sequence
+    from rlm_loop.study.statistics.confidence_sequences import bounded_sequence, chance_to_decide
     from rlm_loop.study.statistics.interaction import heterogeneity_p
     from rlm_loop.study.statistics.multiple_testing import holm, holm_levels, smallest_level
     from rlm_loop.study.statistics.non_inferiority import noninferiority, score_statistic
@@ -47,7 +47,7 @@ HOME = {
     name: module
     for module, names in {
         "clusters": "codes_of effective_size sizes sums variance_of_mean",
-        "confidence_sequences": "bounded_sequence symmetric_sequence",
+        "confidence_sequences": "bounded_sequence chance_to_decide",
         "interaction": "heterogeneity_p",
         "multiple_testing": "holm holm_levels smallest_level",
         "non_inferiority": "noninferiority score_statistic",

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 from scipy import special, stats
 
 #: No study is told to be larger than this; beyond it the claim is out of reach.
 MOST = 1_000_000
+#: Up to so many pairs all outcomes of McNemar's test are counted; of more the normal approximation is as good.
+_COUNTED = 10_000
 
 
 def power_of_rate(
@@ -19,10 +22,13 @@ def power_of_rate(
     `discordant` is the share of pairs that just one arm resolves, `difference` the true difference of the rates.  The
     normal approximation with the variance at the margin for the test and the true one for the power: J. Nam,
     Biometrics 53 (1997) 1422.  Where few pairs are discordant the true power is up to 4 points higher.  `margin=0`
-    gives the power of McNemar's test to show that the arms differ, in the direction in which they do (R. J. Connor,
-    Biometrics 43 (1987) 207).  0 for so few pairs that not even all of them in favour would show it.
+    gives the power of McNemar's exact test to show that the arms differ, in the direction in which they do, with all
+    outcomes counted (of more than 10,000 pairs R. J. Connor's approximation, Biometrics 43 (1987) 207).  0 for so few
+    pairs that not even all of them in favour would show it.
     """
     difference = difference if margin else abs(difference)
+    if not margin and n <= _COUNTED:
+        return _power_of_mcnemar(int(n + 1e-9), discordant, difference, alpha)
     gain = difference + margin
     if gain < 0 or 2 * ((1 - margin) / 2) ** n > alpha:
         return 0.0
@@ -32,6 +38,18 @@ def power_of_rate(
     tested = max(_discordant_at(discordant, difference, margin) - margin**2, 1e-12)
     z = special.ndtri(1 - alpha / 2)
     return float(special.ndtr((gain * math.sqrt(n) - z * math.sqrt(tested)) / math.sqrt(true)))
+
+
+def _power_of_mcnemar(n: int, discordant: float, difference: float, alpha: float) -> float:
+    """The sum over all numbers of discordant pairs (but those rarer than 1e-12) and of wins among them."""
+    if discordant <= 0:
+        return 0.0
+    least, most = stats.binom.ppf([1e-12, 1 - 1e-12], n, discordant)
+    apart = np.arange(int(least), int(most) + 1)
+    lost = stats.binom.ppf(alpha / 2, apart, 0.5)  # of the fewest losses that do not show it
+    lost -= stats.binom.cdf(lost, apart, 0.5) > alpha / 2
+    shown = stats.binom.cdf(lost, apart, (discordant - difference) / (2 * discordant))
+    return float((stats.binom.pmf(apart, n, discordant) * shown).sum())
 
 
 def _discordant_at(discordant: float, difference: float, margin: float) -> float:

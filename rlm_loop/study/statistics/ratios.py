@@ -28,14 +28,11 @@ def mean_interval(
     codes: NDArray[np.intp],
     alpha: float = 0.05,
     *,
-    weights: Any = None,
     resamples: int = 4000,
     flips: int = 9999,
     seed: int = 0,
 ) -> tuple[Floats, Floats, Floats]:
     """The mean of the last axis and its interval: from BCa bootstrap and `flip_interval`, whichever reaches further.
-
-    With `weights` (of one study, above 0 in sum) it is the ratio of totals: the sum of the values over that of these.
 
     BCa follows skewness but is too narrow where tails are heavy or many values are alike; the means that sign flips do
     not reject are right for any symmetric shape but do not follow skewness.  Together they cover both, and the
@@ -43,9 +40,9 @@ def mean_interval(
     geometric mean ratio.  Where all values are alike the interval is that value; where the clusters are too few for
     any claim (fewer than 6 at 95 %) it is not a number.
     """
-    total, of = _sums(values, codes, weights)
+    total, of = sums(values, codes), sizes(codes)
     mean = np.asarray(total.sum(axis=-1) / of.sum())
-    flip_low, flip_high = flip_interval(values, codes, alpha, weights=weights, resamples=flips, seed=seed)
+    flip_low, flip_high = flip_interval(values, codes, alpha, resamples=flips, seed=seed)
     low, high = np.full_like(mean, np.nan), np.full_like(mean, np.nan)
     if np.isinf(flip_low).all():
         return mean, low, high
@@ -62,7 +59,6 @@ def mean_p(
     codes: NDArray[np.intp],
     null: float = 0.0,
     *,
-    weights: Any = None,
     resamples: int = 4000,
     flips: int = 9999,
     seed: int = 0,
@@ -71,8 +67,8 @@ def mean_p(
 
     It is at most alpha exactly where the interval of level 1 - alpha excludes `null`, as both reach as far as they do.
     """
-    total, of = _sums(values, codes, weights)
-    moved = np.asarray(values, dtype=float) - null * (1.0 if weights is None else np.asarray(weights, dtype=float))
+    total, of = sums(values, codes), sizes(codes)
+    moved = np.asarray(values, dtype=float) - null
     least = float(sign_flip(moved, codes, resamples=flips, seed=seed))
     if np.ptp(total - of * total.sum() / of.sum()) <= 1e-12:
         return least
@@ -108,9 +104,7 @@ def _bca(total: Floats, of: Floats, resamples: int, seed: int) -> Callable[[floa
     left_out = (total.sum(axis=-1, keepdims=True) - total) / np.maximum(of.sum() - of, 1e-9)
     mean = total.sum(axis=-1, keepdims=True) / of.sum()
     drawn = _sum(total, cluster_draws(groups, resamples, seed))
-    drawn /= np.maximum(
-        _sum(of, cluster_draws(groups, resamples, seed)), 1e-9
-    )  # of weights none may be drawn that is above 0
+    drawn /= np.maximum(_sum(of, cluster_draws(groups, resamples, seed)), 1e-9)
     near = _ROUNDING * np.abs(mean)
     below = (np.count_nonzero(drawn < mean - near, axis=-1) + np.count_nonzero(drawn <= mean + near, axis=-1)) / 2
     bias = special.ndtri(below / resamples)
@@ -182,11 +176,6 @@ def expanded_tail(n: int, alpha: float) -> float:
     return float(special.ndtr(np.sqrt(n / (n - 1)) * special.stdtrit(n - 1, alpha / 2)))
 
 
-def _sums(values: Any, codes: NDArray[np.intp], weights: Any) -> tuple[Floats, Floats]:
-    """The sums of the clusters, and their sizes or the sums of their weights."""
-    return sums(values, codes), sizes(codes) if weights is None else sums(weights, codes)
-
-
 def sign_flip(values: Any, codes: NDArray[np.intp], *, resamples: int = 9999, seed: int = 0) -> Floats:
     """The two-sided p of "the mean is 0": the signs of whole clusters are changed at random.
 
@@ -206,13 +195,10 @@ def flip_interval(
     codes: NDArray[np.intp],
     alpha: float = 0.05,
     *,
-    weights: Any = None,
     resamples: int = 9999,
     seed: int = 0,
 ) -> tuple[Floats, Floats]:
     """The lowest and the highest mean that `sign_flip` does not reject at `alpha`, with the same draws.
-
-    With `weights` it is the ratio of totals: those r for which `sign_flip` of values - r * weights does not reject.
 
     A change of signs parts the clusters into those that keep their sign and those that change it, and it counts
     against a mean exactly where that mean is not between the means of the two parts.  So the ends are quantiles of
@@ -220,7 +206,7 @@ def flip_interval(
     are symmetric about their mean, whatever their tails.  Infinite where no change of signs could reject (fewer than
     6 clusters at 95 %).
     """
-    total, of = _sums(values, codes, weights)
+    total, of = sums(values, codes), sizes(codes)
     changed, part, n = _changed(total, resamples, seed), _changed(of, resamples, seed), of.sum()
     scale = _ROUNDING * np.abs(total).sum(axis=-1, keepdims=True)
     kept, rest = total.sum(axis=-1, keepdims=True) - changed, n - part

@@ -260,13 +260,15 @@ def test_no_interval_is_made_where_no_test_could_show_anything(n: int, known: bo
 def test_pairs_needed_as_published() -> None:
     """A paired t test of half a standard deviation needs 33.37, so 34 pairs: R 4.2.2, pwr.t.test(d = 0.5, power = 0.8,
     type = "paired") of pwr 1.3.0 and power.t.test(n = 34, ...)$power = 0.80777669; statsmodels 0.15.0, TTestPower().
-    Connor's formula for McNemar's test by hand."""
+    McNemar's exact test by counting all outcomes."""
     assert pairs_for_mean(effect=0.5, spread=1.0) == 34
     assert power_of_mean(34, effect=0.5, spread=1.0) == pytest.approx(0.807777, abs=2e-6)
     assert power_of_mean(33, effect=0.5, spread=1.0) == pytest.approx(0.795366, abs=2e-6)
-    z, power = stats.norm.ppf(0.975), stats.norm.ppf(0.8)
-    by_hand = (z * math.sqrt(0.3) + power * math.sqrt(0.3 - 0.1**2)) ** 2 / 0.1**2
-    assert pairs_for_rate(discordant=0.3, difference=0.1, margin=0.0) == math.ceil(by_hand)
+    chance = [0.25, 0.05, 0.7]
+    table = [(i, j) for i in range(41) for j in range(min(i, 41 - i)) if sign_test(i, j) <= 0.05]
+    counted = sum(stats.multinomial.pmf([i, j, 40 - i - j], 40, chance) for i, j in table)
+    assert power_of_rate(40, discordant=0.3, difference=0.2, margin=0.0) == pytest.approx(counted)
+    assert pairs_for_rate(discordant=0.3, difference=0.1, margin=0.0) == 249
     assert pairs_for_rate(discordant=0.3, difference=-0.05, margin=0.03) is None
     assert pairs_for_mean(effect=1e-9, spread=1.0) is None
 

@@ -1,0 +1,109 @@
+"""What a study of a planned size can show, before it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING
+
+from rlm_loop.study import statistics
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.frames import frame_of
+from rlm_loop.study.plan.analysis import Analysis
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: True differences that are planned for, where the claim is that arms differ.
+_DIFFERENCES = (0.05, 0.1, 0.2)
+
+
+@dataclass(frozen=True)
+class Chance:
+    """The power of one claim in the resolve rate under one assumption about the truth.
+
+    `discordant` is the share of pairs that just one of the two arms resolves, `difference` the true difference of the
+    rates.  `chance` is that of the planned number of tasks, by one test at the end; `with_looks` that of `sequential`,
+    which may be read after every task; `tasks` how many give the power wanted (`None`: no number does).
+    """
+
+    discordant: float
+    difference: float
+    chance: float
+    with_looks: float
+    tasks: int | None
+
+
+@dataclass(frozen=True)
+class StudyPower:
+    """What `tasks` planned tasks can show of `claims` claims, each judged at `level`, the first step of Holm.
+
+    Seeds of one task count as one pair, since nobody knows before a run how much they differ: more seeds can only help.
+    `smallest` has the smallest true difference that is shown with the `wanted` power, by share of discordant pairs.
+    """
+
+    tasks: int
+    claims: int
+    margin: float
+    level: float
+    wanted: float
+    chances: tuple[Chance, ...]
+    smallest: dict[float, float | None]
+
+    def frame(self) -> pd.DataFrame:
+        """One row for each assumption; the columns are the fields of `Chance`."""
+        return frame_of([asdict(c) for c in self.chances], [f.name for f in fields(Chance)])
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        claim = f"resolves no more than {100 * self.margin:g} points fewer" if self.margin else "resolves more or fewer"
+        yield (
+            f"power of {self.tasks} tasks to show that an arm {claim}: {self.claims} "
+            f"claim{'s' * (self.claims != 1)}, the first judged at {100 * self.level:.3g} %"
+        )
+        yield (
+            "  only one arm resolves   true difference   chance   with looks   tasks for " + f"{100 * self.wanted:g} %"
+        )
+        for c in self.chances:
+            tasks = "none" if c.tasks is None else f"{c.tasks:,}"
+            yield (
+                f"  {100 * c.discordant:>8.0f} % of tasks {100 * c.difference:>+15.0f} {100 * c.chance:>9.0f} % "
+                f"{100 * c.with_looks:>9.0f} % {tasks:>12}"
+            )
+        for discordant, least in self.smallest.items():
+            shown = "no difference" if least is None else f"a difference of {100 * least:.1f} points"
+            yield f"  {100 * discordant:.0f} % apart: {shown} is shown with a chance of {100 * self.wanted:g} %"
+        yield "  compare() shows nothing before the last task; sequential() may decide at any look: chance with looks"
+
+
+def planned_power(
+    tasks: int, claims: int, analysis: Analysis, *, discordant: Sequence[float], power: float, alpha: float
+) -> StudyPower:
+    """Return the power of a study of so many tasks.  Raises `StudyError` for a share that cannot be."""
+    if not all(0 < share <= 1 for share in discordant) or not 0 < power < 1:
+        raise StudyError(f"discordant and power must be shares between 0 and 1, got {list(discordant)} and {power}")
+    margin, level = analysis.margin, alpha / claims
+    chances: list[Chance] = []
+    smallest: dict[float, float | None] = {}
+    for share in discordant:
+        for difference in (0.0,) if margin else [d for d in _DIFFERENCES if d <= share]:
+            assumed = {"discordant": share, "difference": difference, "margin": margin, "alpha": level}
+            chances.append(
+                Chance(
+                    share,
+                    difference,
+                    statistics.power_of_rate(tasks, **assumed),
+                    statistics.chance_to_decide(tasks, **assumed),
+                    statistics.pairs_for_rate(**assumed, power=power),
+                )
+            )
+        steps = [n / 200 for n in range(1, int(200 * share) + 1)]
+        shown = (
+            d
+            for d in steps
+            if statistics.power_of_rate(tasks, discordant=share, difference=d, margin=0.0, alpha=level) >= power
+        )
+        smallest[share] = next(shown, None)
+    return StudyPower(tasks, claims, margin, level, power, tuple(chances), smallest)
