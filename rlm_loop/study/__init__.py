@@ -10,7 +10,6 @@ from rlm_loop.study.compare.comparison import Comparison, compare
 from rlm_loop.study.compare.contrast import MEASURES, Contrast
 from rlm_loop.study.compare.pair_keys import is_resolved
 from rlm_loop.study.compare.patches import study_predictions, with_report
-from rlm_loop.study.compare.resolve_rates import resolve_rates
 from rlm_loop.study.compare.sequential import sequential
 from rlm_loop.study.compare.summary import ArmSummary
 from rlm_loop.study.errors import StudyError, StudyInterrupted, StudyWarning
@@ -50,7 +49,6 @@ __all__ = [
     "load_study_file",
     "read_trace",
     "rescore",
-    "resolve_rates",
     "sequential",
     "status",
     "study_predictions",

@@ -284,7 +284,7 @@ def test_an_estimate_runs_nothing(many: Path, capsys: pytest.CaptureFixture[str]
     assert not Path("runs").exists()
     assert "no results to go by" in out
     assert "for 12 episodes" in out
-    assert "and what ollama/own costs" in out
+    assert "and what ollama/cheap, ollama/own cost, for 12" in out
 
 
 @pytest.mark.slow

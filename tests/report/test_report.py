@@ -61,7 +61,9 @@ def test_what_is_missing_is_said() -> None:
         row["cached_tokens"] = row["new_tokens"] = None
     table = arm_table(replace(whole, rows=rows[:-1]))
     assert "1 pair of task and seed is left out: not every arm was tried on them." in table.notes
-    assert "1 of 59 episodes crashed; `--retry-failed` tries them again." in table.notes
+    assert (
+        table.notes[0] == "Crashed: react-native in 1 of 12 episodes (1 ModelError). `--retry-failed` tries them again."
+    )
     assert {row[6] for row in table.rows} == {"-"}
     assert {row[1] for row in table.rows} == {"11"}
 

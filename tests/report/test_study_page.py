@@ -70,7 +70,7 @@ def parsed(page: str) -> Parsed:
         QUESTION,
         "small & <i>odd</i>",
         "careful against hasty",
-        "1 of 36 episodes crashed: ModelError (1).",
+        "in 1 of 12 episodes (1 ModelError).",
         "Tasks resolved, in words",
         "arms differ in",
     ],

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from paired_rows import Pair, paired
 
-from rlm_loop.study import Comparison, Results, StudyError, compare, resolve_rates, sequential
+from rlm_loop.study import Comparison, Results, StudyError, compare, sequential
 from rlm_loop.study.statistics import newcombe_interval
 
 #: 200 tasks: both 90, only lean 12, only base 6, neither 92.
@@ -294,19 +294,6 @@ def test_without_scipy_a_comparison_names_the_extra() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == 'mcnemar needs scipy: pip install -e ".[studies]" in your clone of rlm_loop'
-
-
-def test_rates_of_each_arm_by_attempts() -> None:
-    pairs: list[Pair] = [("y", "n"), ("n", "n"), ("y", "y"), ("y", "?")] * 25
-    frame = resolve_rates(paired(pairs, seeds=4), ks=(1, 2, 5)).set_index(["arm", "k"])
-    assert frame.loc[("lean", 1), "rate"] == pytest.approx(0.75)
-    assert frame.loc[("base", 1), "rate"] == pytest.approx(0.25), "a crash is not resolved"
-    assert frame.loc[("lean", 2), "rate"] == pytest.approx(1.0)
-    assert frame.loc[("base", 2), "rate"] == pytest.approx(0.5)
-    assert (frame.loc[("lean", 5), "tasks"], frame.loc[("lean", 5), "left_out"]) == (0, 25)
-    assert 0 < frame.loc[("base", 2), "low"] < 0.5 < frame.loc[("base", 2), "high"] < 1
-    with pytest.raises(StudyError, match="k counts attempts"):
-        resolve_rates(paired(pairs), ks=(0,))
 
 
 def test_a_study_can_be_read_while_it_runs() -> None:

@@ -18,7 +18,6 @@ from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import LocalModel, Model, ScriptedModel
 from rlm_loop.study import (
     FACTORS,
-    FairnessCheck,
     Study,
     StudyError,
     Unfair,
@@ -222,19 +221,6 @@ def test_a_damaged_contract_is_said_to_be_one(tmp_path: Path, text: str) -> None
     (tmp_path / "study.json").write_text('{"schema": 1, "name": "mine"}')
     with pytest.raises(StudyError, match="remove it, the next run makes it anew"):
         _ = load_study(tmp_path).fairness_check
-
-
-def test_a_study_that_goes_on_with_another_request_says_so() -> None:
-    one = fairness_check(study(LEAN, LEAN))
-    two = fairness_check(study(replace(LEAN, system="Be brief."), LEAN))
-    assert two.since(None).changed == ()
-    assert one.since(one).changed == ()
-    changed = two.since(one)
-    assert changed.changed == ("one on s/t (some/model)",)
-    assert changed.since(two).changed == ()
-    assert "begun with another request: one on s/t" in str(changed)
-    assert two.since(changed).changed == changed.changed  # it stays on record
-    assert FairnessCheck.from_dict(json.loads(json.dumps(changed.to_dict()))) == changed
 
 
 def test_the_arms_of_each_suite_and_model_are_compared() -> None:

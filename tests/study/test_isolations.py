@@ -22,6 +22,6 @@ def test_a_study_goes_on_elsewhere_and_says_so(tmp_path: Path) -> None:
     tasks = Suite("s", (task("one", "1"), task("two", "1")))
     agent = ToolLoopAgent(ScriptedModel(["```python\nfinal_answer = '1'\n```"] * 2), repl="plain")
     Study("mine", {"code": agent}, tasks).run(tmp_path, False, limit=1)
-    with pytest.warns(StudyWarning, match="cells run as 'hardened' here, in earlier rows of this folder as 'plain'"):
+    with pytest.warns(StudyWarning, match="cells ran as 'hardened' and as 'plain'"):
         rows = Study("mine", {"code": replace(agent, repl="hardened")}, tasks).run(tmp_path, False).rows
     assert [(row["isolation"], row["resolved"]) for row in rows] == [("plain", True), ("hardened", True)]

@@ -238,7 +238,6 @@ def test_grids_that_cannot_be(tmp_path: Path, make: Callable[[], Study], message
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"b": Arm("b", 2)', '"a": Arm("b", 2)', r"study\.py:5: 'a' is there twice in one mapping; rename"),
         ('suite("s", 2))', 'suite("s", 2), model_name=3)', "unexpected keyword argument 'model_name'"),
         (', suite("s", 2)', "", "missing 1 required positional argument: 'tasks'"),
     ],

@@ -79,7 +79,7 @@ def test_an_episode_is_held_to_cost_what_its_budget_allows(tmp_path: Path) -> No
 def test_a_cost_limit_on_a_model_without_a_price_is_an_error_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=r"the price of scripted \(a\) is not known, so max_cost=1 cannot be kept"):
         Study("mine", {"a": scripted(None)}, suite("s", 1)).run(tmp_path, False, max_cost=1)
-    with pytest.raises(StudyError, match="give US dollars"):
+    with pytest.raises(StudyError, match="must be a number of US dollars"):
         Study("mine", {"a": Arm()}, suite("s", 1)).run(tmp_path, False, max_cost=-1)
 
 

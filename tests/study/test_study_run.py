@@ -114,6 +114,7 @@ def test_an_arm_that_crashes_alike_in_its_first_three_tasks_ends_the_study(tmp_p
     assert begun.by_arm().loc["bad", "crashes"].endswith(" TypeError")
     whole = study.run(tmp_path, False)  # once more: somebody wants it so
     assert len(whole) == 18
+    assert whole.compare("good").frame()["crashed"].tolist()[0] == 9
     assert whole.compare().sentences()[0] == "Crashed: bad in 9 of 9 episodes (9 TypeError)."
 
 
@@ -153,8 +154,8 @@ def test_a_wrong_key_stops_the_study_once_every_arm_has_met_it(tmp_path: Path) -
         Study("mine", arms, suite("s", 9)).run(tmp_path, False)
     assert len(log) == 2
     log.clear()
-    Study("mine", {"a": Arm("a", log=log), "b": Arm("b", before=refuse, log=log)}, suite("s", 3)).run(tmp_path, False)
-    assert len(log) == 6
+    Study("mine", {"a": Arm("a", log=log), "b": Arm("b", before=refuse, log=log)}, suite("s", 2)).run(tmp_path, False)
+    assert len(log) == 4
 
 
 @pytest.mark.parametrize("as_outcome", [False, True])

@@ -60,7 +60,7 @@ _UNKNOWN: Row = {
 
 @dataclass(frozen=True)
 class ReadTable:
-    """Rows made of a table, as `compare` takes them."""
+    """Rows made of a table: as much of `Results` as `compare` needs, which takes either."""
 
     rows: Sequence[Row]
     lock: Mapping[str, Any] = field(default_factory=lambda: UNDECLARED)

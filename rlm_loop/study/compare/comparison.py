@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
-from rlm_loop.study.compare.columns import models_told_apart, table_of
+from rlm_loop.study.compare.columns import ReadTable, models_told_apart, table_of
 from rlm_loop.study.compare.contrast import MEASURES, TOTAL, Contrast, Judged, at_the_floor
 from rlm_loop.study.compare.effects import rate_effect, ratio_effect
 from rlm_loop.study.compare.flips import Flip, flips
@@ -24,33 +24,10 @@ from rlm_loop.study.errors import StudyError
 from rlm_loop.study.frames import frame_of
 from rlm_loop.study.plan.analysis import Analysis, departs, read, unchanged
 from rlm_loop.study.statistics import mean
-from rlm_loop.study.store.rows import Row
+from rlm_loop.study.store.rows import Row, finished
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-@runtime_checkable
-class Rows(Protocol):
-    """What is compared: `Results`."""
-
-    @property
-    def rows(self) -> Sequence[Row]: ...
-
-    @property
-    def arms(self) -> Sequence[str]: ...
-
-    @property
-    def models(self) -> Sequence[str]: ...
-
-    @property
-    def baseline(self) -> str: ...
-
-    @property
-    def lock(self) -> Mapping[str, Any]: ...
-
-    @property
-    def subset(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -59,7 +36,7 @@ class Comparison(Judged):
 
     rows: Sequence[Row] = field(default=(), repr=False, compare=False)
     cluster: str | None = None
-    results: Rows | None = field(default=None, repr=False, compare=False)
+    results: ReadTable | None = field(default=None, repr=False, compare=False)
 
     def frame(self) -> pd.DataFrame:
         """One row for each model, arm and measure; the columns are the fields of `Contrast`."""
@@ -145,7 +122,7 @@ class Comparison(Judged):
 
 
 def compare(
-    results: Rows | Any,
+    results: ReadTable | Any,
     baseline: str | None = None,
     *,
     analysis: Analysis | None = None,
@@ -182,11 +159,11 @@ def compare(
     Raises `StudyError` for an unknown arm, measure or policy, where there is only one arm, and where scipy is not
     installed (extra `studies`).
     """
-    if not isinstance(results, Rows):
+    if not hasattr(results, "lock"):
         results = table_of(results)
     planned = results.rows
     if len(results.arms) == 1 and len(results.models) > 1:  # one arm with several models: these are compared
-        results = cast("Rows", replace(cast("Any", results), rows=models_told_apart(planned)))
+        results = replace(results, rows=models_told_apart(planned))
     declared = analysis or read(results.lock)
     plan = declared or Analysis(**results.lock.get("defaults", {}))
     if margin is None:
@@ -218,13 +195,19 @@ def compare(
     for model in results.models:
         units = [u for u in every if u[0] == model]
         tasks, paired = len({u[1:3] for u in units}), Paired(results.rows, units, cluster)
+        crashed = Counter(r["arm"] for r in results.rows if r["model"] == model and not finished(r))
         shares = {suite: n / len(units) for suite, n in Counter(u[1] for u in units).items()}
         for arm in results.arms:
             if arm != reference:
                 for measure in measures:
                     pairs = paired.pairs(arm, reference, measure)
                     plain = _contrast(pairs, model, arm, reference, measure, tasks, used.margin, used.missing)
-                    plain = replace(plain, shares=shares if len(shares) > 1 else {})
+                    plain = replace(
+                        plain,
+                        shares=shares if len(shares) > 1 else {},
+                        crashed=crashed[arm],
+                        crashed_baseline=crashed[reference],
+                    )
                     made.append((_measured(plain, pairs, used.margin, alpha, alpha), pairs))
     judged = _adjusted(made, used.family, used.margin, alpha)
     return Comparison(
@@ -243,7 +226,7 @@ def compare(
     )
 
 
-def _checked(results: Rows, baseline: str | None, alpha: float) -> str:
+def _checked(results: ReadTable, baseline: str | None, alpha: float) -> str:
     arms = results.arms
     if not arms:
         raise StudyError("there is no episode to compare yet: run the study first")

@@ -27,8 +27,9 @@ class Contrast:
     of the interval: for a declared claim 1 - the level at which Holm's procedure judged it.  So the interval excludes
     what is claimed against exactly where `p_holm` (outside the family `p`) is at most alpha.  `p_difference` belongs to
     "the arms are alike" (exact McNemar, or sign flips), and is not adjusted.  `holds` is true where the claim is shown.
-    `clusters` counts the groups of pairs that were kept together, and `clustered_by` names them.  `shares` says what
-    each suite counts, where pairs of several are pooled.  Figures are `None` where they are not known.
+    `crashed` and `crashed_baseline` count the episodes of the two that crashed.  `clusters` counts the groups of pairs
+    that were kept together, and `clustered_by` names them.  `shares` says what each suite counts, where pairs of
+    several are pooled.  Figures are `None` where they are not known.
     """
 
     model: str
@@ -61,6 +62,8 @@ class Contrast:
     too_few_clusters: int = 0
     used: int = 0
     confidence: float = 0.95
+    crashed: int = 0
+    crashed_baseline: int = 0
     shares: Mapping[str, float] = field(default_factory=dict[str, float])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlm_loop.study import statistics
 from rlm_loop.study.compare.pair_keys import PairKey, by_episode, is_resolved, pair_key
@@ -22,7 +22,7 @@ class NoiseFloor:
     """Of how many `pairs` of runs that were to be alike just one resolved the task, and the 95 % interval of that rate.
 
     `arms` are two names of what is alike, or one arm that was run with several seeds.  Pairs of one task are one
-    cluster.  `temperature` is that of an arm, `None` where it is not known.
+    cluster.
     """
 
     model: str
@@ -31,26 +31,10 @@ class NoiseFloor:
     apart: int
     low: float
     high: float
-    temperature: float | None = None
 
-    @property
-    def rate(self) -> float:
-        return self.apart / self.pairs
-
-    @property
-    def counted(self) -> str:
-        """How many pairs differ, with rate and interval."""
-        return (
-            f"{self.apart:,} of {self.pairs:,} ({100 * self.rate:.1f} %, {100 * self.low:.1f} to {100 * self.high:.1f})"
-        )
-
-    @property
-    def how(self) -> str:
-        """In what the runs were alike."""
-        if len(self.arms) == 2:
-            return "the same under two names"
-        sampled = "" if self.temperature is None else f" at temperature {self.temperature:g}"
-        return f"run again with other seeds{sampled}"
+    def __str__(self) -> str:
+        share = f"{100 * self.apart / self.pairs:.1f} %, {100 * self.low:.1f} to {100 * self.high:.1f}"
+        return f"{' and '.join(self.arms)} {self.apart:,} of {self.pairs:,} ({share})"
 
 
 def noise_floors(rows: Sequence[Row], check: FairnessCheck | None = None) -> list[NoiseFloor]:
@@ -69,22 +53,24 @@ def noise_floors(rows: Sequence[Row], check: FairnessCheck | None = None) -> lis
             both = [of for of in probes if one in of and other in of]
             if both and all(of[one] == of[other] for of in both):
                 pairs = [((one, unit), (other, unit)) for unit in units]
-                found += _floor(model, (one, other), pairs, of_episode, None)
+                found += _floor(model, (one, other), pairs, of_episode)
         again = list(_again(units))
         for arm in arms:
             pairs = [((arm, one), (arm, other)) for one, other in again]
-            known = (_temperature(of[arm]) for of in probes if arm in of)
-            found += _floor(model, (arm,), pairs, of_episode, next(known, None))
+            found += _floor(model, (arm,), pairs, of_episode)
     return found
 
 
 def noise_sentence(floors: Sequence[NoiseFloor]) -> str:
     """What is known of the noise, in one sentence."""
-    by_kind: dict[str, list[str]] = {}
-    for floor in floors:
-        by_kind.setdefault(floor.how, []).append(f"{' and '.join(floor.arms)} {floor.counted}")
-    told = "; ".join(f"{how}: {', '.join(each)}" for how, each in by_kind.items())
-    return f"Noise floor, in pairs that differ in whether the task is resolved: {told}." if floors else NOT_MEASURED
+    alike = ", ".join(str(floor) for floor in floors if len(floor.arms) == 2)
+    again = ", ".join(str(floor) for floor in floors if len(floor.arms) == 1)
+    told = [f"the same under two names: {alike}"] * bool(alike) + [f"run again with other seeds: {again}"] * bool(again)
+    return (
+        f"Noise floor, in pairs that differ in whether the task is resolved: {'; '.join(told)}."
+        if floors
+        else NOT_MEASURED
+    )
 
 
 Episode = tuple[str, PairKey]
@@ -95,7 +81,6 @@ def _floor(
     arms: tuple[str, ...],
     pairs: Sequence[tuple[Episode, Episode]],
     of_episode: Mapping[Episode, Row],
-    temperature: float | None,
 ) -> Iterator[NoiseFloor]:
     apart: list[float] = []
     tasks: list[tuple[str, str]] = []
@@ -106,14 +91,7 @@ def _floor(
             tasks.append(one[1][1:3])
     if apart:
         low, high = statistics.wilson_by_cluster(apart, tasks)
-        yield NoiseFloor(model, arms, len(apart), int(sum(apart)), low, high, temperature)
-
-
-def _temperature(factors: Mapping[str, Any]) -> float | None:
-    """That of the arm, else its model's own; `None` where neither is recorded."""
-    sampling: Mapping[str, Any] = factors.get("sampling") or {}
-    own = sampling.get("temperature")
-    return own if own is not None else (sampling.get("model") or {}).get("temperature")
+        yield NoiseFloor(model, arms, len(apart), int(sum(apart)), low, high)
 
 
 def _again(units: Sequence[PairKey]) -> Iterator[tuple[PairKey, PairKey]]:

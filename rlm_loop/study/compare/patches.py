@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +16,6 @@ from rlm_loop.traces.trace import TraceError
 
 #: What a trace holds in place of something that looked like a key: a patch with it is not the agent's.
 _REDACTED = "[redacted]"
-#: Before traces were named by model a second model in a folder appended to the traces of the first.
-_SHARED = (
-    "its trace holds runs of several episodes (of several models?), so nobody can say which patch is whose: run it anew"
-)
 
 
 def study_predictions(
@@ -44,9 +39,8 @@ def study_predictions(
     whose = name or model_name(rows[0]["arm"], rows[0]["model"])
     kept: list[Prediction] = []
     left: dict[str, str] = {}
-    owners = Counter(row["trace"] for row in results.rows)
     for row in rows:
-        patch, why = _patch(results, row) if owners[row["trace"]] == 1 else (None, _SHARED)
+        patch, why = _patch(results, row)
         if patch is None and crashed == "empty":
             patch = ""
         if patch is None:

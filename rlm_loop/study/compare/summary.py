@@ -19,9 +19,8 @@ class ArmSummary:
     `rate` is the share resolved of those judged, `low` and `high` its 95 % Wilson interval, in which the seeds of a
     task count as what they are worth (`pairs.rate_of`).  Token, step and second figures are means over the `measured`
     episodes (those that ran to their end), `_p95` their 95th percentile; `new_tokens` are prompt tokens not taken from
-    the cache, `scaffold_share` the part of the input that the strategy added.  `tool_seconds_p95` is over single
-    actions, `failed_actions` the share of actions (tool calls and cells) that failed, `malformed` the share of replies
-    with something unreadable.  `tokens_p95_ratio` and `cost_p95_ratio` are relative to the baseline arm, `wins`
+    the cache, `scaffold_share` the part of the input that the strategy added.  `failed_actions` is the share of actions
+    (tool calls and cells) that failed, `malformed` that of replies with something unreadable.  `wins`
     and `losses` the tasks that just one of the two resolved.  `crashes` counts the `crashed` episodes by kind.
     `None` means not known.
     """
@@ -44,15 +43,9 @@ class ArmSummary:
     steps_p95: float | None
     seconds: float | None
     seconds_p95: float | None
-    tool_seconds_p95: float | None
     failed_actions: float | None
     malformed: float | None
-    lenient_calls: float | None
-    answered: float | None
     cost: float | None
-    tokens_p95: float | None
-    tokens_p95_ratio: float | None
-    cost_p95_ratio: float | None
     baseline: str
     wins: int
     losses: int
@@ -78,8 +71,7 @@ def _summary(
     here, there = _resolved(rows), _resolved(reference)
     both = _judged(rows) & _judged(reference)
     crashed = [r for r in rows if not finished(r)]
-    n, rows, reference = len(rows), *([r for r in of if measured(r)] for of in (rows, reference))
-    p95 = percentile((total_tokens(r) for r in rows), 95)
+    n, rows = len(rows), [r for r in rows if measured(r)]
     return ArmSummary(
         model=model,
         suite=suite,
@@ -99,15 +91,9 @@ def _summary(
         steps_p95=percentile((r["steps"] for r in rows), 95),
         seconds=_mean(rows, "seconds"),
         seconds_p95=percentile((r["seconds"] for r in rows), 95),
-        tool_seconds_p95=percentile((s for r in rows for s in r["tool_seconds"]), 95),
         failed_actions=ratio(total(r["tool_failures"] + r["cell_errors"] for r in rows), _total(rows, "actions")),
         malformed=ratio(_total(rows, "malformed_turns"), _total(rows, "steps")),
-        lenient_calls=_mean(rows, "lenient_calls"),
-        answered=mean(None if r["answered"] is None else float(r["answered"]) for r in rows),
         cost=_mean(rows, "cost"),
-        tokens_p95=p95,
-        tokens_p95_ratio=ratio(p95, percentile((total_tokens(r) for r in reference), 95)),
-        cost_p95_ratio=ratio(percentile((r["cost"] for r in rows), 95), percentile((r["cost"] for r in reference), 95)),
         baseline=baseline,
         wins=len((here - there) & both),
         losses=len((there - here) & both),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from rlm_loop.messages import digest
@@ -75,15 +75,11 @@ class ShownDifference:
 
 @dataclass(frozen=True)
 class FairnessCheck:
-    """What was compared, what differs, and what was declared (`None`: nothing was said, so nothing is forbidden).
-
-    `changed` names requests that were others when the study was begun (it was resumed with other code).
-    """
+    """What was compared, what differs, and what was declared (`None`: nothing was said, so nothing is forbidden)."""
 
     study: str
     differs: tuple[str, ...] | None
     probes: tuple[Probe, ...]
-    changed: tuple[str, ...] = ()
 
     @property
     def differences(self) -> tuple[ArmDifference, ...]:
@@ -142,7 +138,6 @@ class FairnessCheck:
             "study": self.study,
             "differs": differs,
             "differing": list(dict.fromkeys(d.factor for d in self.differences)),
-            "changed": list(self.changed),
             "probes": probes,
             "values": values,
         }
@@ -164,24 +159,11 @@ class FairnessCheck:
                 for p in data["probes"]
             )
             differs = None if data["differs"] is None else tuple(data["differs"])
-            return cls(data["study"], differs, probes, tuple(data.get("changed", ())))
+            return cls(data["study"], differs, probes)
         except (KeyError, TypeError, AttributeError) as error:
             raise StudyError(
                 f"contract.json cannot be read ({error!r}); remove it, the next run makes it anew"
             ) from error
-
-    def since(self, earlier: FairnessCheck | None) -> FairnessCheck:
-        """This check with a note of each request that was another one in an earlier check of the study."""
-        if earlier is None:
-            return self
-        old = {(p.model, p.suite, p.task, a): r for p in earlier.probes for a, r in p.requests.items()}
-        now = {(p.model, p.suite, p.task, a): r for p in self.probes for a, r in p.requests.items()}
-        new = [
-            f"{a} on {s}/{t} ({m})"
-            for (m, s, t, a), r in now.items()
-            if r is not None and old.get((m, s, t, a), r) != r
-        ]
-        return replace(self, changed=tuple(dict.fromkeys([*earlier.changed, *new])))
 
 
 def _difference(probe: Probe, factor: str) -> ArmDifference | None:
@@ -235,8 +217,6 @@ def _summary(found: FairnessCheck) -> Iterator[str]:
         yield f"  {factor:<18}{standing:<24}{FACTORS[factor]}"
     for arm, probe, why in found.without_request:
         yield f"  no request of {arm} on {probe.suite}/{probe.task}: {why}"
-    for changed in found.changed:
-        yield f"  begun with another request: {changed}"
 
 
 def shown_differences(differences: Sequence[ArmDifference]) -> list[ShownDifference]:

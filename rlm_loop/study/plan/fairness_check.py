@@ -46,16 +46,12 @@ class Plans(Protocol):
 
     @property
     def name(self) -> str: ...
-
     @property
     def suites(self) -> Sequence[Suite]: ...
-
     @property
     def seeds(self) -> Sequence[int]: ...
-
     @property
     def differs(self) -> Sequence[str] | None: ...
-
     def agents(self) -> Mapping[tuple[str, int], Mapping[str, StudyAgent]]: ...
 
 

@@ -202,7 +202,7 @@ def _local(word: str, here: Path) -> str:
 
 _HERE = Path(__file__).parents[2]
 #: The rooms and modules of the package that run an episode; a change of any other is none of what a study is.
-_ENGINE = ("accounting", "agents", "dialects", "models", "repl", "tasks", "tools", "workspace")
+_ENGINE = ("accounting", "agents", "dialects", "meter", "models", "repl", "tasks", "tools", "workspace")
 _MODULES = ("actions.py", "messages.py", "outcome.py")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import inspect
 import sys
@@ -17,8 +16,7 @@ def load_study_file(path: str | Path, **options: Any) -> Study:
     """Import an experiment by path and return what its `study(**options)` makes.
 
     `path` is a Python file, or a folder with a `study.py`.  Raises `StudyError` where there is no such file, it
-    defines no `study` function, an option is not one of the function's, a mapping in it has a key twice (Python keeps
-    only the last: an arm would be lost without a word), or the study cannot be made.
+    defines no `study` function, an option is not one of the function's, or the study cannot be made.
     """
     file = Path(path)
     file = file / "study.py" if file.is_dir() else file
@@ -28,7 +26,6 @@ def load_study_file(path: str | Path, **options: Any) -> Study:
         raise StudyError(
             f"there is no experiment {path}; {which} give a Python file that defines study(), or its folder"
         )
-    _refuse_twice(file)
     name = f"_experiment_{file.resolve().parent.name}_{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
@@ -58,22 +55,3 @@ def load_study_file(path: str | Path, **options: Any) -> Study:
     if not isinstance(made, Study):
         raise StudyError(f"{path}: study() returned {type(made).__name__}, not a Study")
     return made
-
-
-def _refuse_twice(file: Path) -> None:
-    """Raise `StudyError` for a mapping with one literal key twice."""
-    try:
-        tree = ast.parse(file.read_bytes())
-    except (SyntaxError, ValueError, OSError):
-        return  # importing it says what is wrong
-    for node in ast.walk(tree):
-        seen: set[tuple[type, object]] = set()
-        for key in node.keys if isinstance(node, ast.Dict) else ():
-            if not isinstance(key, ast.Constant):
-                continue
-            this = (type(key.value), key.value)
-            if this in seen:
-                raise StudyError(
-                    f"{file}:{key.lineno}: {key.value!r} is there twice in one mapping; rename one of them"
-                )
-            seen.add(this)

@@ -89,16 +89,10 @@ def planned_power(
     smallest: dict[float, float | None] = {}
     for share in discordant:
         for difference in (0.0,) if margin else [d for d in _DIFFERENCES if d <= share]:
-            assumed = {"discordant": share, "difference": difference, "margin": margin, "alpha": level}
-            chances.append(
-                Chance(
-                    share,
-                    difference,
-                    statistics.power_of_rate(tasks, **assumed),
-                    statistics.chance_to_decide(tasks, **assumed),
-                    statistics.pairs_for_rate(**assumed, power=power),
-                )
-            )
+            truth: dict[str, float] = {"discordant": share, "difference": difference, "margin": margin, "alpha": level}
+            chance = statistics.power_of_rate(tasks, **truth)
+            looks = statistics.chance_to_decide(tasks, share, difference, margin, level)
+            chances.append(Chance(share, difference, chance, looks, statistics.pairs_for_rate(**truth, power=power)))
         steps = [n / 200 for n in range(1, int(200 * share) + 1)]
         shown = (
             d

@@ -20,13 +20,12 @@ from rlm_loop.study.plan.grid import Episode, StudyAgent
 from rlm_loop.study.plan.identity import Versions, extended, mark_of, mixtures, session
 from rlm_loop.study.results import Results, results_of
 from rlm_loop.study.run.episode import agent_of, can_be_scored, run_episodes
-from rlm_loop.study.run.isolations import Isolations
 from rlm_loop.study.run.progress import Bar, Lines, Progress, Silent, Tally, to_stderr, watching
 from rlm_loop.study.run.run_on import run_on, workers_of
 from rlm_loop.study.run.scheduler import Scheduler, utc_now
 from rlm_loop.study.run.spending import limits_of
 from rlm_loop.study.store.folder import Store
-from rlm_loop.study.store.reading import every_row, latest, read_fairness_check, read_lock
+from rlm_loop.study.store.reading import every_row, latest, read_lock
 from rlm_loop.study.store.rows import key, to_run
 
 
@@ -85,7 +84,7 @@ def run_plan(
             found = agreed()
             for line in unequal(found, study.varied):
                 warnings.warn(line, StudyWarning, stacklevel=4)
-            store.write_fairness_check(found.since(read_fairness_check(folder)))
+            store.write_fairness_check(found)
             _begin(study, lock, old)
         versions = Versions(every)
         noted = {**lock, "question": study.question, "identity": mark_of(lock)}
@@ -100,10 +99,7 @@ def run_plan(
             executor = opened.enter_context(ThreadPoolExecutor(jobs, thread_name_prefix="episode"))
         shown = _progress(progress, Tally(done), len(study.grid), study.name)
         with closing(shown):
-            seen = Isolations(every)
-            scheduler = Scheduler(
-                todo, store, shown, seconds=seconds, spending=spending, versions=versions, isolations=seen, rows=every
-            )
+            scheduler = Scheduler(todo, store, shown, seconds=seconds, spending=spending, versions=versions, rows=every)
             try:
                 if executor is not None:
                     run_on(executor, study.name, scheduler, find, store.folder, jobs)
@@ -124,7 +120,13 @@ def run_plan(
         for limit in spending:
             if limit.stopped:
                 warnings.warn(limit.ended(study.name, scheduler.left), StudyWarning, stacklevel=3)
-    return results_of(folder, recorded=False)
+    results = results_of(folder, recorded=False)
+    for arm in results.arms:
+        kinds = sorted({str(r["isolation"]) for r in results.rows if r["arm"] == arm and r.get("isolation")})
+        if todo and len(kinds) > 1:
+            where = f"{arm}: cells ran as {' and as '.join(map(repr, kinds))} in this folder"
+            warnings.warn(f"{where}; every row says which, and see `rlm-loop doctor`", StudyWarning, stacklevel=3)
+    return results
 
 
 def _refuse_shared_traces(todo: Iterable[Episode], rows: Iterable[Mapping[str, Any]], folder: str | Path) -> None:

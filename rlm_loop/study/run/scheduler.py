@@ -13,7 +13,6 @@ from rlm_loop.models.base import RateLimited
 from rlm_loop.study.errors import StudyError, StudyInterrupted
 from rlm_loop.study.plan.grid import Episode
 from rlm_loop.study.plan.identity import Versions
-from rlm_loop.study.run.isolations import Isolations
 from rlm_loop.study.run.progress import Progress
 from rlm_loop.study.run.spending import Spending
 from rlm_loop.study.store.folder import Store
@@ -60,7 +59,6 @@ class Scheduler:
         seconds: float | None = None,
         spending: Sequence[Spending] = (),
         versions: Versions | None = None,
-        isolations: Isolations | None = None,
         clock: Clock | None = None,
         rows: Iterable[Row] = (),
     ) -> None:
@@ -76,7 +74,6 @@ class Scheduler:
         self._running: dict[tuple[object, ...], Episode] = {}
         self._store, self._progress = store, progress
         self._seconds, self._spending, self._versions = seconds, spending, versions or Versions(())
-        self._isolations = isolations or Isolations(())
         self._begun = self.clock.seconds()
         self._task: tuple[str, str] | None = None
         self._first = sum(_task(c) == _task(episodes[0]) for c in episodes)
@@ -128,7 +125,6 @@ class Scheduler:
                 f"{full.strerror}; all finished episodes are kept: make room and run the same command again"
             ) from fault
         self._versions.learn(row)
-        self._isolations.learn(row)
         again = crashed and isinstance(fault, RateLimited) and self._again(episode, fault)
         self._store.append({**row, "again": True} if again else row)
         for limit in self._spending:

@@ -11,24 +11,23 @@ from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.grid import Episode, StudyAgent, models_of
 from rlm_loop.study.store.rows import Row
 
-_INSTEAD = "give a model with a price, or limit the tokens (max_tokens, or the budget of each episode)"
-
 
 class Spending:
-    """US dollars spent by a study, all earlier runs in its folder and failed episodes included.
+    """What a study used up of a limit ("max_cost" or "max_tokens"), earlier runs and failed episodes included.
 
-    An episode is taken to cost what its agent's own budget allows (`Budget.cost`) or, where that is open, the most that
-    one of its arm has cost so far (of any arm, for an arm without an episode).  With budgets the limit is kept as well
-    as these are; without, the study can end above it by what the running episodes cost more than any before.
+    An episode is taken to use what its agent's own budget allows (`Budget.cost`, `Budget.tokens`) or, where that is
+    open, the most that one of its arm has used so far (of any arm, for an arm without an episode).  With budgets the
+    limit is kept as well as these are; without, the study can end above it by what the running episodes use more than
+    any before.
     """
 
-    argument, limited_by, unit = "max_cost", "cost", "US dollars"
-
     def __init__(
-        self, limit: float, agents: Callable[[Episode], StudyAgent], rows: Iterable[Mapping[str, Any]]
+        self, name: str, limit: float, agents: Callable[[Episode], StudyAgent], rows: Iterable[Mapping[str, Any]]
     ) -> None:
+        self._name, self._tokens = name, name == "max_tokens"
         if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 <= limit < float("inf"):
-            raise StudyError(f"{self.argument}={limit!r} is no limit: give {self.unit}, zero or more")
+            unit = "tokens" if self._tokens else "US dollars"
+            raise StudyError(f"{name} must be a number of {unit}, 0 or more, got {limit!r}")
         self.limit = limit
         self.total = 0.0
         self.stopped = False
@@ -37,19 +36,10 @@ class Spending:
         for row in rows:
             self._add(row)
 
-    def amount(self, row: Mapping[str, Any]) -> float | None:
-        """What a row used up; `None` where that is not known."""
-        return row.get("cost")
-
-    def shown(self, amount: float) -> str:
-        """An amount in words."""
-        return f"${amount:.4g}"
-
     def check(self, episodes: Iterable[Episode]) -> None:
-        """Raises `StudyError` where the price of an arm's model is not known: the limit could not be kept."""
-        for episode in {(c.arm, c.model): c for c in episodes}.values():
-            agent = self._agents(episode)
-            for model in map(_made, models_of(agent).values()):
+        """Raises `StudyError` where the price of an arm's model is not known: a limit in dollars could not be kept."""
+        for episode in {} if self._tokens else {(c.arm, c.model): c for c in episodes}.values():
+            for model in map(_made, models_of(self._agents(episode)).values()):
                 if model is not None and model.price is None:
                     raise unknown_price(f"{model.name} ({episode.arm})", self.limit)
 
@@ -61,55 +51,39 @@ class Spending:
 
     def spent(self, row: Row) -> None:
         """Count a row.  Raises `StudyError` where calls were made and nobody knows what they used up."""
-        if self.amount(row) is None and row.get("calls"):
-            raise self._unknown(row)
+        if self._used(row) is None and row.get("calls"):
+            if not self._tokens:
+                raise unknown_price(row["model_name"], self.limit)
+            raise StudyError(
+                f"{row['model_name']} does not report its tokens, so max_tokens={self.limit:,.0f} cannot be kept; "
+                "leave it out, and limit the tasks (limit) or the steps of each episode (budget)"
+            )
         self._add(row)
 
     def ended(self, study: str, left: int) -> str:
         """What to say where the limit ended a study."""
+        total, limit = (f"{x:,.0f} tokens" if self._tokens else f"${x:.4g}" for x in (self.total, self.limit))
         return (
-            f"{study}: ended with {left} episodes to go, since {self.shown(self.total)} of at most "
-            f"{self.shown(self.limit)} are spent; give more ({self.argument}) and run again to go on"
+            f"{study}: ended with {left} episodes to go, since {total} of at most {limit} are spent; give more "
+            f"({self._name}) and run again to go on"
         )
 
-    def _unknown(self, row: Row) -> StudyError:
-        return unknown_price(row["model_name"], self.limit)
+    def _used(self, row: Mapping[str, Any]) -> float | None:
+        used = [row.get(name) for name in (("input_tokens", "output_tokens") if self._tokens else ("cost",))]
+        return None if None in used else float(sum(n for n in used if n is not None))
 
     def _add(self, row: Mapping[str, Any]) -> None:
-        used = 0.0 if row.get("rescored") else self.amount(row) or 0.0
+        used = 0.0 if row.get("rescored") else self._used(row) or 0.0
         self.total += used
         self._most[row["arm"]] = max(used, self._most.get(row["arm"], 0.0))
 
     def _could_use(self, episode: Episode) -> float:
         if episode.unscored is not None:
             return 0.0
-        own = getattr(getattr(self._agents(episode), "budget", None), self.limited_by, None)
+        budget = getattr(self._agents(episode), "budget", None)
+        own = getattr(budget, "tokens" if self._tokens else "cost", None)
         usual = self._most.get(episode.arm, max(self._most.values(), default=0.0))
         return usual if own is None else float(own)
-
-
-class TokensSpent(Spending):
-    """The same of tokens, in and out, of all calls of a study; an episode may use what its `Budget.tokens` allows."""
-
-    argument, limited_by, unit = "max_tokens", "tokens", "a number of tokens"
-
-    def amount(self, row: Mapping[str, Any]) -> float | None:
-        """Tokens in and out."""
-        used = (row.get("input_tokens"), row.get("output_tokens"))
-        return None if None in used else float(sum(n for n in used if n is not None))
-
-    def shown(self, amount: float) -> str:
-        """An amount in words."""
-        return f"{amount:,.0f} tokens"
-
-    def check(self, episodes: Iterable[Episode]) -> None:
-        """Tokens need no price."""
-
-    def _unknown(self, row: Row) -> StudyError:
-        return StudyError(
-            f"{row['model_name']} does not report its tokens, so max_tokens={self.limit:,.0f} cannot be kept; "
-            "leave it out, and limit the tasks (limit) or the steps of each episode (budget)"
-        )
 
 
 def limits_of(
@@ -119,13 +93,16 @@ def limits_of(
     rows: Sequence[Mapping[str, Any]],
 ) -> list[Spending]:
     """The limits that were given, with what the rows have used up of them."""
-    given = ((Spending, max_cost), (TokensSpent, max_tokens))
-    return [kind(limit, agents, rows) for kind, limit in given if limit is not None]
+    given = (("max_cost", max_cost), ("max_tokens", max_tokens))
+    return [Spending(name, limit, agents, rows) for name, limit in given if limit is not None]
 
 
 def unknown_price(what: str, limit: float) -> StudyError:
     """What to raise where a limit in dollars cannot be kept."""
-    return StudyError(f"the price of {what} is not known, so max_cost={limit:g} cannot be kept; {_INSTEAD}")
+    return StudyError(
+        f"the price of {what} is not known, so max_cost={limit:g} cannot be kept; give a model with a price, or limit "
+        "the tokens (max_tokens, or the budget of each episode)"
+    )
 
 
 def _made(model: Any) -> Model | None:

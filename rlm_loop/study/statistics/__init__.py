@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         newcombe_interval,
         paired_difference,
         paired_table,
-        pass_at_k,
         rate_interval,
         sign_test,
         wilson,
@@ -52,7 +51,7 @@ HOME = {
         "multiple_testing": "holm holm_levels smallest_level",
         "non_inferiority": "noninferiority score_statistic",
         "power": "fewest_clusters pairs_for_mean pairs_for_rate power_of_mean power_of_rate",
-        "rates": "mcnemar newcombe_interval paired_difference paired_table pass_at_k rate_interval sign_test "
+        "rates": "mcnemar newcombe_interval paired_difference paired_table rate_interval sign_test "
         "wilson wilson_by_cluster wilson_interval",
         "ratios": "bootstrap flip_interval mean_interval mean_p sign_flip",
     }.items()

@@ -57,13 +57,11 @@ def variance_of_mean(values: Any, codes: NDArray[np.intp]) -> Floats:
 LEAST_ALPHA = 1e-15
 
 
-def effective_size(
-    variance: Any, simple: Any, n: int, clusters: int, alpha: float = 0.05, most: float | None = None
-) -> Floats:
+def effective_size(variance: Any, simple: Any, n: int, clusters: int, alpha: float = 0.05) -> Floats:
     """How many independent units are worth as much as `n` units in `clusters` clusters.
 
-    `variance` is that of the mean by cluster, `simple` what it would be for n independent units, `most` the largest
-    size believed (n where not given: a design effect below 1 is taken for chance).  The factor of t quantiles pays
+    `variance` is that of the mean by cluster, `simple` what it would be for n independent units; a design
+    effect below 1 is taken for chance.  The factor of t quantiles pays
     for a variance that was learnt from few clusters.  E. L. Korn & B. I. Graubard, Survey Methodology 24 (1998).
     Where nothing varies, or there is one cluster, nothing is known of how alike the units of a cluster are: each
     cluster then counts as one unit, as it should for seeds of a task that all end in the same way.
@@ -73,9 +71,8 @@ def effective_size(
         return np.full(simple.shape, float(clusters))
     with np.errstate(divide="ignore", invalid="ignore"):
         size = np.where(variance > 0, n * simple / variance, np.inf)
-    size = np.minimum(size, n if most is None else most)
+    size = np.minimum(size, n)
     if clusters < n:
         alpha = max(alpha, LEAST_ALPHA)
         size = size * (stdtrit(n - 1, 1 - alpha / 2) / stdtrit(clusters - 1, 1 - alpha / 2)) ** 2
-    alike = float(clusters) if most is None else min(float(clusters), most)
-    return np.where((variance <= 0) & (simple <= 0), alike, size)
+    return np.where((variance <= 0) & (simple <= 0), float(clusters), size)

@@ -32,7 +32,7 @@ def bounded_sequence(
 
 
 def chance_to_decide(
-    n: int, *, discordant: float, difference: float, margin: float = 0.0, alpha: float = 0.05, studies: int = 1000
+    n: int, discordant: float, difference: float, margin: float = 0.0, alpha: float = 0.05, studies: int = 1000
 ) -> float:
     """The chance that a sequence of differences (1, 0, -1) excludes -`margin` within n values, by simulation."""
     wins, losses = (discordant + difference) / 2, (discordant - difference) / 2

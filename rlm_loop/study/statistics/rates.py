@@ -1,10 +1,9 @@
-"""Resolve rates: that of an arm, pass@k, the difference of two arms on the same tasks; intervals and exact tests."""
+"""Resolve rates: that of an arm, the difference of two arms on the same tasks; intervals and exact tests."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Hashable, Sequence
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -35,18 +34,15 @@ def wilson_interval(rate: Any, n: Any, alpha: float = 0.05) -> tuple[Floats, Flo
     return np.where(p <= 0, 0.0, middle - half), np.where(p >= 1, 1.0, middle + half)
 
 
-def rate_interval(
-    values: Any, codes: NDArray[np.intp], alpha: float = 0.05, most: float | None = None
-) -> tuple[Floats, Floats, Floats]:
+def rate_interval(values: Any, codes: NDArray[np.intp], alpha: float = 0.05) -> tuple[Floats, Floats, Floats]:
     """The mean of values in 0 to 1 and its interval: Wilson's, on the effective number of units.
 
-    `codes` are the clusters of the units; where each unit is its own, this is Wilson's interval itself.  `most` is
-    the largest number of independent units that the values can be worth (their number where not given).
+    `codes` are the clusters of the units; where each unit is its own, this is Wilson's interval itself.
     """
     every = np.asarray(values, dtype=float)
     n, rate = codes.size, every.mean(axis=-1)
     size = effective_size(
-        variance_of_mean(every, codes), rate * (1 - rate) / max(n - 1, 1), n, sizes(codes).size, alpha, most
+        variance_of_mean(every, codes), rate * (1 - rate) / max(n - 1, 1), n, sizes(codes).size, alpha
     )
     return rate, *wilson_interval(rate, size, alpha)
 
@@ -149,14 +145,3 @@ def sign_test(here: int, there: int) -> float:
     from scipy.stats import binomtest
 
     return float(binomtest(here, here + there).pvalue) if here + there else 1.0
-
-
-def pass_at_k(attempts: int, resolved: int, k: int) -> float:
-    """The unbiased estimate for one task, from `attempts` of which `resolved` succeeded: 1 - C(n - c, k) / C(n, k).
-
-    M. Chen and others, Evaluating Large Language Models Trained on Code (2021), equation 1.  Raises `ValueError`
-    where there are fewer than k attempts, since nothing is then known.
-    """
-    if not 0 <= resolved <= attempts or not 1 <= k <= attempts:
-        raise ValueError(f"pass@{k} needs at least {k} attempts of a task; there are {attempts}, {resolved} resolved")
-    return 1.0 - comb(attempts - resolved, k) / comb(attempts, k)

@@ -27,7 +27,6 @@ from rlm_loop.study.statistics import (
     paired_table,
     pairs_for_mean,
     pairs_for_rate,
-    pass_at_k,
     power_of_mean,
     power_of_rate,
     rate_interval,
@@ -161,18 +160,6 @@ def test_holm_as_in_r() -> None:
     assert holm([0.01, 0.02, 0.03, 0.04, 0.05, 0.001]) == pytest.approx([0.05, 0.08, 0.09, 0.09, 0.09, 0.006])
     assert holm([0.02, None, 0.9]) == [0.04, None, 0.9]
     assert holm([]) == []
-
-
-@pytest.mark.parametrize(("attempts", "resolved", "k"), [(5, 0, 2), (5, 2, 1), (6, 2, 3), (7, 7, 7), (6, 5, 3)])
-def test_pass_at_k_is_a_count_of_all_choices(attempts: int, resolved: int, k: int) -> None:
-    outcomes = [i < resolved for i in range(attempts)]
-    choices = list(itertools.combinations(outcomes, k))
-    assert pass_at_k(attempts, resolved, k) == pytest.approx(sum(any(c) for c in choices) / len(choices))
-
-
-def test_pass_at_k_needs_k_attempts() -> None:
-    with pytest.raises(ValueError, match="at least 3 attempts"):
-        pass_at_k(2, 1, 3)
 
 
 def test_the_variance_by_cluster_is_the_sandwich_of_cluster_sums() -> None:

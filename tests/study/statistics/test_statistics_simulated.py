@@ -24,7 +24,6 @@ from rlm_loop.study.statistics import (
     paired_difference,
     pairs_for_mean,
     pairs_for_rate,
-    pass_at_k,
     power_of_mean,
     power_of_rate,
     rate_interval,
@@ -293,19 +292,6 @@ def test_holm_keeps_the_error_rate_of_the_family() -> None:
     wrong = np.mean([min(p for p in holm(list(family)) if p is not None) <= ALPHA for family in families])
     assert at_most(float(wrong), ALPHA, 5000)
     assert float((families.min(axis=1) <= ALPHA).mean()) > 2 * ALPHA
-
-
-@pytest.mark.parametrize("k", [1, 3])
-def test_pass_at_k_is_unbiased_and_its_interval_covers(k: int) -> None:
-    rng = np.random.default_rng(k)
-    chance = rng.beta(0.8, 1.6, (4000, 60))
-    solved = rng.binomial(6, chance)
-    table = np.array([pass_at_k(6, c, k) for c in range(7)])
-    rate, low, high = rate_interval(table[solved], own(60), most=360)
-    grid = stats.beta(0.8, 1.6)
-    truth = 1 - float(grid.expect(lambda p: (1 - p) ** k))
-    assert abs(float(rate.mean()) - truth) < 0.003
-    assert abs(covered(low, high, truth) - 0.95) <= NEAR
 
 
 def test_the_bounded_sequence_holds_at_every_look() -> None:
