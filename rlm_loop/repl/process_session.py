@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -15,15 +15,15 @@ from typing import Any
 from rlm_loop.repl.base import CellCall, CellResult, EvaluationFailed, ReplError, Session, SetupFailed
 from rlm_loop.repl.folder import Listing, changes, listing
 from rlm_loop.repl.history import History
-from rlm_loop.repl.host.calls import CellCalls, inside
+from rlm_loop.repl.host.calls import inside
 from rlm_loop.repl.host.child import Child
 from rlm_loop.repl.host.driver import Driver, Ended
 from rlm_loop.repl.host.launch import Launch
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.host.transfer import set_frame
 from rlm_loop.repl.names import check_names, tools_frame
-from rlm_loop.repl.rebuild import Rebuild
-from rlm_loop.repl.records import CellRecord, Rebuilt
+from rlm_loop.repl.rebuild import Rebuild, recorded
+from rlm_loop.repl.records import CellRecord, PastCalls, Rebuilt
 from rlm_loop.repl.resources import Resources
 from rlm_loop.repl.results import (
     NO_RESTART,
@@ -66,7 +66,7 @@ class ProcessSession(Session):
         self._names: tuple[str, ...] = ()
         self._given: frozenset[str] = frozenset()  # names that a fresh REPL has once it was set up
         self._cells = 0
-        self._setup_calls: list[CellCall] | None = None  # of the setup code, once it has run
+        self._setup_calls: Sequence[CellCall] = ()  # of the setup code, once it has run
         # What is to be done, and to be told, since it was lost
         self._expected: tuple[str, ...] | None = None  # names to be rebuilt
         self._foreseen = NO_RESTART  # what was said of the names when it was lost
@@ -86,7 +86,7 @@ class ProcessSession(Session):
             folder = self._resources.cwd or Path()
             before = listing(folder) if self._files is None else self._files
             ended, calls = driver.serve(frame, self._tools, limit, grace)
-            restart = NO_RESTART if ended.how == "done" and "names" not in ended.report else self._after(ended)
+            restart = self._after(ended)
             made = calls.made
             self.last = own = cell_result(ended, limit, self.output_cap, restart, calls=made)
             if earlier.note:
@@ -102,7 +102,7 @@ class ProcessSession(Session):
             return self.last
 
     def set(self, name: str, value: Any, *, reserved: bool = False) -> None:
-        """Bind a variable: an exact copy, of any size.  A `reserved` one is restored after a cell that rebinds it.
+        """Bind a variable: an exact copy, of any size.
 
         A `ContextFile` is bound to what is in it.  Isolated cells read a copy in the private folder.
         It comes back after a restart as it was set.  Raises `TypeError` for what cannot be copied.
@@ -121,10 +121,6 @@ class ProcessSession(Session):
             self._history.bind(frame)
 
     def get(self, expression: str, *, timeout: float | None = None) -> Any:
-        """Return the value of an expression: equal to the one in the REPL where it can cross, else its `repr`.
-
-        `timeout` overrides the session's, in seconds.  Raises `EvaluationFailed` where evaluating it fails.
-        """
         limit = self.timeout if timeout is None else timeout
         with self._turn():
             ended, calls = self._ready().serve({"t": "eval", "code": expression}, self._tools, limit)
@@ -137,11 +133,6 @@ class ProcessSession(Session):
             return given(ended.report, ended.report.get("size", 0), limit - ended.seconds).value
 
     def add_tools(self, tools: Mapping[str, Callable[..., Any]]) -> None:
-        """Make host functions callable from cells, over variables and tools of the same names.
-
-        A call runs in a thread of the host.  What it raises arrives in the cell as a `RuntimeError`, except that a
-        `BudgetSpent` or anything but an `Exception` ends the cell and is raised by `run`.
-        """
         check_names(tools, taken=dict.fromkeys(self._variables))
         with self._turn():
             before = self._tools
@@ -150,7 +141,6 @@ class ProcessSession(Session):
                 self._covered.setdefault(name, []).append(before[name])
 
     def give_back(self, names: Iterable[str]) -> None:
-        """Take the latest host functions and reserved variables of these names away: what they covered returns."""
         names = set(names)
         with self._turn():
             for name in [n for n in names if self._reserved.get(n)]:
@@ -169,7 +159,6 @@ class ProcessSession(Session):
                 self._covered[name].pop()
 
     def new_run(self) -> None:
-        """Forget an answer left by an earlier run; variables stay."""
         with self._turn():
             self._tell(self._ready(start=False), {"t": "new_run"}, "cannot begin a new run")
             self._history.new_run()
@@ -323,7 +312,7 @@ class ProcessSession(Session):
                 return
             expected, history = self._expected, self._history
             given_names = self._given | self._variables
-            again = Rebuild(history.plan()[1], seconds, self.output_cap, self._settings.clock, given_names)
+            again = Rebuild(history.plan()[1], seconds, self.output_cap, self._settings.clock, given_names, self._tools)
             while not again.attempt(driver, self._names, expected):
                 self._set_up(driver)
             history.remove(again.out)
@@ -348,31 +337,32 @@ class ProcessSession(Session):
         for frame in self._history.plan()[0]:
             self._first(driver, frame, repr(frame["name"]))
         if self._settings.setup.strip():
-            calls = CellCalls(self._tools, self._settings.clock, self._setup_calls)
-            frame = {"t": "exec", "code": self._settings.setup, "file": "<setup>"}
-            if (failed := self._first(driver, frame, "", calls)) is not None:
-                raise SetupFailed(f"the setup code failed: {failed.message}\n{failed.output}".rstrip())
-            self._setup_calls = self._setup_calls or calls.made
+            past, frame = PastCalls(self._setup_calls), {"t": "exec", "code": self._settings.setup, "file": "<setup>"}
+            made = self._first(driver, frame, "", {n: recorded(n, past, tool) for n, tool in self._tools.items()})
+            self._setup_calls = self._setup_calls or made
         self._given = frozenset(self._names)
 
     def _first(
-        self, driver: Driver, frame: Mapping[str, Any], what: str, calls: CellCalls | None = None
-    ) -> CellResult | None:
-        """Do one of the first jobs; raises `ReplError` where it fails, or returns the failure where it has no name."""
-        ended, calls = driver.serve(frame, self._tools, self.timeout, calls=calls)
+        self, driver: Driver, frame: Mapping[str, Any], what: str, tools: Mapping[str, Callable[..., Any]] | None = None
+    ) -> Sequence[CellCall]:
+        """Do one of the first jobs, and return its calls of tools; raises `ReplError` where it fails.
+
+        It is the setup code where it has no name.
+        """
+        ended, calls = driver.serve(frame, tools or {}, self.timeout)
         if ended.how == "done":
             self._names = names_in_report(ended, self._names)
         if calls.ended is not None:
             raise calls.ended
-        if ended.how == "done" and not ended.stopped and "error" not in ended.report:
-            return None
-        failed = cell_result(ended, self.timeout, self.output_cap)
-        if what:
-            raise ReplError(f"cannot set {what} in the REPL: {failed.message}")
-        return failed
+        if ended.how != "done" or ended.stopped or "error" in ended.report:
+            failed = cell_result(ended, self.timeout, self.output_cap)
+            if what:
+                raise ReplError(f"cannot set {what} in the REPL: {failed.message}")
+            raise SetupFailed(f"the setup code failed: {failed.message}\n{failed.output}".rstrip())
+        return calls.made
 
 
 def _start(
     launch: Callable[[Mapping[str, Any]], Launch], options: Mapping[str, Any], cwd: Path, home: Path, cap: int
 ) -> Child:
-    return Child(launch(options), cwd, home, cap, home / "worker.log")
+    return Child(launch(options), cwd, home, cap)

@@ -14,13 +14,14 @@ from typing import Any
 from rlm_loop.actions import CallTool, FailureKind, Observation, RunCode
 from rlm_loop.repl.base import CellCall, Session
 from rlm_loop.repl.history import Setting
-from rlm_loop.repl.host.calls import CellCalls
 from rlm_loop.repl.host.driver import Driver, Ended
 from rlm_loop.repl.host.incoming import decode
 from rlm_loop.repl.records import CellRecord, PastCalls, Rebuilt, difference
 from rlm_loop.repl.results import cell_result, names_changed, names_in_report
 from rlm_loop.repl.text import dedented, same_text
 
+_Tools = Mapping[str, Callable[..., Any]]
+_NONE: _Tools = {}
 _LEAST = 5.0  # seconds that a cell may take when it runs again, more if it took long; a busy machine is slow
 
 #: A cell of a trace that ended so never ran.
@@ -45,7 +46,9 @@ class Rebuild:
         cap: int,
         clock: Callable[[], float],
         given: frozenset[str],
+        tools: Iterable[str],
     ) -> None:
+        self._tools = tuple(tools)
         self._events, self._cap, self._clock, self._given = events, cap, clock, given
         self._left = seconds
         self._deadly: set[int] = set()
@@ -106,10 +109,11 @@ class Rebuild:
         return True
 
     def _run(self, driver: Driver, cell: CellRecord) -> bool:
-        calls = CellCalls({}, self._clock, cell.calls, live=False)
+        past = PastCalls(cell.calls)
+        tools = {name: recorded(name, past) for name in self._tools}
         limit = min(self._left, _LEAST + 3 * cell.seconds)
         began = self._clock()
-        ended = self._do(driver, {"t": "exec", "code": cell.code, "file": f"<cell {cell.number}>"}, limit, calls)
+        ended = self._do(driver, {"t": "exec", "code": cell.code, "file": f"<cell {cell.number}>"}, limit, tools)
         self._left -= self._clock() - began
         if ended.how != "done":
             self._deadly.add(id(cell))
@@ -119,9 +123,8 @@ class Rebuild:
             self._notes.append(f"cell {cell.number} went on for {limit:.1f} s when it was run again")
             self.out.append(cell)
             return self._drop(driver, {*cell.changed, *changed})
-        assert calls.past is not None
         result = cell_result(ended, limit, self._cap)
-        asked = [*calls.past.unknown, *calls.past.missing]
+        asked = [*past.unknown, *past.missing]
         what = difference(asked, cell.error is not None, result, lambda: same_text(cell.output, result.output))
         other = [n for n in changed if n in cell.changed and changed[n] != cell.changed[n]]
         if what:
@@ -144,8 +147,14 @@ class Rebuild:
             return False
         return True
 
-    def _do(self, driver: Driver, frame: Mapping[str, Any], limit: float, calls: CellCalls | None = None) -> Ended:
-        ended, calls = driver.serve(frame, {}, limit, calls=calls)
+    def _do(
+        self,
+        driver: Driver,
+        frame: Mapping[str, Any],
+        limit: float,
+        tools: _Tools = _NONE,
+    ) -> Ended:
+        ended, calls = driver.serve(frame, tools, limit)
         if isinstance(calls.ended, KeyboardInterrupt):
             raise calls.ended
         if ended.how == "done":
@@ -203,7 +212,7 @@ def run_again(session: Session, cells: Iterable[CellRecord], names: Iterable[str
         if cell.calls is not shared:
             past, shared = PastCalls(cell.calls), cell.calls
         past.unknown.clear()
-        session.add_tools({name: _recorded(name, past) for name in names})
+        session.add_tools({name: recorded(name, past) for name in names})
         try:
             result = session.run(cell.code, timeout=max(60.0, 3 * cell.seconds))
         finally:
@@ -220,12 +229,14 @@ def _same_but_numbers(before: str, now: str) -> bool:
     return old.startswith(new) or same_text(old, new)
 
 
-def _recorded(name: str, past: PastCalls) -> Callable[..., Any]:
-    """A host function that gives what it gave."""
+def recorded(name: str, past: PastCalls, live: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """A host function that gives what it gave; what is not on record the `live` one gives."""
 
     def play(*args: Any, **kwargs: Any) -> Any:
         if (call := past.take(name, args, kwargs)) is not None:
             return _result(call.outcome or {"error": "RuntimeError: it had not answered when its cell ended"})
+        if live is not None:
+            return live(*args, **kwargs)
         past.unknown.append(name)
         raise RuntimeError("this call is not on record, and is not made while the cell runs again")
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from rlm_loop.actions import FinalAnswer
+from rlm_loop.actions import Display, FinalAnswer
 from rlm_loop.repl.base import CellCall, CellError, CellResult
-from rlm_loop.repl.displays import displays_in
 from rlm_loop.repl.host.driver import Ended
 from rlm_loop.repl.host.incoming import decode_within
 from rlm_loop.repl.records import Rebuilt
 from rlm_loop.repl.text import RECORD_CAP, Piece, clip_parts, shown
+from rlm_loop.repl.worker import MOST_DISPLAYED, MOST_DISPLAYS, RICH
 
 _NAMES_SHOWN = 20
 _LEAST = 0.5  # seconds that reading an answer may take
@@ -144,6 +144,20 @@ def given(report: Mapping[str, Any], size: int = 0, seconds: float = 0.0) -> Fin
         except ValueError:
             return FinalAnswer(json.dumps(report["value"])[:1000], "repr")
     return FinalAnswer(str(report.get("repr", "")), "repr")
+
+
+def displays_in(report: Mapping[str, Any]) -> tuple[Display, ...]:
+    """Return the displays in a cell's report; what is not of their form, or too large, is left out."""
+    displays: list[Display] = []
+    listed, room = report.get("displays"), MOST_DISPLAYED
+    for item in cast("list[Any]", listed)[:MOST_DISPLAYS] if isinstance(listed, list) else []:
+        match item:
+            case [str(kind), str(data)] if kind in RICH and len(data) <= room:
+                room -= len(data)
+                displays.append(Display(kind, data))
+            case _:
+                pass
+    return tuple(displays)
 
 
 def names_in_report(ended: Ended, before: tuple[str, ...]) -> tuple[str, ...]:

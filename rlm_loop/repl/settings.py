@@ -82,10 +82,8 @@ class Settings:
 
     def worker_options(self, cwd: Path, home: Path) -> dict[str, Any]:
         """The worker's options, given the working folder and the session's private one."""
-        options: dict[str, Any] = {"cap": self.output_cap, "path": [str(cwd)], "home": str(home)}
-        # Half of the grace time for an import to end: one cut short leaves a half-made package for all later cells.
-        spare = min(8, int(0.5 * self.grace / REPEAT))
-        return {**options, "limits": self.limits.as_options(), "spare": spare}
+        limits = self.limits.as_options()
+        return {"cap": self.output_cap, "path": [str(cwd)], "home": str(home), "limits": limits}
 
 
 def check_inside(name: str) -> None:

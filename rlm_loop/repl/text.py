@@ -56,18 +56,6 @@ def dedented(code: str) -> str:
     return "\n".join([line.removeprefix(margin) for line in lines])
 
 
-def printed(head: bytes | bytearray, dropped: int, tail: bytes | bytearray) -> Piece:
-    """Decode what came through a cell's pipe: bad bytes and control characters replaced, ANSI sequences removed."""
-    if not dropped:
-        return Piece(readable(head + tail))
-    return Piece(readable(head), dropped, readable(tail))
-
-
-def readable(data: bytes | bytearray) -> str:
-    """Text as a terminal would show it."""
-    return shown(data.decode("utf-8", "replace"))
-
-
 def shown(text: str) -> str:
     """Text without escape sequences and control characters, and only the last state of a line that was overwritten."""
     text = _ANSI.sub("", text)

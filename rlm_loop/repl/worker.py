@@ -19,7 +19,9 @@ import sys
 if __name__ == "__main__":  # the script's folder would let `import base` find our files
     sys.path[:] = [p for p in sys.path if p != __file__.rpartition("/")[0]]
 
-import _ast  # `ast`, `socket`, `decimal` and `fractions` would take a tenth of the start
+import __future__
+
+import _ast  # `ast`, `socket` and `decimal` would take a tenth of the start
 import _signal  # pyright: ignore[reportMissingImports]  # `signal` makes an enumeration of all that it gives back
 import _socket
 import base64
@@ -80,6 +82,9 @@ class SubAnswer(str):
     ok = True
     error = None
 
+    def __reduce__(self) -> Any:  # pickled for another REPL, which does not know these classes
+        return str, (str.__str__(self),)
+
 
 class SubFailure:
     """One sub-call of a batch that failed.  It is no text, so that it cannot be taken for an answer."""
@@ -98,6 +103,9 @@ class SubFailure:
     def __bool__(self) -> bool:
         return False
 
+    def __reduce__(self) -> Any:
+        return str, (repr(self),)
+
 
 def tool_error(text: str) -> ToolError:
     """The exception for what a host tool raised, given as `Type: message`: sub-calls have types of their own."""
@@ -110,10 +118,10 @@ def tool_error(text: str) -> ToolError:
     return ToolError(text)
 
 
-def encode(value: Any, strict: bool = False, depth: int = 0) -> Any:
+def encode(value: Any, depth: int = 0) -> Any:
     """The JSON form of a value which `decode` turns into an equal one; raises `NotExact` where there is none.
 
-    Subclasses become their base (a Counter a dict, a numpy float a float), unless `strict`.
+    Subclasses become their base: a Counter a dict, a numpy float a float.
     """
     kind = type(value)
     if value is None or kind is bool or kind is float:
@@ -132,7 +140,7 @@ def encode(value: Any, strict: bool = False, depth: int = 0) -> Any:
         raise NotExact("nested too deeply, or contains itself")
 
     def inner(v: Any) -> Any:
-        return encode(v, strict, depth + 1)
+        return encode(v, depth + 1)
 
     if kind is list:
         return [inner(v) for v in value]
@@ -140,14 +148,18 @@ def encode(value: Any, strict: bool = False, depth: int = 0) -> Any:
         if TAG not in value and all(type(k) is str and k.isascii() for k in value):
             return {k: inner(v) for k, v in value.items()}
         return {TAG: "dict", "v": [[inner(k), inner(v)] for k, v in value.items()]}
-    for base, name, pack, _ in _TAGGED:
-        if kind is base:
-            return {TAG: name, "v": pack(value, inner)}
-    number = _number(value, kind)
-    if number is not None:
-        return number
-    if strict:
-        raise NotExact(kind.__name__)
+    if kind in (tuple, set, frozenset):
+        return {TAG: kind.__name__, "v": [inner(v) for v in value]}
+    if kind is bytes:
+        return {TAG: "bytes", "v": base64.b64encode(value).decode()}
+    if kind in (datetime.datetime, datetime.date):
+        return {TAG: kind.__name__, "v": value.isoformat()}
+    if kind is getattr(sys.modules.get("decimal"), "Decimal", None):
+        return {TAG: "decimal", "v": str(value)}
+    if kind is SubAnswer:
+        return {TAG: "answer", "v": str.__str__(value)}
+    if kind is SubFailure:
+        return {TAG: "failure", "v": value.error}
     return inner(_plain(value, kind))
 
 
@@ -159,7 +171,7 @@ def _plain(value: Any, kind: type) -> Any:
             if type(item).__module__ == "builtins":
                 return item
         raise NotExact(kind.__name__)
-    bases: tuple[Any, ...] = (str, int, float, complex, list, tuple, dict, set, frozenset, bytes, bytearray)
+    bases: tuple[Any, ...] = (str, int, float, list, tuple, dict, set, frozenset, bytes)
     for base in bases:
         if isinstance(value, base):
             return str.__str__(value) if base is str else base(value)
@@ -202,121 +214,20 @@ def _unpack_bytes(form: Any, _: Any) -> bytes:
     return base64.b64decode(unpack_text(form), validate=True)
 
 
-def _unpack_ints(form: Any, count: int) -> list[int]:
-    if len(form) != count or not all(type(n) is int for n in form):
-        raise TypeError(f"not {count} whole numbers")
-    return form
-
-
-def _unpack_complex(form: Any, _: Any) -> complex:
-    real, imag = form
-    return complex(float(real), float(imag))
-
-
-def _b64(value: Any, _: Any) -> str:
-    return base64.b64encode(value).decode()
-
-
-def _items(value: Any, inner: Callable[[Any], Any]) -> Any:
-    return [inner(v) for v in value]
-
-
-def _iso(value: Any, _: Any) -> str:
-    return value.isoformat()
-
-
-# A type, its tag, what makes the form of a value, and what makes the value of a form.
-_TAGGED: tuple[tuple[type, str, Callable[[Any, Any], Any], Callable[[Any, Any], Any]], ...] = (
-    (tuple, "tuple", _items, lambda v, kinds: tuple(unpack_items(v, kinds))),
-    (set, "set", _items, lambda v, kinds: set(unpack_items(v, kinds))),
-    (frozenset, "frozenset", _items, lambda v, kinds: frozenset(unpack_items(v, kinds))),
-    (bytes, "bytes", _b64, _unpack_bytes),
-    (bytearray, "bytearray", _b64, lambda v, _: bytearray(_unpack_bytes(v, _))),
-    (complex, "complex", lambda v, _: [v.real, v.imag], _unpack_complex),
-    (datetime.datetime, "datetime", _iso, lambda v, _: datetime.datetime.fromisoformat(v)),
-    (datetime.date, "date", _iso, lambda v, _: datetime.date.fromisoformat(v)),
-    (datetime.time, "time", _iso, lambda v, _: datetime.time.fromisoformat(v)),
-    (
-        datetime.timedelta,
-        "timedelta",
-        lambda v, _: [v.days, v.seconds, v.microseconds],
-        lambda v, _: datetime.timedelta(*_unpack_ints(v, 3)),
-    ),
-    (range, "range", lambda v, _: [v.start, v.stop, v.step], lambda v, _: range(*_unpack_ints(v, 3))),
-    (SubAnswer, "answer", lambda v, _: str.__str__(v), lambda v, _: SubAnswer(unpack_text(v))),
-    (SubFailure, "failure", lambda v, _: v.error, lambda v, _: SubFailure(unpack_text(v))),
-)
 UNPACK: dict[str, Callable[[Any, Any], Any]] = {
-    **{name: unpack for _, name, _, unpack in _TAGGED},
+    "tuple": lambda v, kinds: tuple(unpack_items(v, kinds)),
+    "set": lambda v, kinds: set(unpack_items(v, kinds)),
+    "frozenset": lambda v, kinds: frozenset(unpack_items(v, kinds)),
     "dict": lambda v, kinds: dict(unpack_items(v, kinds)),
+    "bytes": _unpack_bytes,
+    "datetime": lambda v, _: datetime.datetime.fromisoformat(v),
+    "date": lambda v, _: datetime.date.fromisoformat(v),
+    "answer": lambda v, _: SubAnswer(unpack_text(v)),
+    "failure": lambda v, _: SubFailure(unpack_text(v)),
     "int": lambda v, _: int(unpack_text(v), 16),
     "str": lambda v, _: _unpack_bytes(v, _).decode("utf-8", "surrogatepass"),
     "decimal": lambda v, _: __import__("decimal").Decimal(v),
-    "fraction": lambda v, _: __import__("fractions").Fraction(int(v[0], 16), int(v[1], 16)),
-    "table": lambda v, kinds: unpack_table(v, kinds),
 }
-
-
-def _number(value: Any, kind: type) -> Any:
-    """The form of a number of a module that whoever made it has imported; `None` for any other value."""
-    if kind is getattr(sys.modules.get("decimal"), "Decimal", None):
-        return {TAG: "decimal", "v": str(value)}
-    if kind is getattr(sys.modules.get("fractions"), "Fraction", None):
-        return {TAG: "fraction", "v": [hex(value.numerator), hex(value.denominator)]}
-    return None
-
-
-def encode_table(value: Any) -> Any:
-    """The JSON form of a pandas table or column which `decode` turns into an equal one; raises `NotExact` elsewhere.
-
-    Only arguments of host tools cross so: an answer or a value that is asked for stays the text that it shows.
-    """
-    kind = type(value)
-    if kind.__module__.partition(".")[0] != "pandas" or kind.__name__ not in ("DataFrame", "Series"):
-        raise NotExact(kind.__name__)
-    series = kind.__name__ == "Series"
-    columns = [value] if series else [value.iloc[:, i] for i in range(value.shape[1])]
-    form = {
-        TAG: "table",
-        "v": {
-            "series": series,
-            "columns": encode([value.name] if series else list(value.columns)),
-            "labels": [encode(name) for name in ([] if series else value.columns.names)],
-            "dtypes": [str(column.dtype) for column in columns],
-            "data": [encode(column.astype(object).where(column.notna(), None).tolist()) for column in columns],
-            "index": encode(list(value.index)),
-            "index_dtype": str(value.index.dtype),
-            "names": [encode(name) for name in value.index.names],
-        },
-    }
-    again = decode(form)
-    alike = again.equals(value) and again.index.equals(value.index) and again.index.dtype == value.index.dtype
-    if not alike or (again.dtype != value.dtype if series else list(again.dtypes) != list(value.dtypes)):
-        raise NotExact(kind.__name__)
-    return form
-
-
-def unpack_table(form: Any, kinds: Any) -> Any:
-    pandas: Any = sys.modules.get("pandas")  # it is there where a table was made
-    if pandas is None:
-        raise ValueError("a table, and this process has not imported pandas")
-
-    def labelled(labels: str, names: str, dtype: Any) -> Any:
-        values, called = unpack_items(form[labels], kinds), unpack_items(form[names], kinds)
-        if len(called) == 1:
-            return pandas.Index(values, dtype=dtype, name=called[0])
-        return pandas.MultiIndex.from_tuples(values, names=called)
-
-    index = labelled("index", "names", form["index_dtype"])
-    columns = [
-        pandas.Series(unpack_items(data, kinds), index=index, dtype=object).astype(dtype)
-        for data, dtype in zip(form["data"], form["dtypes"])
-    ]
-    if form["series"]:
-        return columns[0].rename(unpack_items(form["columns"], kinds)[0])
-    whole = pandas.concat(columns, axis=1) if columns else pandas.DataFrame(index=index)
-    whole.columns = labelled("columns", "labels", None)
-    return whole
 
 
 def safe_repr(value: Any, limit: int) -> str:
@@ -362,37 +273,27 @@ def summary(value: Any) -> str:
         return "object"
 
 
-def portable(value: Any, limit: int) -> dict[str, Any]:
-    """`{"value": ...}` where the value crosses exactly, else `{"repr": ...}`."""
-    try:
-        return {"value": encode(value)}
-    except Exception:
-        return {"repr": safe_repr(value, limit)}
-
-
 def form_of(value: Any, limit: int) -> Any:
     """The form in which a value crosses, or its `repr` where it has none."""
-    packed = portable(value, limit)
-    return packed["value"] if "value" in packed else packed["repr"]
+    try:
+        return encode(value)
+    except Exception:
+        return safe_repr(value, limit)
 
 
 def bounded(value: Any, limit: int) -> dict[str, Any]:
-    """The same for what a cell sends to the host, which takes no message without bounds."""
-    packed = portable(value, limit)
-    form = packed.get("value")
-    if type(form) in (list, dict, str) and not _fits(form):
-        return {"repr": safe_repr(value, limit)}
-    return packed
+    """`{"value": ...}` where a value of a cell crosses to the host and keeps within bounds, else `{"repr": ...}`."""
+    try:
+        form = encode(value)
+        text = _dumps(form)
+        if len(text) < _MOST or (len(text) <= _LARGEST and values_in(text.encode())[0] <= _MOST):
+            return {"value": form}
+    except Exception:
+        pass
+    return {"repr": safe_repr(value, limit)}
 
 
-def _fits(form: Any) -> bool:
-    if type(form) is str and len(form) < 1 << 16:
-        return True
-    text = _dumps(form)
-    return len(text) < _MOST or (len(text) <= _LARGEST and values_in(text.encode())[0] <= _MOST)
-
-
-def values_in(text: bytes) -> tuple[int, int]:
+def values_in(text: bytes | bytearray) -> tuple[int, int]:
     """How many values JSON text holds, about, and how many levels; nothing is built of it."""
     import re
 
@@ -413,7 +314,6 @@ _parse = json.JSONDecoder().raw_decode  # `json.loads` looks for blanks before a
 
 # ------------------------------------------------------------------------------------------- interrupts
 
-
 _OURS = (lambda: None).__code__.co_filename  # not `__file__`, which may be that of our byte code
 
 
@@ -424,11 +324,8 @@ def _no_trace(*_: Any) -> None:
 class Interrupts:
     """Decides what SIGINT does: raise in a cell's own code, wait while frames are handled, nothing between cells.
 
-    `with interrupts:` defers; only the main thread is concerned, since Python runs handlers there.
-    A signal that came while deferred also writes to a pipe, so that waiting in poll() ends.
+    `with interrupts:` defers, in the main thread, where Python runs handlers; the pipe ends a poll() meanwhile.
     """
-
-    spare = 0  # interrupts of a cell that wait for an import to end
 
     def __init__(self) -> None:
         self.main = threading.get_ident()
@@ -436,7 +333,6 @@ class Interrupts:
         self.held = 0
         self.pending = False
         self.count = 0
-        self.spared = 0
         self.wake_r, self.wake_w = os.pipe()
         os.set_blocking(self.wake_r, False)
         os.set_blocking(self.wake_w, False)
@@ -467,9 +363,6 @@ class Interrupts:
     def on_signal(self, _signum: int, frame: types.FrameType | None) -> None:
         if self.cell is None:
             return
-        if self.spared < self.spare and _importing(frame):
-            self.spared += 1  # cut short, it would leave a half-made package for all later cells; most are over soon
-            return
         self.count += 1
         if self.held:
             self.pending = True
@@ -496,14 +389,6 @@ class Interrupts:
 # --------------------------------------------------------------------------------------- frames and calls
 
 
-def _importing(frame: types.FrameType | None) -> bool:
-    while frame is not None and frame.f_code.co_filename != _OURS:
-        if frame.f_code.co_filename.startswith("<frozen importlib."):
-            return True
-        frame = frame.f_back
-    return False
-
-
 class HostEnded(BaseException):
     """The host ends this cell; not an `Exception`, so ordinary handlers in the cell cannot swallow it."""
 
@@ -511,9 +396,8 @@ class HostEnded(BaseException):
 class Link:
     """Frames to and from the host, and calls of host tools from any thread of the cell.
 
-    There is no reader thread.  Whoever waits reads: one of the waiting threads is the leader and hands out what
-    it reads, the others wait for it (leader and followers).  Bytes once read are always handed over, because
-    interrupts are deferred while that happens.  A job that is captured comes with the descriptor for its output.
+    There is no reader thread: one of the waiting threads reads and hands out what it reads, the others wait for it.
+    Bytes once read are always handed over, because interrupts are deferred while that happens.
     """
 
     def __init__(self, sock: _socket.socket, interrupts: Interrupts) -> None:
@@ -521,24 +405,23 @@ class Link:
         self._fd = sock.fileno()
         self.pid = os.getpid()
         self.jobs: collections.deque[dict[str, Any]] = collections.deque()
-        self._pipes: collections.deque[int] = collections.deque()
+        self._pipe = -1  # for the output of the next job
         self._waiting: dict[int, dict[str, Any]] = {}
         self._ids = itertools.count(1)
         self._lock = threading.Lock()
-        self._news, self._followers = threading.Condition(self._lock), 0
+        self._news = threading.Condition(self._lock)
         self._writing = threading.Lock()
         self._reading = False
-        self._partial: list[bytes] = []
+        self._partial = bytearray()
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
         self._poll.register(interrupts.wake_r, select.POLLIN)
         os.register_at_fork(after_in_child=self._cut_off)
 
     def _cut_off(self) -> None:
-        """A child that a cell forks has no socket of ours here, so it does not take the next cell's job by accident.
+        """A child that a cell forks loses the socket, so it does not take the next cell's job by accident.
 
-        One that C forks, or for whom the cell made a duplicate of the socket first, can still read the job, but not
-        answer it: that cell comes to its time limit, and the REPL that replaces this one has another socket.
+        One that C forks can still read a job, but not answer it: that cell comes to its time limit.
         """
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         os.dup2(nothing, self._fd, inheritable=False)
@@ -582,14 +465,11 @@ class Link:
 
     def abandon_calls(self) -> None:
         """The cell is over: threads of it that still wait for a reply get an error."""
-        if not self._waiting:
-            return
-        with self._lock:
-            for slot in self._waiting.values():
-                slot.setdefault("error", "the cell has ended")
-            left = bool(self._waiting)
-            self._news.notify_all()
-        if left:
+        if self._waiting:
+            with self._lock:
+                for slot in self._waiting.values():
+                    slot.setdefault("error", "the cell has ended")
+                self._news.notify_all()
             self.interrupts.wake()
 
     def _wait(self, news: Any) -> None:
@@ -604,19 +484,20 @@ class Link:
                     if lead:
                         self._reading = True
                     else:
-                        self._followers += 1
                         self._news.wait(0.05 if main else None)  # a lock cannot be woken by a deferred interrupt
-                        self._followers -= 1
                 if lead:
                     frames: list[dict[str, Any]] = []
                     try:
                         frames = self._read()
                     finally:
                         with self._lock:
-                            self._hand_out(frames)
+                            for frame in frames:
+                                if frame["t"] != "reply":
+                                    self.jobs.append(frame)
+                                elif frame["id"] in self._waiting:
+                                    self._waiting[frame["id"]].update(frame)
                             self._reading = False
-                            if self._followers:
-                                self._news.notify_all()
+                            self._news.notify_all()
                 self.interrupts.check()
 
     def _read(self) -> list[dict[str, Any]]:
@@ -626,31 +507,20 @@ class Link:
             os.read(self.interrupts.wake_r, 4096)
             if self._fd not in [fd for fd, _ in ready]:
                 return []
-        data, extra, flags, _ = self.sock.recvmsg(1 << 16, _ONE_DESCRIPTOR, _CLOSE_ON_EXEC)
+        data, extra, _, _ = self.sock.recvmsg(1 << 16, _ONE_DESCRIPTOR, _CLOSE_ON_EXEC)
         if not data:
             os._exit(0)  # the other side is gone
         if extra:
-            self._pipes += _descriptors(extra)
-        elif flags & _socket.MSG_CTRUNC:
-            self._pipes.append(-1)  # no descriptor was left for it
-        *lines, rest = data.split(b"\n")
-        if lines and self._partial:
-            lines[0] = b"".join(self._partial) + lines[0]
-            self._partial.clear()
-        if rest:
-            self._partial.append(rest)
+            self._pipe = int.from_bytes(extra[0][2][:4], sys.byteorder)
+        self._partial += data
+        if b"\n" not in data:
+            return []
+        *lines, self._partial = self._partial.split(b"\n")
         frames = [_parse(line.decode())[0] for line in lines if line]
         for frame in frames:
-            if frame["t"] in CAPTURED:  # it came with the frame's first byte
-                frame["pipe"] = self._pipes.popleft()
+            if frame["t"] in CAPTURED:  # -1 where no descriptor was left for it
+                frame["pipe"], self._pipe = self._pipe, -1
         return frames
-
-    def _hand_out(self, frames: list[dict[str, Any]]) -> None:
-        for frame in frames:
-            if frame["t"] != "reply":
-                self.jobs.append(frame)
-            elif frame["id"] in self._waiting:
-                self._waiting[frame["id"]].update(frame)
 
 
 CAPTURED = ("exec", "eval")  # jobs that run code of the user's, which may print
@@ -660,23 +530,13 @@ ONE_SENDER = _socket.CMSG_SPACE(12) if _PASSCRED else 0  # a process, a user, a 
 _CLOSE_ON_EXEC = getattr(_socket, "MSG_CMSG_CLOEXEC", 0)
 
 
-def _descriptors(extra: Any) -> list[int]:
-    """Those that came with what `recvmsg` received."""
-    found: list[int] = []
-    for level, kind, payload in extra:
-        if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
-            found += [int.from_bytes(payload[i : i + 4], sys.byteorder) for i in range(0, len(payload) - 3, 4)]
-    return found
-
-
 def _crossing(value: Any) -> Any:
-    """An argument on its way to a host tool: exact where it can be, else its repr."""
-    with contextlib.suppress(Exception):  # no table, or one with something in it that does not cross
-        form = encode_table(value)
-        if _fits(form):
-            return form
-    packed = bounded(value, 1_000_000)
-    return packed["value"] if "value" in packed else packed["repr"]
+    """An argument on its way to a host tool: exact where it can be, a table as CSV, else its repr."""
+    kind = type(value)
+    if kind.__name__ in ("DataFrame", "Series") and kind.__module__.partition(".")[0] == "pandas":
+        with contextlib.suppress(Exception):
+            value = value.to_csv()
+    return next(iter(bounded(value, 1_000_000).values()))
 
 
 def tell_sender(sock: Any) -> None:
@@ -691,12 +551,12 @@ def tell_sender(sock: Any) -> None:
 class Output:
     """`sys.stdout` and `sys.stderr` of the cells: one line-flushed writer over descriptor 1, a new pipe per cell.
 
-    Prints, `os.write(1, ...)` and child processes meet in that pipe, so their order is the order written.  Between
-    cells descriptor 1 leads nowhere.  A process that a cell leaves running keeps the old pipe, so what it prints later
-    is lost; a thread writes to the cell that runs.
+    Between cells descriptor 1 leads nowhere.  A process that a cell leaves running keeps the old pipe, so what it
+    prints later is lost; a thread writes to the cell that runs.
     """
 
     def __init__(self) -> None:
+        self.nothing = os.open(os.devnull, os.O_WRONLY)
         self.unusable: list[Any] = []
         self.stdout: Any = None
         self.stderr: Any = None
@@ -705,11 +565,8 @@ class Output:
     def between_cells(self) -> None:
         """What is still written to the descriptors goes nowhere; what processes of the cell hold is not touched."""
         with contextlib.suppress(OSError):
-            nothing = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nothing, 1)
-            os.dup2(nothing, 2)
-            if nothing > 2:
-                os.close(nothing)
+            os.dup2(self.nothing, 1)
+            os.dup2(self.nothing, 2)
 
     def open_cell(self, writer: int) -> None:
         os.dup2(writer, 1)  # where no descriptor was left for it, this ends the REPL: a fresh one says why
@@ -722,9 +579,6 @@ class Output:
             self.stdout, self.stderr = _text(raw), _text(raw)
         if not _usable(self.stdin):
             self.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, "rb", closefd=False)), "utf-8")
-        self.reset()
-
-    def reset(self) -> None:
         sys.stdout, sys.stderr, sys.stdin = self.stdout, self.stderr, self.stdin
         sys.__stdout__, sys.__stderr__, sys.__stdin__ = self.stdout, self.stderr, self.stdin  # type: ignore[misc]
 
@@ -750,7 +604,6 @@ def _text(raw: Any) -> io.TextIOWrapper:
 
 
 # ---------------------------------------------------------------------------------------------- displays
-
 
 RICH = ("image/png", "image/jpeg", "image/svg+xml", "text/html", "text/markdown", "text/latex")  # best first
 MOST_DISPLAYED = 4_000_000  # characters of a cell's displays
@@ -780,8 +633,7 @@ class Displays:
     def show(self, *values: Any, raw: bool = False, **_: Any) -> None:
         """Display values, as IPython's `display` does."""
         for value in values:
-            bundle = value if raw else {"text/plain": str(value), **self.bundle(value)}
-            self.publish(bundle)
+            self.publish(value if raw else {"text/plain": str(value), **self.bundle(value)})
 
     def publish(self, data: Any, *_: Any, **__: Any) -> None:
         """Keep a MIME bundle and print its text, unless that is a picture's."""
@@ -912,46 +764,35 @@ class AnswerGiven(SystemExit):
     """Ends the cell at `final_answer(value)`; a thread that raises it ends quietly."""
 
 
-class FinalAnswer:
-    """What `final_answer` is while no answer is set: call it, or assign to the name."""
+class AnswerSlot:
+    """What `final_answer` is while no answer is set: call it, or assign to the name.
 
-    def __init__(self, namespace: dict[str, Any]) -> None:
-        self._namespace = namespace
-        self.earlier: Any = self
-        """An earlier cell's answer: `final_answer(final_answer)` confirms it."""
+    This, or an answer of an earlier cell, is found in `shown` (the namespace's built-ins).  So an assignment by the
+    running cell is simply the name being in the namespace, whatever its value.
+    """
+
+    def __init__(self, names: dict[str, Any], shown: Any) -> None:
+        self._names, self._shown = names, shown
+        self._earlier: Any = self
+        self._before: Any = self
+        shown[_ANSWER] = self
 
     def __call__(self, answer: Any) -> None:
-        self._namespace["final_answer"] = self.earlier if answer is self else answer
+        self._names[_ANSWER] = self._earlier if answer is self else answer  # `final_answer(final_answer)` confirms
         raise AnswerGiven("the answer was given")
 
     def __repr__(self) -> str:
         return "<final_answer is not set: assign to it, or call final_answer(value)>"
 
-
-class AnswerSlot:
-    """`final_answer` in a namespace: unset, set by the running cell, or left by an earlier one.
-
-    The unset marker, or an answer of an earlier cell, is found in `shown` (the namespace's built-ins).  So an
-    assignment by this cell is simply the name being in the namespace, whatever its value.
-    """
-
-    def __init__(self, names: dict[str, Any], shown: Any) -> None:
-        self._names, self._shown = names, shown
-        self.unset = FinalAnswer(names)
-        self._before: Any = self.unset
-        shown[_ANSWER] = self.unset
-
     def begin(self, code: str) -> None:
         """Before a cell: an earlier answer moves out of the namespace, where it could be taken for this cell's."""
-        unset = self.unset
-        if _ANSWER in self._names:
-            unset.earlier = self._names.pop(_ANSWER)
+        self._earlier = self._names.pop(_ANSWER, self._earlier)
         calls, deletes = _uses_of_answer(code)
-        visible = unset if calls else unset.earlier  # a value could be read, but not called
-        self._before = unset
+        visible = self if calls else self._earlier  # a value could be read, but not called
+        self._before = self
         if deletes:  # else `del` would not find it
             self._names[_ANSWER] = self._before = visible
-            unset.earlier = visible = unset
+            self._earlier = visible = self
         self._shown[_ANSWER] = visible
 
     def given(self) -> bool:
@@ -961,12 +802,11 @@ class AnswerSlot:
     def forget(self) -> None:
         """No answer was given: a new run begins."""
         self._names.pop(_ANSWER, None)
-        self.unset.earlier = self._shown[_ANSWER] = self.unset
+        self._earlier = self._shown[_ANSWER] = self
 
     def hide(self) -> None:
         """Take the name out of both."""
-        if _ANSWER in self._names:
-            self.unset.earlier = self._names.pop(_ANSWER)
+        self._earlier = self._names.pop(_ANSWER, self._earlier)
         self._shown.pop(_ANSWER, None)
 
 
@@ -1043,6 +883,7 @@ class Repl:
         threading.excepthook = self._thread_failed
 
     def serve(self) -> None:
+        self.link.send({"t": "hello"})
         while True:
             job = self.link.next_job()
             captured = job["t"] in CAPTURED
@@ -1054,9 +895,6 @@ class Repl:
                 self.output.between_cells()  # so that the pipe's reader sees its end, if nobody else holds it
             self.link.send(frame)
 
-    def begin(self) -> None:
-        self.link.send({"t": "hello", "pid": os.getpid()})
-
     def perform(self, job: dict[str, Any]) -> dict[str, Any]:
         if job["t"] == "ping":
             return {}
@@ -1067,7 +905,6 @@ class Repl:
             if captured:
                 self.answer.begin(job["code"] if job["t"] == "exec" else "")
                 self.output.open_cell(job["pipe"])
-            self.interrupts.spared = 0
             self.interrupts.count, self.interrupts.pending, self.interrupts.cell = 0, False, job["id"]
             try:  # from here to the end of this block an interrupt may strike anywhere
                 try:
@@ -1192,7 +1029,7 @@ class Repl:
         self.marks = marks
 
     def _execute(self, code: types.CodeType) -> Any:
-        self.flags |= code.co_flags & _FUTURES
+        self.flags |= code.co_flags & _ANNOTATIONS
         if not code.co_flags & 0x80:  # inspect.CO_COROUTINE: no top-level await
             return eval(code, self.names)
         import asyncio
@@ -1263,38 +1100,11 @@ _LEAST_RECURSION = 200
 _compile = compile  # a cell may take it from builtins
 
 
-def _future_flags() -> int:
-    import __future__
-
-    flags = 0
-    for name in __future__.all_feature_names:
-        flags |= getattr(__future__, name).compiler_flag
-    return flags
-
-
-_FUTURES = _future_flags()
+_ANNOTATIONS = __future__.annotations.compiler_flag
 
 
 class ContextGone(OSError):
     """The file of a context cannot be read any more."""
-
-
-def is_text(head: bytes) -> bool:
-    """Whether a file that begins so is text: UTF-8, and less than an eighth NUL, as far as `SNIFF` bytes tell.
-
-    What is not UTF-8 further on becomes lone surrogates (`surrogateescape`), so that no byte is lost.
-    """
-    head = head[:SNIFF]
-    if 8 * head.count(b"\0") > len(head):  # UTF-16 of English is half NUL, and so UTF-8 of a kind; so are holes
-        return False
-    try:
-        head.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return len(head) == SNIFF and error.start > SNIFF - 4 and error.reason == "unexpected end of data"
-    return True
-
-
-SNIFF = 1 << 16  # bytes at the beginning of a file that decide whether it is text
 
 
 def load(job: dict[str, Any]) -> Any:
@@ -1306,8 +1116,8 @@ def load(job: dict[str, Any]) -> Any:
     try:
         if form == "pickle":
             return _unpickled(job)
-        with _opened(path, job["shown"], job["size"]) as f:
-            return f.read(job["size"]) if form == "bytes" else _text_of(f, job["size"], job["errors"])
+        raw = _content(path, job["shown"], job["size"])
+        return raw if form == "bytes" else raw.decode("utf-8", "surrogateescape")
     except MemoryError:
         size = job.get("size") or os.path.getsize(path)
         raise MemoryError(
@@ -1316,24 +1126,16 @@ def load(job: dict[str, Any]) -> Any:
         ) from None
 
 
-def _text_of(f: Any, size: int, errors: str) -> str:
-    if not size:
-        return ""
-    import mmap
-
-    with mmap.mmap(f.fileno(), size, access=mmap.ACCESS_READ) as m:
-        return str(m, "utf-8", errors)  # type: ignore[arg-type]
-
-
-def _opened(path: str, shown: str, size: int) -> Any:
-    """A file of `size` bytes or more, to be read; `shown` is its name in a message."""
+def _content(path: str, shown: str, size: int) -> bytes:
+    """The first `size` bytes of a file; `shown` is its name in a message."""
     try:
-        there = os.path.getsize(path)
-        if there >= size:
-            return open(path, "rb")
+        with open(path, "rb") as f:
+            raw = f.read(size)
     except OSError as error:
         raise ContextGone(f"{shown} cannot be read: {error.strerror}") from None
-    raise ContextGone(f"{shown} was cut to {there:,} bytes; it had {size:,} when the run began")
+    if len(raw) < size:
+        raise ContextGone(f"{shown} was cut to {len(raw):,} bytes; it had {size:,} when the run began")
+    return raw
 
 
 def _unpickled(job: dict[str, Any]) -> Any:
@@ -1343,16 +1145,11 @@ def _unpickled(job: dict[str, Any]) -> Any:
     try:
         with open(job["path"], "rb") as f:
             return pickle.load(f)
-    except ImportError as error:
-        who, needs = sys.version.split()[0], job.get("needs") or error.name
-        raise ImportError(
-            f"the REPL's Python ({who}, {sys.executable}) has no usable {needs}, which the value needs ({error}): "
-            "install it there, or give plain lists and dicts"
-        ) from None
-    except AttributeError as error:  # `Can't get attribute 'Order' on <module '__main__'>`
-        raise AttributeError(
-            f"the value holds objects of a class of your script or notebook, which the REPL's Python does not know "
-            f"({error}): give plain lists and dicts (such as dataclasses.asdict), or put the class into a module"
+    except (ImportError, AttributeError) as error:  # `Can't get attribute 'Order' on <module '__main__'>`
+        needs = job.get("needs") or "module that has the class"
+        raise type(error)(
+            f"the REPL's Python ({sys.version.split()[0]}, {sys.executable}) has no usable {needs}, which the value "
+            f"needs ({error}): install it there, or give plain lists and dicts (such as dataclasses.asdict)"
         ) from None
 
 
@@ -1403,9 +1200,15 @@ def _outlive_as_init() -> None:
                 os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
 
 
-def no_new_privileges() -> None:
-    """Let no set-uid program give a cell more rights than this process has (Linux)."""
-    with contextlib.suppress(Exception):
+def confine(options: dict[str, Any]) -> None:
+    """Tie this process to its host, and set the limits of the cells."""
+    with contextlib.suppress(OSError):
+        os.setpgid(0, 0)
+    tie_to_life_line()
+    _signal.signal(signal.SIGQUIT, _signal.SIG_DFL)
+    be_modest()
+    limit(options.get("limits", {}))
+    with contextlib.suppress(Exception):  # Linux: no set-uid program gives a cell more rights than this process has
         import ctypes
 
         ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
@@ -1415,15 +1218,13 @@ def be_modest() -> None:
     """No core files; and when memory runs out, the kernel should take the REPL, not the host or the model."""
     import resource
 
-    try:
+    with contextlib.suppress(OSError, ValueError):  # not Linux, or not allowed
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)  # a file object would touch, and so copy, more memory
         try:
             os.write(fd, b"500")
         finally:
             os.close(fd)
-    except (OSError, ValueError):
-        pass  # not Linux, or not allowed
 
 
 def limit(limits: dict[str, int]) -> None:
@@ -1468,17 +1269,8 @@ def serve(options: dict[str, Any], make: Callable[[Link, int], Repl] = Repl) -> 
             sock.connect(options["socket"])
         else:
             sock = _socket.socket(fileno=os.dup(1))
-        with contextlib.suppress(OSError):
-            os.setpgid(0, 0)
-        tie_to_life_line()
-        _signal.signal(signal.SIGQUIT, _signal.SIG_DFL)
-        be_modest()
-        limit(options.get("limits", {}))
-        no_new_privileges()
-        Interrupts.spare = options.get("spare", 0)
-        repl = make(Link(sock, Interrupts()), int(options.get("cap", 65536)))
-        repl.begin()
-        repl.serve()
+        confine(options)
+        make(Link(sock, Interrupts()), int(options.get("cap", 65536))).serve()
     except BaseException:
         traceback.print_exc(file=sys.__stderr__)
     finally:

@@ -20,9 +20,8 @@ from hypothesis import strategies as st
 from rlm_loop.models import ModelError
 from rlm_loop.models.http import Response
 from rlm_loop.models.wire import to_reply
-from rlm_loop.repl.displays import displays_in
-from rlm_loop.repl.host.frames import FrameReader
-from rlm_loop.repl.host.incoming import decode
+from rlm_loop.repl.host.incoming import FrameReader, decode
+from rlm_loop.repl.results import displays_in
 from rlm_loop.study import StudyError
 from rlm_loop.study.store.reading import latest, rows_of
 from rlm_loop.traces import TraceError, read_all
@@ -42,8 +41,7 @@ ATOMS = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), TEXTS, st.sampled_from([10**400, -(2**63), 10**15, 5])
 )
 _KINDS = """
-dict int str tuple set frozenset bytes bytearray complex datetime date time timedelta range decimal fraction
-answer failure table none
+dict int str tuple set frozenset bytes datetime date decimal answer failure none
 """
 _NAMES = """
 t event run node depth turn schema hash message digest base added kept settings role spans text cause

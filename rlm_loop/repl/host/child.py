@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.host.frames import FrameReader
+from rlm_loop.repl.host.incoming import FrameReader
 from rlm_loop.repl.host.launch import Launch, tidied
 from rlm_loop.repl.host.outgoing import Outgoing
 from rlm_loop.repl.host.output import Output
@@ -40,8 +40,8 @@ class Child:
     Its private folder is `home`.  It ends when `close` is called, or when this process ends in any way.
     """
 
-    def __init__(self, launch: Launch, cwd: Path, home: Path, cap: int, log: Path) -> None:
-        self._launch, self._cap, self._log = launch, cap, log
+    def __init__(self, launch: Launch, cwd: Path, home: Path, cap: int) -> None:
+        self._launch, self._cap, self._log = launch, cap, home / "worker.log"
         self.kind = launch.kind
         self.unasked = 0
         self.fault = ""  # why it was killed, where it broke the protocol
@@ -59,7 +59,7 @@ class Child:
         here, there = socket.socketpair()
         try:
             listener = _listener(launch.connects_to) if launch.connects_to is not None else None
-            with log.open("wb") as err:
+            with self._log.open("wb") as err:
                 # A session of its own: Ctrl-C in the terminal reaches the host, which decides what it means.
                 self._popen = subprocess.Popen(
                     tidied(launch.argv, home),
@@ -331,7 +331,7 @@ def _pipe() -> tuple[int, int]:
 
 
 def _in_session(session: int) -> list[int]:
-    """Return the processes of a session, where the kernel lists them (Linux)."""
+    """The processes of a session, where the kernel lists them (Linux)."""
     found: list[int] = []
     with contextlib.suppress(OSError):
         for pid in filter(str.isdigit, os.listdir("/proc")):

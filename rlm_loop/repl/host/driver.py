@@ -96,7 +96,6 @@ class Driver:
         tools: Mapping[str, Callable[..., Any]],
         limit: float,
         grace: float | None = None,
-        calls: CellCalls | None = None,
     ) -> tuple[Ended, CellCalls]:
         """Run a job; return how it ended, and its calls of host tools: `ended` is what is to be raised.
 
@@ -104,8 +103,7 @@ class Driver:
         and again during the grace time, which `grace` shortens, then killed.
         """
         child = self.child or self.begin()
-        if calls is None:
-            calls = CellCalls(tools, self._clock)
+        calls = CellCalls(tools, self._clock)
         job = secrets.randbits(48) + 1  # a cell may write frames, and none for cells to come
         try:
             child.send({**frame, "id": job})

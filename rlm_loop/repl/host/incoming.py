@@ -3,19 +3,19 @@
 A cell can write anything to the worker's descriptor, so nothing in it may lead to an import, to a class that it names,
 or to more memory than it took to send.  `check` bounds a line in bytes, depth and count before it is parsed.  `decode`
 makes values of a closed list of types, all of which this module has imported before any cell ran.  An honest worker
-stays within these bounds: what would not fit it sends as text (`worker.portable`).
+stays within these bounds: what would not fit it sends as text (`worker.bounded`).
 """
 
 from __future__ import annotations
 
 import decimal
-import fractions
-import re
+import json
 import threading
 from collections.abc import Callable
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, cast
 
-from rlm_loop.repl.worker import DEEPEST, UNPACK, unpack_items, unpack_table, unpack_text, values_in
+from rlm_loop.repl.worker import DEEPEST, UNPACK, unpack_items, unpack_text, values_in
 from rlm_loop.repl.worker import decode as unbounded
 
 LONGEST = 48 << 20
@@ -24,11 +24,10 @@ MOST = 2_000_000
 """Values in one frame."""
 
 _LEVELS = 4 * DEEPEST  # of JSON: a value takes up to three for one of its own
-SHORT = _LEVELS
-"""Bytes of a line that cannot be out of bounds."""
 _DIGITS = 1_000_000  # of a number; arithmetic beyond it takes minutes
 _ALIKE = 16  # different keys that may share a hash
 _AT_ONCE = 1 << 20  # bytes of a frame that are decoded at once: some 30 ms
+_parse = json.JSONDecoder().raw_decode
 _FARTHEST = 100_000  # decimal places; as an int, `Decimal("1e999999999")` would fill the memory
 
 
@@ -36,7 +35,7 @@ class OutOfBounds(ValueError):
     """A worker sent what no honest one would.  The text says what."""
 
 
-def check(line: bytes) -> None:
+def check(line: bytes | bytearray) -> None:
     """Refuse a line that would take more memory or levels than are allowed; raises `OutOfBounds`."""
     if len(line) > LONGEST:
         raise OutOfBounds(f"a message of more than {LONGEST:,} bytes")
@@ -49,16 +48,55 @@ def check(line: bytes) -> None:
         raise OutOfBounds(f"a message of {depth:,} levels")
 
 
+class FrameReader:
+    """Frames out of one stream.  They are checked for form only, and junk between them is passed over.
+
+    `refused` says what came that is out of bounds: its sender is not to be heard any longer.
+    """
+
+    def __init__(self) -> None:
+        self._partial = bytearray()
+        self.refused = ""
+
+    def take(self, data: bytes) -> list[dict[str, Any]]:
+        """Return the frames of the lines that are complete now."""
+        self._partial += data
+        if len(self._partial) > LONGEST + len(data):
+            self._partial.clear()
+            self.refused = f"a message of more than {LONGEST:,} bytes"
+        if b"\n" not in data:
+            return []
+        *lines, self._partial = self._partial.split(b"\n")
+        frames: list[dict[str, Any]] = []
+        for line in lines:
+            if not line:
+                continue
+            try:
+                if len(line) > _LEVELS:  # a shorter one cannot be out of bounds
+                    check(line)
+                text = line.decode()
+                frame: Any
+                frame, end = _parse(text)
+            except OutOfBounds as error:
+                self.refused = str(error)
+                continue
+            except (ValueError, RecursionError):
+                continue  # junk that a cell wrote to our descriptor
+            if end == len(text) and isinstance(frame, dict) and isinstance(frame.get("t"), str):
+                frame["size"] = len(line)
+                frames.append(cast("dict[str, Any]", frame))
+        return frames
+
+
 def decode(value: Any) -> Any:
     """Return the value of a JSON form that `worker.encode` can have written.
 
-    Types: those of JSON, tuples, sets, bytes, complex numbers, dates and times, ranges, decimals, fractions; a pandas
-    table where this process has imported pandas itself.  Raises `ValueError` for anything else.
+    Types: those of JSON, tuples, sets, bytes, dates, decimals.  Raises `ValueError` for anything else.
     """
     if type(value) not in (dict, list):
         return value
     try:
-        return unbounded(value, _Kinds(_KINDS))
+        return unbounded(value, _KINDS)
     except (TypeError, LookupError, ArithmeticError, RecursionError, AttributeError) as error:
         raise ValueError(f"no value that can be read ({type(error).__name__}: {error})") from None
 
@@ -70,29 +108,19 @@ def decode_within(value: Any, size: int, seconds: float) -> Any:
     """
     if size <= _AT_ONCE:
         return decode(value)
-    results: list[Any] = []
-    failures: list[ValueError] = []
+    result: Future[Any] = Future()
 
     def work() -> None:
         try:
-            results.append(decode(value))
+            result.set_result(decode(value))
         except ValueError as error:
-            failures.append(error)
+            result.set_exception(error)
 
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    thread.join(max(0.0, seconds))
-    if failures:
-        raise failures[0]
-    if not results:
-        raise ValueError("a value that takes too long to read")
-    return results[0]
-
-
-class _Kinds(dict[str, Callable[[Any, Any], Any]]):
-    """Decoders of the tagged forms, made anew for each frame, since `digits` are counted over all of it."""
-
-    digits = 0
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        return result.result(max(0.0, seconds))
+    except TimeoutError:
+        raise ValueError("a value that takes too long to read") from None
 
 
 def _hashable(keys: list[Any]) -> list[Any]:
@@ -126,38 +154,6 @@ def _decimal(form: Any, _: Any) -> decimal.Decimal:
     return number
 
 
-def _fraction(form: Any, kinds: Any) -> fractions.Fraction:
-    over, under = form
-    kinds.digits += len(over) + len(under)
-    if kinds.digits > _DIGITS // 10:  # the greatest common divisor takes the square of it
-        raise ValueError("too many digits")
-    return fractions.Fraction(_int(over), _int(under))
-
-
-_DTYPES = re.compile(
-    r"object|bool|boolean|u?int(8|16|32|64)|U?Int(8|16|32|64)|float(16|32|64)|Float(32|64)|complex(64|128)|str|string"
-    r"|category|datetime64\[(s|ms|us|ns)(, UTC)?\]|timedelta64\[(s|ms|us|ns)\]"
-)
-
-
-def _table(form: Any, kinds: Any) -> Any:
-    """A table: built by the pandas that this process has chosen to import, from columns that were counted first."""
-    for name in (*form["dtypes"], form["index_dtype"]):
-        if not (isinstance(name, str) and _DTYPES.fullmatch(name)):
-            raise ValueError("no column type that is taken from a worker")
-    count, columns = len(form["index"]), form["data"]
-    counts = {len(columns), len(form["dtypes"]), len(form["columns"])}
-    if len(counts) > 1 or any(len(column) != count for column in columns):
-        raise ValueError("a table with columns of different lengths")
-    for dtype, column in zip((*form["dtypes"], form["index_dtype"]), (*columns, form["index"]), strict=True):
-        if dtype.startswith(("datetime", "timedelta")) and any(isinstance(v, str) for v in column):
-            raise ValueError("a date as a text, of which pandas would try every format")
-        if dtype == "category" or column is form["index"]:
-            _hashable(unpack_items(column, kinds))
-    _hashable(unpack_items(form["columns"], kinds))
-    return unpack_table(form, kinds)
-
-
 _KINDS: dict[str, Callable[[Any, Any], Any]] = {
     **UNPACK,
     "dict": _dict,
@@ -165,6 +161,4 @@ _KINDS: dict[str, Callable[[Any, Any], Any]] = {
     "frozenset": lambda v, kinds: frozenset(_hashable(unpack_items(v, kinds))),
     "int": _int,
     "decimal": _decimal,
-    "fraction": _fraction,
-    "table": _table,
 }

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 
-from rlm_loop.repl.text import Piece, printed
+from rlm_loop.repl.text import Piece, shown
 from rlm_loop.repl.worker import RECORD
 
 _READ = 1 << 16
-_CONTINUATION = bytes(range(0x80, 0xC0))  # bytes of UTF-8 that do not begin a character
+_decoder = codecs.getincrementaldecoder("utf-8")
 
 
 class Output:
-    """The output of one cell, from the pipe `fd`: head and tail, half of `cap` characters each, at up to four bytes.
+    """The output of one cell, from the pipe `fd`: `cap` characters of its head, and as many of its tail.
 
     Once it is not `live` any more, what still comes is dropped.
     """
 
     def __init__(self, fd: int, cap: int) -> None:
-        self.fd, self._keep = fd, 2 * max(cap, RECORD)
-        self.head, self._tail, self._dropped = bytearray(), bytearray(), 0
+        self.fd, self._keep = fd, max(cap, RECORD)
+        self.head, self._tail, self._dropped = "", "", 0
         self.live = True
         self._raw: list[bytes] = []
+        self._decode = _decoder("replace").decode
 
     def read(self) -> bool:
         """Take what is in the pipe, without waiting; return whether it has ended."""
@@ -35,36 +37,28 @@ class Output:
             if not data:
                 return True
             if self.live:
-                room = self._keep - len(self.head)
-                self.head += data[:room]
-                self._tail += data[room:] if room > 0 else data
-                if len(self._tail) > 4 * self._keep + _READ:
-                    self._trim()
+                self._add(self._decode(data))
         return False
 
     def piece(self) -> Piece:
-        """Return what was printed."""
+        """Return what was printed, as a terminal would show it."""
+        self._add(self._decode(b"", True))
         self._trim()
-        if cut := _unfinished(self.head) if self._dropped else 0:
-            del self.head[-cut:]
-            self._dropped += 1
-        return printed(self.head, self._dropped, self._tail)
+        if not self._dropped:
+            return Piece(shown(self.head + self._tail))
+        return Piece(shown(self.head), self._dropped, shown(self._tail))
+
+    def _add(self, text: str) -> None:
+        room = self._keep - len(self.head)
+        if room > 0:
+            self.head += text[:room]
+            text = text[room:]
+        self._tail += text
+        if len(self._tail) > 4 * self._keep:
+            self._trim()
 
     def _trim(self) -> None:
         extra = len(self._tail) - self._keep
         if extra > 0:
-            while extra < len(self._tail) and self._tail[extra] in _CONTINUATION:
-                extra += 1  # cut between characters, so that the count is exact
-            self._dropped += len(bytes(self._tail[:extra]).translate(None, _CONTINUATION))
-            del self._tail[:extra]
-
-
-def _unfinished(data: bytearray) -> int:
-    """Count the bytes at the end that begin a character of UTF-8 without finishing it."""
-    for back in range(1, min(3, len(data)) + 1):
-        byte = data[-back]
-        if byte >= 0xC0:
-            return back if back < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4) else 0
-        if byte < 0x80:
-            return 0
-    return 0
+            self._dropped += extra
+            self._tail = self._tail[extra:]

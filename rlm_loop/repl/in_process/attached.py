@@ -35,12 +35,12 @@ from rlm_loop.repl.worker import (
     AnswerSlot,
     Displays,
     HostEnded,
+    bounded,
     cut,
     explain,
     form_of,
     load,
     one_line,
-    portable,
     restore,
     summary,
     take_last,
@@ -296,7 +296,7 @@ class NotebookREPL(Session):
                     self._conclude(stopper, report, lambda e=error: {"error": self._describe(e)})
                 if file.startswith("<cell ") and self._slot.given():
                     answer = self._names["final_answer"]
-                    self._conclude(stopper, report, lambda: {"answer": portable(answer, self.output_cap)})
+                    self._conclude(stopper, report, lambda: {"answer": bounded(answer, self.output_cap)})
         finally:
             self._stopper = None
             self._scope.end("the cell that asked has ended")
@@ -362,7 +362,7 @@ class NotebookREPL(Session):
             if value is not None:
                 value = self._evaluate(value)
                 if file == _EXPRESSION:
-                    report.update(portable(value, self.output_cap))
+                    report.update(bounded(value, self.output_cap))
                 elif value is not None:
                     formats = self._shell.display_formatter.format
                     self._displays.add(self._displays.bundle(value) or formats(value, include=RICH)[0])
