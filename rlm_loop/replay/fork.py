@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
 from rlm_loop.accounting.budget import Account
-from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents import Agent
 from rlm_loop.agents.config import agent_config
 from rlm_loop.agents.meter import Meter
@@ -20,7 +19,7 @@ from rlm_loop.agents.question import unscored, with_context
 from rlm_loop.agents.record import record_start
 from rlm_loop.agents.run import Run, noted, with_hooks
 from rlm_loop.models.base import Model
-from rlm_loop.outcome import Outcome
+from rlm_loop.outcome import Outcome, Turn
 from rlm_loop.repl.base import CellCall
 from rlm_loop.repl.contexts.fingerprint import context_fingerprint
 from rlm_loop.repl.rebuild import cells_of
@@ -76,13 +75,14 @@ def fork(
     put = _task(recorded, task, driven.dialect.action_mode, context, workspace)
     given = _tools(recorded, list(tools), put, workspace) if agent is None else tuple(tools) or driven.tools
     driven = replace(driven, model=live, tools=given)
-    past = _Past(recorded, at)
+    past = _until(record, at)
+    seconds = max(0.0, float(past.events[-1]["at"]) - float(past.start["at"])) if at else 0.0
     out = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
     recursion = driven.recursion()
     meter = Meter(
         live,
-        Account(driven.budget, price=live.price, clock=_going_on(past.seconds)),
-        past.ledger,
+        Account(driven.budget, price=live.price, clock=_going_on(seconds)),
+        ledger_of(past),
         out,
         max_tokens=driven.max_tokens,
         temperature=driven.temperature,
@@ -100,12 +100,12 @@ def fork(
     about, told = driven.settings(), context_fingerprint(put.context)
     record_start(out, put, driven.name, about, live.name, driven.budget, told, **more)
     try:
-        past.copy(out)
-        past.spend(meter)
+        _copy(past, out)
+        _spend(past, meter)
 
         def solve() -> Outcome:
             with driven.open(put, meter, recursion, workspace=workspace) as going_on:
-                notes = past.load(going_on) if at else ()
+                notes = _load(past, recorded, going_on) if at else ()
                 outcome = going_on.solve()
             return noted(outcome, (*going_on.environment.faults, *rebuilt.notes, *notes))
 
@@ -122,106 +122,91 @@ def _going_on(seconds: float) -> Callable[[], float]:
     return lambda: next(readings, None) or time.monotonic()
 
 
-class _Past:
-    """The part of a recorded run until turn `at`, from which a run goes on."""
+def _until(record: RunRecord, at: int) -> RunRecord:
+    """Return the part of a recorded run until the end of turn `at`."""
+    events = record.events
+    ends = [n for n, e in enumerate(events) if e["event"] == "turn" and _of_root(e) and e["turn"] == at]
+    return RunRecord(events[: ends[0] + 1] if ends else ())
 
-    def __init__(self, recorded: Recorded, at: int) -> None:
-        self._recorded, self._at = recorded, at
-        events = recorded.record.events
-        ends = [n for n, e in enumerate(events) if e["event"] == "turn" and _of_root(e) and e["turn"] == at]
-        self._events = events[: ends[0] + 1] if ends else ()
-        start = float(recorded.start["at"])
-        self.seconds = max(0.0, float(self._events[-1]["at"]) - start) if self._events else 0.0
-        numbers = {e["charged"]["call"] for e in self._of("reply") if "charged" in e}
-        numbers |= {e["call"] for e in self._of("model_error") if "call" in e}
-        asked = {e["node"] for e in self._of("subcall_end")}
-        ledger = ledger_of(recorded.record)
-        calls = [call for call in ledger.calls if call.call in numbers]
-        self.ledger = Ledger(calls, [one for one in ledger.cached if one.node in asked])
 
-    def _of(self, kind: str) -> list[Mapping[str, Any]]:
-        return [event for event in self._events if event["event"] == kind]
+def _copy(past: RunRecord, trace: Trace) -> None:
+    """Begin a trace with the events until then; the run that goes on writes its own start and problem."""
+    for event in past.events:
+        kind = event["event"]
+        if kind in ("run_start", "context") or (kind == "problem" and _of_root(event)):
+            continue
+        if kind == "request":
+            trace.next_call()
+        trace.copy(kind, {k: v for k, v in event.items() if k not in ("run", "event", "at")})
 
-    def spend(self, meter: Meter) -> None:
-        """Charge the calls until then to the run's account; no limit stops what was recorded."""
-        for call in self.ledger.calls:
-            meter.account.settle(None, call.usage)
-            meter.node.spend(call.usage)
-        for event in self._of("model_error"):
-            if "call" not in event:
-                meter.account.settle(None, None)
 
-    def copy(self, trace: Trace) -> None:
-        """Begin a trace with the events until then; the run that goes on writes its own start and problem."""
-        for event in self._events:
-            kind = event["event"]
-            if kind in ("run_start", "context") or (kind == "problem" and _of_root(event)):
-                continue
-            if kind == "request":
-                trace.next_call()
-            trace.copy(kind, {k: v for k, v in event.items() if k not in ("run", "event", "at")})
+def _spend(past: RunRecord, meter: Meter) -> None:
+    """Charge the calls until then to the run's account; no limit stops what was recorded."""
+    for call in meter.ledger.calls:
+        meter.account.settle(None, call.usage)
+        meter.node.spend(call.usage)
+    for event in past.of("model_error"):
+        if "call" not in event:
+            meter.account.settle(None, None)
 
-    def load(self, run: Run) -> tuple[str, ...]:
-        """Bring a run that took no turn to where the record was; return what is not as it was, a line each."""
-        recorded, root, at = self._recorded, self._recorded.root, self._at
-        place, conversation, meter = run.environment, run.conversation, run.meter
-        turns = [turn for turn in turns_of(recorded.record) if turn.index <= at]
-        last = [call for call in root.calls if call.of_turn and call.turn <= at][-1].prompt
-        shown = root.request_of(at + 1)  # as it was sent; where none followed, the last one and the turn
-        messages = (*last.messages, *conversation.dialect.format_turn(turns[-1])) if shown is None else shown.messages
-        conversation.prompt = replace(conversation.prompt, messages=messages)
-        conversation.turns, conversation.number, run.turns = list(turns), at, list(turns)
-        meter.follow(last.messages)
-        meter.turn = at
-        self._number_children(meter)
-        if place.workspace is not None:
-            self._restore(place.workspace)
-        cells = [cell for turn in turns for cell in self._cells(turn.index)]
-        rejected = any(o.failure and o.failure.kind == "rejected" for turn in turns for o in turn.observations)
-        if cells or rejected:
-            place.acted()
-        notes = place.cells.resume(cells) if cells and place.cells is not None else ()
-        meter.trace.record("resumed", node=ROOT, depth=0, turn=at, cells=len(cells), notes=notes)
-        return notes
 
-    def _number_children(self, meter: Meter) -> None:
-        """Number sub-calls and batches on from the recorded ones."""
-        starts = [e for e in self._of("subcall_start") if e["parent"] == ROOT]
-        meter.node.numbers(len(starts))
-        for _ in {e["batch"] for e in starts if e.get("batch")}:
-            meter.node.batch()
+def _load(past: RunRecord, recorded: Recorded, run: Run) -> tuple[str, ...]:
+    """Bring a run that took no turn to where the record was; return what is not as it was, a line each."""
+    place, conversation, meter = run.environment, run.conversation, run.meter
+    turns, root = turns_of(past), recorded.root
+    at = turns[-1].index
+    last = [call for call in root.calls if call.of_turn and call.turn <= at][-1].prompt
+    shown = root.request_of(at + 1)  # as it was sent; where none followed, the last one and the turn
+    messages = (*last.messages, *conversation.dialect.format_turn(turns[-1])) if shown is None else shown.messages
+    conversation.prompt = replace(conversation.prompt, messages=messages)
+    conversation.turns, conversation.number, run.turns = list(turns), at, list(turns)
+    meter.follow(last.messages)
+    meter.turn = at
+    asked = [e for e in past.of("subcall_start") if e["parent"] == ROOT]  # the next ones are numbered on
+    meter.node.numbers(len(asked))
+    for _ in {e["batch"] for e in asked if e.get("batch")}:
+        meter.node.batch()
+    if place.workspace is not None:
+        _restore(past, recorded, turns, place.workspace)
+    cells = [cell for turn in turns for cell in _cells(past, turn)]
+    if cells or any(o.failure and o.failure.kind == "rejected" for turn in turns for o in turn.observations):
+        place.acted()
+    notes = place.cells.resume(cells) if cells and place.cells is not None else ()
+    meter.trace.record("resumed", node=ROOT, depth=0, turn=at, cells=len(cells), notes=notes)
+    return notes
 
-    def _cells(self, turn: int) -> list[CellRecord]:
-        """Return the cells of a turn with the recorded results of their host calls."""
-        step = self._recorded.root.steps[turn]
-        made = [c for e in self._of("cell_calls") if _of_root(e) and e["turn"] == turn for c in e["calls"]]
-        calls = [CellCall(c["name"], c["asked"], self._result(c["outcome"])) for c in made]
-        return cells_of(turn, step.actions, step.observations, calls)
 
-    def _result(self, stored: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        if stored is None or "sha256" not in stored:
-            return stored
-        text = self._recorded.record.texts.get(stored["sha256"])
-        return {"error": "RuntimeError: its result is missing from the trace"} if text is None else json.loads(text)
+def _cells(past: RunRecord, turn: Turn) -> list[CellRecord]:
+    """Return the cells of a turn with the recorded results of their host calls."""
+    made = [c for e in past.of("cell_calls") if _of_root(e) and e["turn"] == turn.index for c in e["calls"]]
+    calls = [CellCall(c["name"], c["asked"], _result(past, c["outcome"])) for c in made]
+    return cells_of(turn.index, turn.actions, turn.observations, calls)
 
-    def _restore(self, workspace: Workspace) -> None:
-        """Make a fresh workspace what it was after the turn; raise `ReplayError` where it is of another source."""
-        base = self._recorded.problem.get("workspace")
-        if workspace.base != base:
-            raise ReplayError(
-                f"the workspace given begins as tree {workspace.base[:12]}, the recorded one as {base!s:.12}: open it "
-                "from the very same source"
-            )
-        seen = [o for e in self._of("turn") if _of_root(e) for o in self._recorded.root.steps[e["turn"]].observations]
-        trees = [str(o.effects["tree"]) for o in seen if "tree" in o.effects]
-        if not trees:
-            return
-        texts = [self._recorded.record.texts.get(e["patch"]) for e in self._of("tree") if e["tree"] == trees[-1]]
-        if not texts or texts[0] is None:
-            raise ReplayError(
-                f"the files after turn {self._at} are not in the trace: their patch was too long, or cut away"
-            )
-        workspace.apply(texts[0])
+
+def _result(past: RunRecord, stored: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    if stored is None or "sha256" not in stored:
+        return stored
+    text = past.texts.get(stored["sha256"])
+    return {"error": "RuntimeError: its result is missing from the trace"} if text is None else json.loads(text)
+
+
+def _restore(past: RunRecord, recorded: Recorded, turns: Sequence[Turn], workspace: Workspace) -> None:
+    """Make a fresh workspace what it was after the turn; raise `ReplayError` where it is of another source."""
+    base = recorded.problem.get("workspace")
+    if workspace.base != base:
+        raise ReplayError(
+            f"the workspace given begins as tree {workspace.base[:12]}, the recorded one as {base!s:.12}: open it "
+            "from the very same source"
+        )
+    trees = [str(o.effects["tree"]) for turn in turns for o in turn.observations if "tree" in o.effects]
+    if not trees:
+        return
+    texts = [past.texts.get(e["patch"]) for e in past.of("tree") if e["tree"] == trees[-1]]
+    if not texts or texts[0] is None:
+        raise ReplayError(
+            f"the files after turn {turns[-1].index} are not in the trace: their patch was too long, or cut away"
+        )
+    workspace.apply(texts[0])
 
 
 def _of_root(event: Mapping[str, Any]) -> bool:

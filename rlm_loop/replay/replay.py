@@ -251,14 +251,11 @@ def _recorded_parts(agent: Agent, recorded: Recorded, context: Any, notes: list[
     material = as_context(context)
     if material is not None:
         recorded.check_context(material)
-    elif recorded.context:
-        material = _told(recorded, mode)
-        if material != RecordedContext():
-            notes.append(
-                "the context is not at hand: what was told of it is as recorded (give context= to check that too)"
-            )
-    elif (told := _told(recorded, mode)) != RecordedContext():
-        material = told
+    else:
+        told = _told(recorded, mode)
+        material = told if recorded.context or told != RecordedContext() else None
+        if recorded.context and told != RecordedContext():
+            notes.append("the context is not at hand: what was told of it is as recorded (context= checks that too)")
     repl = bool(recorded.problem.get("repl", mode == "code"))
     task = Task(str(recorded.start.get("task", "")), recorded.question, unscored, context=material, needs_repl=repl)
     tools = [RecordedTool(str(t["name"]), str(t["description"]), not_here, told=t) for t in recorded.tools()]
