@@ -53,7 +53,7 @@ robustness: $(TEST_READY)
 # Against the packages of the tools whose files we read and write, which no test of every day needs.
 formats: $(TEST_READY)
 	@$(PIP) inspect-ai==0.3.285 lm-eval==0.4.13
-	$(PYTEST) tests/formats/test_inspect.py tests/formats/results/test_read_results.py
+	$(PYTEST) tests/formats/test_inspect.py tests/formats/results/test_read_results.py tests/tasks/test_hub.py
 
 # Agents of other projects as arms of a study; a skip is a failure here.
 FRAMEWORKS ?= smolagents[openai]==1.26.0 dspy==3.4.1 rlms==0.1.3 mini-swe-agent==2.4.6

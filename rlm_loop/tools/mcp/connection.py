@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _PAGES = 100  # of a list of tools
 _CLOSING = 3.0  # seconds
+_STARTING = 0.2  # seconds; who holds the lock for longer starts a server
 _LAST_WORDS = 4096  # bytes of standard error
 _LONGEST_EVENT = 64 << 20  # bytes
 _GUARD = str(Path(__file__).with_name("guard.py"))
@@ -91,24 +92,29 @@ class Connection:
 
     def call(self, tool: Listed, arguments: Mapping[str, Any]) -> Any:
         """Return the tool's value; raises `ToolError`, and `McpError` where the server has ended."""
-        from anyio import BrokenResourceError, ClosedResourceError
-        from mcp import MCPError
-        from mcp.types import CONNECTION_CLOSED
-
         opened = self._open()
         try:
             result = opened.portal.call(self._call, opened.client, tool.name, dict(arguments))
         except TimeoutError:
             raise ToolError("timeout", f"{tool.name} gave no result within {self.server.timeout:g} s") from None
-        except (MCPError, CancelledError, RuntimeError, BrokenResourceError, ClosedResourceError) as error:
-            if isinstance(error, MCPError) and error.code != CONNECTION_CLOSED:
-                raise _refused(error) from error
+        except Exception as error:
+            if not self._is_gone(opened, error):  # the server's refusal, or an answer that breaks the protocol
+                reason = " ".join(str(error).split())[:1000] or type(error).__name__
+                raise ToolError("runtime", reason) from error
             ended = f"has ended{_last_words(opened.stderr)}; the next call starts it again"
             self._end(opened)
             raise McpError(f"the MCP server {self.server.name!r} {ended}") from None
-        except Exception as error:  # an answer that breaks the protocol
-            raise _refused(error) from error
         return value_of(result, tool, self.server.longest)
+
+    def _is_gone(self, opened: _Opened, error: Exception) -> bool:
+        from anyio import BrokenResourceError, ClosedResourceError
+        from mcp import MCPError
+        from mcp.types import CONNECTION_CLOSED
+
+        if isinstance(error, MCPError):
+            return error.code == CONNECTION_CLOSED
+        lost = isinstance(error, (CancelledError, BrokenResourceError, ClosedResourceError))
+        return lost or self._opened is not opened
 
     async def _call(self, client: Client, name: str, arguments: dict[str, Any]) -> CallToolResult:
         async with asyncio.timeout(self.server.timeout):
@@ -119,11 +125,13 @@ class Connection:
         return self._open().tools
 
     def close(self) -> None:
-        """End the server for good."""
-        with self._lock:
-            self._closed = True
-        if self._opened is not None:
-            self._end(self._opened)
+        """End the server for good; one that starts just now is ended when it has."""
+        self._closed = True
+        if self._lock.acquire(timeout=_STARTING):
+            opened, self._opened = self._opened, None
+            self._lock.release()
+            if opened is not None:
+                opened.close()
 
     def _end(self, opened: _Opened) -> None:
         with self._lock:
@@ -133,11 +141,13 @@ class Connection:
 
     def _open(self) -> _Opened:
         with self._lock:
-            if self._closed:
-                raise McpError(f"the MCP server {self.server.name!r} was ended with the run")
-            if self._opened is None:
-                self._opened = _open(self.server)
-            return self._opened
+            if not self._closed:
+                self._opened = self._opened or _open(self.server)
+            if self._opened is not None and not self._closed:
+                return self._opened
+            if self._opened is not None:  # closed meanwhile
+                self._opened.close()
+            raise McpError(f"the MCP server {self.server.name!r} was ended with the run")
 
 
 def _open(server: McpServer) -> _Opened:
@@ -204,10 +214,6 @@ def _last_words(stderr: IO[bytes]) -> str:
     tail = os.pread(stderr.fileno(), _LAST_WORDS, max(0, size - _LAST_WORDS)).decode("utf-8", "replace")
     lines = [line.strip() for line in tail.splitlines() if line.strip()]
     return f" ({redact(', '.join(lines[-2:]))[:200]})" if lines else ""
-
-
-def _refused(error: Exception) -> ToolError:
-    return ToolError("runtime", " ".join(str(error).split())[:1000] or type(error).__name__)
 
 
 def value_of(result: CallToolResult, tool: Listed, longest: int) -> Any:
