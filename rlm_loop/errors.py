@@ -1,9 +1,11 @@
-"""Words that error messages share: the line that installs an optional part, and the nearest name."""
+"""What error messages share: the line that installs an optional part, the nearest name, and a short traceback."""
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Literal
 
 #: What the package is called where it is installed.
@@ -25,6 +27,17 @@ Extra = Literal[
     "suites",
     "swebench",
 ]
+
+
+class ShownBriefly:
+    """Mix-in of errors whose message says what to do: IPython shows the user's own frame and the last line."""
+
+    def _render_traceback_(self: BaseException) -> list[str]:  # type: ignore[misc]
+        others = str(Path(__file__).parent), "/IPython/", "site-packages"
+        frames = traceback.extract_tb(self.__traceback__)
+        own = [frame for frame in frames if not any(part in frame.filename for part in others)]
+        where = [f"line {own[-1].lineno} of {own[-1].name}: {own[-1].line}"] if own else []
+        return [*where, f"{type(self).__name__}: {self}"]
 
 
 def install_line(extra: Extra) -> str:

@@ -8,11 +8,12 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
+from breaks import SHOWN, Break
+
 from rlm_loop.accounting.attribution import Part, tool_name
 from rlm_loop.accounting.charges import accounts_of
 from rlm_loop.accounting.tree import shortened
 from rlm_loop.messages import Message, Prompt, ToolCall, common, digest
-from rlm_loop.meter.breaks import SHOWN, Break
 from rlm_loop.traces import RunRecord
 
 Key = tuple[str, str, str]  # role, text, and calls

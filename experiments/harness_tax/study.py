@@ -35,6 +35,7 @@ import install
 import provider
 import workspace
 from agents import AGENTS, Agent, Place
+from breaks import breaks_of
 from cache import RULES, simulate
 from counter import FileCounter
 from requests_sent import Sent, broken, timeline
@@ -42,7 +43,6 @@ from script import ScriptedAgent
 
 from rlm_loop.cli.main import main as rlm_loop
 from rlm_loop.meter import MeteredCall, metered_endpoint
-from rlm_loop.meter.breaks import breaks_of
 from rlm_loop.models import ModelNotFound, weights
 from rlm_loop.traces import read
 

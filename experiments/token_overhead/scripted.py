@@ -198,7 +198,7 @@ def recorded() -> pd.DataFrame:
 def main() -> None:
     import pandas as pd
 
-    from rlm_loop.report import cause_table, overhead_by_turn, overhead_table
+    from rlm_loop.report import overhead_by_turn, overhead_table
     from rlm_loop.report.figures import save
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -210,7 +210,6 @@ def main() -> None:
         pd.DataFrame(rows(counts)).to_csv(RESULTS / "scripted.csv", index=False, lineterminator="\n")
         save(overhead_by_turn(recorded(), arms=("lean", "mellea-react")), FIGURES / "overhead.png")
     print(overhead_table(recorded()).to_markdown())
-    print(cause_table(recorded(), "mellea-react", beyond="lean").to_markdown())
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rlm_loop.meter import Branch, Figures, MeteredCall
     from rlm_loop.models.base import Model
 
-_SHOWN = 20  # places where a prefix breaks
 _HERE = ("127.0.0.1", "localhost", "::1")
 
 
@@ -44,6 +43,7 @@ def meter(
     out: Annotated[str | None, Option(metavar="FOLDER", help="Write one trace a session into this folder.")] = None,
     concurrency: Annotated[int | None, Option(min=1, help="Requests that the model gets at once.")] = None,
     max_tokens: Annotated[int | None, Option(min=0, help="Tokens of all sessions at most, input plus output.")] = None,
+    max_cost: Annotated[float | None, Option(min=0, help="US dollars of all sessions at most.")] = None,
     show: Annotated[
         str | None, Option(metavar="FOLDER", help="Serve nothing: print the tables of these traces.")
     ] = None,
@@ -61,11 +61,13 @@ def meter(
     if show is not None:
         _show(read_meter(show), json_=json_)
         return
-    if forward is not None and (replies is not None or recorded is not None or max_tokens or concurrency):
-        raise Misuse("--forward goes with neither --replies, --recorded, --max-tokens nor --concurrency")
+    if forward is not None and (replies is not None or recorded is not None or concurrency):
+        raise Misuse("--forward goes with neither --replies, --recorded nor --concurrency")
     served = None if forward is not None else _model(context, model, replies, recorded)
     counting = None if counter is None else setup_of(context).models(counter)
-    budget = None if max_tokens is None else Budget(steps=None, tokens=max_tokens, malformed=None, tool_failures=None)
+    limits: dict[str, Any] = {"tokens": max_tokens, "cost": max_cost}
+    limited = max_tokens is not None or max_cost is not None
+    budget = Budget(steps=None, malformed=None, tool_failures=None, **limits) if limited else None
     told = None if quiet or json_ else _line
     if forward is not None:
         sys.setswitchinterval(0.0005)  # a stream does not wait for what reads the replies before
@@ -150,7 +152,7 @@ def _line(call: MeteredCall) -> None:
     else:
         cached = f" ({call.cached_tokens:,} cached)" if call.cached_tokens else ""
         between = "" if call.harness_seconds is None else f", framework {call.harness_seconds:.3f} s"
-        left = ", ".join((*call.ignored, *call.not_applied))
+        left = ", ".join(call.not_applied)
         text = (
             f"{where} turn {call.turn}: {_n(call.input_tokens)} tokens in{cached}, {_n(call.output_tokens)} out, "
             f"model {call.model_seconds:.2f} s{between}{f'; not applied: {left}' if left else ''}"
@@ -183,11 +185,11 @@ def _show(figures: Figures, *, json_: bool) -> None:
 
     totals = figures.totals()
     if json_:
-        trees, breaks = {tree.name: tree for tree in figures.trees()}, figures.breaks()
+        trees = {tree.name: tree for tree in figures.trees()}
         for total in totals:
             causes = {cause: {"tokens": n, "resent": again} for cause, (n, again) in total.by_cause.items()}
-            more = {"tree": asdict(trees[total.session]), "breaks": [vars(b) for b in breaks.get(total.session, ())]}
-            echo(as_json({**vars(total), "usage": dict(vars(total.usage)), "by_cause": causes, **more}))
+            more = {"by_cause": causes, "tree": asdict(trees[total.session])}
+            echo(as_json({**vars(total), "usage": dict(vars(total.usage)), **more}))
         return
     if not totals:
         note("nothing was asked")
@@ -205,10 +207,5 @@ def _show(figures: Figures, *, json_: bool) -> None:
     console = results()
     for root in figures.trees():
         console.print(_tree(root))
-    for session, breaks in figures.breaks().items():
-        console.print(f"{session}: where the prefix breaks that a cache holds", highlight=False)
-        for one in breaks[:_SHOWN]:
-            where = f"  {one.node} turn {one.turn}: {one.cause} {one.why.replace('_', ' ')}, {one.lost:,} tokens"
-            console.print(f"{where}: {one.text}", markup=False, highlight=False)
     console.print()
     console.print(times)

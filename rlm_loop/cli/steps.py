@@ -44,15 +44,16 @@ def step_panel(turn: Turn) -> Panel:
     from rich.text import Text
 
     parts: list[RenderableType] = []
-    if written := prose(turn):
-        parts.append(Text(visible(clipped(written))))
-    for action, observation in zip(turn.actions, turn.observations, strict=True):
+    *before, after = prose(turn)
+    for words, action, observation in zip(before, turn.actions, turn.observations, strict=True):
+        parts += [Text(visible(clipped(words)))] if words else []
         label, text = action_text(action)
         if isinstance(action, RunCode):
             parts.append(_code(text))
         else:
             parts.append(Text.assemble((f"{label}\n", "bold cyan"), visible(clipped(text))))
         parts += _came_back(observation, text)
+    parts += [Text(visible(clipped(after)))] if after else []
     return Panel(
         Group(*parts),
         title=f"turn {turn.index}",

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from rlm_loop.messages import Reply, Role, ToolCall, Usage
 from rlm_loop.meter.failures import ErrorReply
-from rlm_loop.meter.request import FieldReader, Refused, Request, RequestMessage, arguments_of, content_of, custom_input
+from rlm_loop.meter.request import FieldReader, Refused, Request, RequestMessage, arguments_of, content_of
 from rlm_loop.models import wire
 from rlm_loop.models.streams import joined as joined
 
@@ -36,8 +36,7 @@ def read(body: Any) -> Request:
     form = FieldReader(body)
     several = form.take("n", int)
     listed = form.needed("messages", list, "at least one message")
-    ignored: dict[str, None] = {}
-    messages = tuple(_message(m, f"messages[{i}]", ignored) for i, m in enumerate(listed))
+    messages = tuple(_message(m, f"messages[{i}]") for i, m in enumerate(listed))
     tools = [*tools_of(form.take("tools", list)), *_functions(form.take("functions", list))]
     options = FieldReader(form.take("stream_options", dict) or {}, "stream_options")
     not_applied = form.settings(*_OTHERS)
@@ -56,13 +55,12 @@ def read(body: Any) -> Request:
         bool(options.take("include_usage", bool)),
         str(form.take("model", str) or ""),
         sampling=form.settings(*_SAMPLING),
-        ignored=(*form.ignored, *ignored, *(f"stream_options.{name}" for name in options.ignored)),
         not_applied=not_applied,
         refusal=form.refusal,
     )
 
 
-def _message(data: Any, where: str, ignored: dict[str, None]) -> RequestMessage:
+def _message(data: Any, where: str) -> RequestMessage:
     form = FieldReader(data, where)
     role = form.role(_ROLES)
     text, unread = content_of(form.take("content"), f"{where}.content")
@@ -70,7 +68,7 @@ def _message(data: Any, where: str, ignored: dict[str, None]) -> RequestMessage:
     if legacy := form.take("function_call", dict):
         calls.append(ToolCall(None, str(legacy.get("name") or ""), arguments_of(legacy.get("arguments"))))
     thought = form.take("reasoning_content") or form.take("reasoning")
-    said = RequestMessage(
+    return RequestMessage(
         role,
         text or form.take("refusal", str) or "",
         tuple(calls),
@@ -78,8 +76,6 @@ def _message(data: Any, where: str, ignored: dict[str, None]) -> RequestMessage:
         thought if isinstance(thought, str) else "",
         unread,
     )
-    ignored.update((f"messages[].{name}", None) for name in form.ignored if name not in ("refusal", "reasoning"))
-    return said
 
 
 def _call(data: Any, where: str) -> ToolCall:
@@ -148,26 +144,23 @@ def usage_of(usage: Usage | None) -> dict[str, Any] | None:
     return said
 
 
-def _choice(reply: Reply, request: Request) -> tuple[dict[str, Any], str]:
+def _choice(reply: Reply) -> tuple[dict[str, Any], str]:
     message: dict[str, Any] = {"role": "assistant", "content": reply.text or (None if reply.tool_calls else "")}
     if reply.tool_calls:
-        message["tool_calls"] = [_called(c, request) for c in reply.tool_calls]
+        message["tool_calls"] = [_called(c) for c in reply.tool_calls]
     more: Any = reply.extra.get("message")
     if isinstance(more, Mapping):  # what a reasoning model thought, or why it refused
         message |= {k: v for k, v in cast("Mapping[str, Any]", more).items() if k in ("reasoning_content", "refusal")}
     return message, "tool_calls" if reply.tool_calls else _FINISH.get(reply.finish_reason, "stop")
 
 
-def _called(call: ToolCall, request: Request) -> dict[str, Any]:
-    text = custom_input(call, request)
-    if text is not None:
-        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": text}}
+def _called(call: ToolCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments or "{}"}}
 
 
 def write(reply: Reply, request: Request, name: str, created: int) -> dict[str, Any]:
     """The response body.  Every tool call of the reply has an id here (see `exchange`)."""
-    message, finish = _choice(reply, request)
+    message, finish = _choice(reply)
     return {
         "id": f"chatcmpl-{name}",
         "object": "chat.completion",
@@ -180,7 +173,7 @@ def write(reply: Reply, request: Request, name: str, created: int) -> dict[str, 
 
 def stream(reply: Reply, request: Request, name: str, created: int) -> Iterator[str]:
     """The same as server-sent events.  The reply is whole before the first: it comes in a few chunks."""
-    message, finish = _choice(reply, request)
+    message, finish = _choice(reply)
     head = {"id": f"chatcmpl-{name}", "object": "chat.completion.chunk", "created": created, "model": request.model}
 
     def chunk(delta: Mapping[str, Any], finish: str | None = None) -> str:

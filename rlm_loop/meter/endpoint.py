@@ -53,7 +53,8 @@ def metered_endpoint(
         url.meter.frame()
 
     With `forward`, the address of a provider, requests go there instead, untouched, and so do the answers as they come;
-    Responses, Anthropic's Messages and Gemini are metered too.  `model`, `budget` and `concurrency` have no place then.
+    Responses, Anthropic's Messages and Gemini are metered too.  `budget` then limits `tokens`, `cost` and `calls`: once
+    one of them is reached, the next request gets the API's own error for a spent quota, and is not passed on.
 
     `port` 0 is a free one.  `out` is a folder for one trace a session (`rlm-loop trace show` reads them).  `counter`
     is another model whose tokenizer counts (a name or a model), for a scripted one.  `known` maps causes to texts
@@ -72,8 +73,8 @@ def metered_endpoint(
         raise TypeError(f"{counting!r} cannot count: hand in a model with a tokenizer, such as a LocalModel")
     if (model is None) == (forward is None):
         raise TypeError("give a model, or the address to forward= to; one of them")
-    if forward is not None and (budget is not None or concurrency is not None):
-        raise TypeError("budget and concurrency are for a model: a provider has limits of its own")
+    if forward is not None and concurrency is not None:
+        raise TypeError("concurrency is for a model: a provider has limits of its own")
     meter = Meter(
         None if model is None else get_model(model),
         forward=None if forward is None else ForwardedProvider(forward),

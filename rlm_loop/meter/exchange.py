@@ -19,7 +19,7 @@ class MeteredCall:
     `delivered` is false where the client had hung up: the call is charged all the same.
     `first_byte_seconds` is the time from the arrival to the first byte of a provider's answer, `unread` why a request
     or reply that went through could not be read (its tokens are `unattributed` then).
-    `ignored` and `not_applied` are what the request asked for in vain (see `request.Request`).
+    `not_applied` is what the request asked for in vain (see `request.Request`).
     """
 
     session: str
@@ -42,7 +42,6 @@ class MeteredCall:
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
     delivered: bool = True
-    ignored: tuple[str, ...] = ()
     not_applied: Mapping[str, Any] = field(default_factory=dict[str, Any])
     first_byte_seconds: float | None = None
     unread: str = ""

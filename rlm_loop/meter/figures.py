@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents.past_run import ledger_of
 from rlm_loop.messages import Usage
-from rlm_loop.meter.breaks import Break, breaks_of
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.tree import Branch, tree_of_session
-from rlm_loop.traces.reader import RunRecord, read
+from rlm_loop.traces.reader import read
 from rlm_loop.traces.trace import TraceError
 
 if TYPE_CHECKING:
@@ -50,10 +48,9 @@ class Total:
 
 @dataclass(frozen=True)
 class Figures:
-    """Ledger and requests of each session, by name; `records` are their traces."""
+    """Ledger and requests of each session, by name."""
 
     sessions: Mapping[str, tuple[Ledger, Sequence[MeteredCall]]]
-    records: Mapping[str, Callable[[], RunRecord]] = field(default_factory=dict[str, Callable[[], RunRecord]])
 
     @property
     def calls(self) -> list[MeteredCall]:
@@ -83,12 +80,6 @@ class Figures:
     def trees(self) -> list[Branch]:
         """Return a tree for each session: conversation, cause, detail; with first request, each turn and total."""
         return [tree_of_session(name, ledger, calls) for name, (ledger, calls) in self.sessions.items()]
-
-    def breaks(self) -> dict[str, tuple[Break, ...]]:
-        """By session, the requests that did not begin as their conversation's request before: where, which text stands
-        there now, and how many tokens no cache could find any more."""
-        found = {name: breaks_of(record()) for name, record in self.records.items()}
-        return {name: breaks for name, breaks in found.items() if breaks}
 
     def totals(self) -> list[Total]:
         """Return the sum of each session."""
@@ -128,18 +119,16 @@ def read_meter(path: str | Path) -> Figures:
     if not files:
         raise TraceError(f"{place} holds no traces; name the folder that the meter wrote to")
     sessions: dict[str, Any] = {}
-    records: dict[str, Callable[[], RunRecord]] = {}
     for file in files:
         record = read(file)
         name = str(record.start.get("settings", {}).get("session", file.stem))
         # by arrival: a refusal can be written down before the answer that was sent just before it
         calls = sorted((_call(event, name) for event in record.of("metered")), key=lambda call: call.number)
         sessions[name] = ledger_of(record), calls
-        records[name] = partial(RunRecord, record.events, record.number)
-    return Figures(sessions, records)
+    return Figures(sessions)
 
 
 def _call(event: Mapping[str, Any], session: str) -> MeteredCall:
     known: dict[str, Any] = {name: value for name, value in event.items() if name in _FIELDS}
-    known |= {"session": session, "ignored": tuple(known.get("ignored", ()))}
+    known["session"] = session
     return MeteredCall(**known)

@@ -10,8 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlm_loop.accounting.budget import Account, Budget
+from rlm_loop.accounting.budget import Account, Budget, BudgetSpent
 from rlm_loop.accounting.call_tree import PATIENCE
+from rlm_loop.accounting.prices import known_price
 from rlm_loop.accounting.slots import Slots
 from rlm_loop.messages import Reply
 from rlm_loop.meter.counting import InOrder
@@ -44,8 +45,8 @@ class Meter:
 
     `out` is a folder that gets one trace a session (`SESSION.jsonl`); without it traces stay in memory.  `counter`
     counts in place of the model, `known` maps causes to texts that are theirs wherever they stand, `budget` limits
-    what all sessions may spend together, `concurrency` is how many requests the model takes at a time, and `told` is
-    called with each request as its answer goes out.
+    what all sessions may spend together (of a provider `tokens`, `cost` and `calls`), `concurrency` is how many
+    requests the model takes at a time, and `told` is called with each request as its answer goes out.
     """
 
     def __init__(
@@ -72,7 +73,10 @@ class Meter:
                 raise TraceError(f"cannot write traces to {out}: {error.strerror}; choose another folder") from error
         self._known = known
         price = None if model is None else model.price
-        self._account = Account(budget or UNLIMITED, price=price)
+        self._limits = budget if model is None else None  # of what goes through; a model has an account for it
+        self._without_price = ""
+        self._passed_through = {"calls": 0.0, "tokens": 0.0, "dollars": 0.0}
+        self._account = Account(budget if budget and model is not None else UNLIMITED, price=price)
         self._slots = Slots(concurrency or (1 if model is None else model.slots))
         self._passed = InOrder(self._count)
         self._told = told
@@ -101,6 +105,31 @@ class Meter:
                 )
             return self.sessions[name]
 
+    def check(self) -> None:
+        """Raises `BudgetSpent` where what went through has reached a limit; the latest replies are read first."""
+        if self._limits is None:
+            return
+        self._passed.wait()
+        if self._limits.cost is not None and self._without_price:
+            raise BudgetSpent("dollars", f"no price of {self._without_price} is known; limit the tokens instead")
+        limits = {"calls": self._limits.calls, "tokens": self._limits.tokens, "dollars": self._limits.cost}
+        for unit, limit in limits.items():
+            if limit is not None and (used := self._passed_through[unit]) >= limit:
+                raise BudgetSpent(unit, f"{used:,.10g} of {limit:,.10g} {unit}")
+
+    def _add_up(self, exchange: ForwardedExchange) -> None:
+        """Add a request to what went through: of tokens that no provider stated, one for four bytes."""
+        call, totals = exchange.call, self._passed_through
+        read = len(exchange.body) // 4 if call.input_tokens is None else call.input_tokens
+        written = exchange.size // 4 if call.output_tokens is None else call.output_tokens
+        totals["calls"] += 1
+        totals["tokens"] += read + written
+        if (price := known_price(call.model.removeprefix("/"))) is None:
+            self._without_price = call.model
+        else:
+            cached, stored = call.cached_tokens or 0, call.cache_write_tokens or 0
+            totals["dollars"] += price.of_input(read, cached, stored) + written * price.output / 1e6
+
     def passing(self, exchange: ForwardedExchange) -> None:
         """A request is about to go through to the provider."""
         self._passed.begin(exchange)
@@ -125,6 +154,7 @@ class Meter:
                     self._warned.add(call.unread)
                     _log.warning("what went through could not be read, its tokens are unattributed: %s", call.unread)
                 session.heard(request, reply, call, f"{self.model.name}/{request.model}")
+                self._add_up(exchange)
         except Exception as error:  # a fault of ours: the client has its answer, and the figures say so
             call.unread = f"{type(error).__name__}: {error}"
             exception(_log, "a request that went through was not charged", error)
@@ -149,7 +179,7 @@ class Meter:
             for session in list(self.sessions.values()):
                 session.wait(PATIENCE)
         sessions = list(self.sessions.items())
-        return Figures({name: (s.ledger, list(s.calls)) for name, s in sessions}, {n: s.record for n, s in sessions})
+        return Figures({name: (s.ledger, list(s.calls)) for name, s in sessions})
 
     @property
     def calls(self) -> list[MeteredCall]:

@@ -45,7 +45,7 @@ class Request:
     """A request as it was read.
 
     `sampling` are settings that a model of ours is told, `not_applied` holds those that are known but have no place
-    there (a forced tool choice), `ignored` names the fields that nothing here knows: both go into the record.
+    there (a forced tool choice), which goes into the record.
     `previous` is the id of the response that it goes on from, `instructed` whether its first message holds for this
     request alone, `refusal` why no model of ours can serve it.
     """
@@ -58,7 +58,6 @@ class Request:
     stream: bool = False
     include_usage: bool = False
     model: str = ""
-    ignored: tuple[str, ...] = ()
     not_applied: Mapping[str, Any] = field(default_factory=dict[str, Any])
     sampling: Mapping[str, Any] = field(default_factory=dict[str, Any])
     previous: str | None = None
@@ -78,7 +77,7 @@ class Refused(Exception):
 
 
 class FieldReader:
-    """Takes fields out of a JSON object one by one, with an error that names the field; the rest is `ignored`."""
+    """Takes fields out of a JSON object one by one, with an error that names the field."""
 
     def __init__(self, body: Any, what: str = "the request body") -> None:
         if not isinstance(body, dict):
@@ -86,11 +85,9 @@ class FieldReader:
         self.what = what
         self.refusal: Refused | None = None
         self.body = cast("dict[str, Any]", body)
-        self._left = dict.fromkeys(self.body)
 
     def take(self, name: str, kind: type | tuple[type, ...] = object) -> Any:
         """The field, `None` where it is missing or null.  Raises `Refused` for another kind of value."""
-        self._left.pop(name, None)
         value = self.body.get(name)
         wrong = not isinstance(value, kind) or (isinstance(value, bool) and kind in (int, (int, float)))
         if value is not None and wrong:
@@ -129,11 +126,6 @@ class FieldReader:
         """The fields of these names that are set."""
         there = [name for name in self.body if name in names]
         return {name: value for name in there if (value := self.take(name)) is not None}
-
-    @property
-    def ignored(self) -> tuple[str, ...]:
-        """The fields that nobody took."""
-        return tuple(self._left)
 
 
 def content_of(content: Any, where: str) -> tuple[str, tuple[str, ...]]:
@@ -205,35 +197,6 @@ def for_ours(request: Request) -> tuple[RequestMessage, ...]:
             )
     plain = (RequestMessage(m.role, m.text, m.tool_calls, m.tool_call_id) for m in request.messages)
     return tuple(m for m, whole in zip(plain, request.messages) if m == whole or m.text or m.tool_calls)
-
-
-def callable_form(tool: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A tool of any kind as a function that a model of ours can call: one that is no function takes a text."""
-    if isinstance(tool.get("function"), Mapping):
-        return tool
-    about: Mapping[str, Any] = tool.get("custom") or tool
-    rest = {k: v for k, v in about.items() if k not in ("name", "description")}
-    said = "\n".join(filter(None, (str(about.get("description") or ""), json_of(rest))))
-    schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
-    return function_of(about.get("name") or tool.get("type"), said, schema)
-
-
-def custom_input(call: ToolCall, request: Request) -> str | None:
-    """The text that a custom tool is called with; `None` where the tool is a function."""
-    for tool in request.tools:
-        if tool.get("type") == "custom" and (tool.get("custom") or {}).get("name") == call.name:
-            return _only_text(call.arguments)
-    return None
-
-
-def _only_text(arguments: str) -> str:
-    """The one field of a model's JSON arguments, or the arguments as they are."""
-    try:
-        value: Any = json.loads(arguments)
-    except ValueError:
-        return arguments
-    texts = list(cast("dict[str, Any]", value).values()) if isinstance(value, dict) else []
-    return texts[0] if len(texts) == 1 and isinstance(texts[0], str) else arguments
 
 
 def said_back(reply: Reply) -> RequestMessage:

@@ -144,9 +144,7 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 kind, body = "application/json", json.dumps(chat.write(reply, request, *about))
         except (Exception, BudgetSpent, Cancelled) as error:
-            told = failure(error)
-            session.leave(call, status=told.status, error=told.message)
-            self._deliver(session, call, lambda: self._fail(told))
+            self._refuse(session, call, failure(error))
             return
         session.leave(call)
         self._deliver(session, call, lambda: self._send(200, body.encode(), kind))
@@ -163,13 +161,19 @@ class _Handler(BaseHTTPRequestHandler):
     def _relay(self, provider: ForwardedProvider, session: MeterSession, raw: bytes | None) -> None:
         """Pass a request on and its answer back, byte by byte; what is of a known API is read afterwards."""
         match = _PATH.fullmatch(self.path)
-        if match is None or not self.path.isascii() or ".." in unquote(self.path).partition("?")[0].split("/"):
+        segments = re.split(r"[/\\]", unquote(self.path.partition("?")[0]))
+        if match is None or not self.path.isascii() or any(s.partition(";")[0] == ".." for s in segments):
             raise Refused("a request names a plain path; the address behind the meter cannot be chosen")
         path = self.path if match["session"] is None else self.path.removeprefix(f"/s/{match['session']}")
         route = _route(self._rest()) if self.command == "POST" else None
         exchange = None
         if route is not None:
             call = session.arrive(_protocol(route.api), self.arrived)
+            try:
+                self.server.meter.check()
+            except BudgetSpent as spent:
+                self._refuse(session, call, failure(spent))
+                return
             exchange = ForwardedExchange(session, call, route.api, raw or b"", route.model, route.stream)
             self.server.meter.passing(exchange)
         begun, error, delivered = False, None, True
@@ -287,6 +291,10 @@ class _Handler(BaseHTTPRequestHandler):
         if told.after is not None:
             more["Retry-After"] = f"{told.after:g}"
         self._send(told.status, json.dumps(body).encode(), **more)
+
+    def _refuse(self, session: MeterSession, call: MeteredCall, told: ErrorReply) -> None:
+        session.leave(call, status=told.status, error=told.message)
+        self._deliver(session, call, lambda: self._fail(told))
 
     def _deliver(self, session: MeterSession, call: MeteredCall, send: Any) -> None:
         try:

@@ -17,7 +17,7 @@ from rlm_loop.agents.meter import Meter
 from rlm_loop.messages import Message, Prompt, Reply, common
 from rlm_loop.meter.conversations import Conversations, MeteredConversation
 from rlm_loop.meter.exchange import MeteredCall
-from rlm_loop.meter.request import Request, RequestMessage, callable_form, for_ours, said_back
+from rlm_loop.meter.request import Request, RequestMessage, for_ours, said_back
 from rlm_loop.meter.served import Heard, Served
 from rlm_loop.models.base import Model
 from rlm_loop.outcome import Stop
@@ -90,15 +90,11 @@ class MeterSession:
         Raises `Refused` for what it cannot read, and what the model raises (`ModelError`, `BudgetSpent`).
         """
         assert isinstance(self._model, Served)
-        dropped = ["thinking"] if any(m.thought or m.unread for m in request.messages) else []
         takes = self._model.model.sampling is not None  # a script or a recording takes none
-        messages, tools = for_ours(request), tuple(map(callable_form, request.tools)) if takes else request.tools
         left = self._differing({} if takes else request.sampling)
         request = replace(
             request,
-            messages=messages,
-            tools=tools,
-            ignored=(*request.ignored, *dropped),
+            messages=for_ours(request),
             not_applied={**left, **self._differing(request.not_applied)},
             sampling=request.sampling if takes else {},
         )
@@ -106,7 +102,7 @@ class MeterSession:
 
     def heard(self, request: Request, reply: Reply, call: MeteredCall, name: str) -> None:
         """Charge and record what went through to a provider and came back."""
-        request = replace(self._continued(request), ignored=(), not_applied={}, sampling={})
+        request = replace(self._continued(request), not_applied={}, sampling={})
         assert isinstance(self._model, Heard)
         self._charge(replace(request, model=name), call, replace(self._model, name=name, reply=reply))
         if isinstance(identifier := reply.extra.get("id"), str):
@@ -141,10 +137,7 @@ class MeterSession:
         return replace(request, messages=(*request.messages[:own], *before, *request.messages[own:]))
 
     def _charge(self, request: Request, call: MeteredCall, model: Model) -> Reply:
-        call.model, call.stream, call.ignored, call.not_applied = (
-            *(request.model, request.stream),
-            *(request.ignored, request.not_applied),
-        )
+        call.model, call.stream, call.not_applied = request.model, request.stream, request.not_applied
         with self._lock:
             conversation = self._conversations.find(request.messages, call.arrived) or self._begin(request, call)
             conversation.busy = True

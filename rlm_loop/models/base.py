@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from rlm_loop.accounting.attribution import Part
 from rlm_loop.accounting.scope import call_scope
+from rlm_loop.errors import ShownBriefly
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models.listening import tell
 from rlm_loop.traces.redact import redact
@@ -119,7 +120,7 @@ class Model(ABC):
 
 
 @dataclass(eq=False)
-class ModelError(Exception):
+class ModelError(ShownBriefly, Exception):
     """No reply could be had.  `message` is one line that says what to do about it.
 
     The loop adds what was done until then: `usage`, `trace` (a path) and `partial_answer`.  `retry_after` is

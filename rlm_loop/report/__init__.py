@@ -16,7 +16,7 @@ from rlm_loop.report.figures import (
     stacked_causes,
     style,
 )
-from rlm_loop.report.figures.run_overhead import cause_table, growths, injected, overhead, overhead_table
+from rlm_loop.report.figures.overhead import growths, injected, overhead, overhead_table
 from rlm_loop.report.figures.sessions import mean_session
 from rlm_loop.report.tables.readme import write_between
 from rlm_loop.report.tables.study_tables import arm_table, suite_table
@@ -47,7 +47,6 @@ __all__ = [
     "Table",
     "alt_text",
     "arm_table",
-    "cause_table",
     "compare_page",
     "effect_table",
     "factor_response",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rlm_loop.errors import ShownBriefly
 
-class StudyError(Exception):
+
+class StudyError(ShownBriefly, Exception):
     """A study cannot be run or read; the message is one line that says what to do."""
 
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from rlm_loop.errors import ShownBriefly
 from rlm_loop.messages import digest
 from rlm_loop.traces.file import LineFile
 from rlm_loop.traces.lines import EventLines
@@ -30,7 +31,7 @@ _log = logging.getLogger(__name__)
 SCHEMA = 5
 
 
-class TraceError(Exception):
+class TraceError(ShownBriefly, Exception):
     """A trace cannot be written or read; the message is one line that says what to do."""
 
 

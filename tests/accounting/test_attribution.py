@@ -155,7 +155,7 @@ def test_a_run_with_a_wrong_usage_loses_nothing(kind: type[Counting], usages: li
         == (3 if usages[0] is None or usages[0].input_tokens is None else 2)
         - (kind is Counting and usages[0] == Usage(500, 5)) * 2
     )
-    assert "rlm-loop-ledger" in live.ledger._repr_html_()
+    assert "re-sent" in live.ledger._repr_html_()
 
 
 def test_messages_that_compaction_moved_forward_are_re_sent(tmp_path: Path) -> None:

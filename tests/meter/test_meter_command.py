@@ -38,7 +38,7 @@ def test_serve_ask_interrupt(tmp_path: Path, number: signal.Signals) -> None:
         address = re.search(r"http://127\.0\.0\.1:\d+/v1", process.stderr.readline())
         assert address is not None
         assert ask(address[0], user("A question?")).json()["choices"][0]["message"]["content"] == "Hello."
-        second = ask(address[0], user("A question?"), user("More"), foo=1).json()["choices"][0]["message"]
+        second = ask(address[0], user("A question?"), user("More"), logprobs=True).json()["choices"][0]["message"]
         assert second["tool_calls"][0]["function"] == {"name": "add", "arguments": '{"a": 1}'}
         assert ask(address[0], user(7)).status_code == 400
         process.send_signal(number)
@@ -48,7 +48,7 @@ def test_serve_ask_interrupt(tmp_path: Path, number: signal.Signals) -> None:
         process.communicate()
     assert process.returncode == 0
     assert "default turn 1: 10 tokens in, 2 out" in said
-    assert "not applied: foo" in said
+    assert "not applied: logprobs" in said
     assert "refused with 400" in said
     assert re.search(r"task +3 +3 +6 +24.0% +50.0%", shown)
     assert re.search(r"default +2 +1 +", shown)

@@ -18,6 +18,7 @@ import pytest
 from upstream import Answer, Upstream, upstream
 from wires import ask, post, user  # pyright: ignore
 
+from rlm_loop.accounting import Budget
 from rlm_loop.meter import forward, metered_endpoint, read_meter
 from rlm_loop.models import ScriptedModel
 
@@ -358,6 +359,9 @@ def test_a_host_that_is_not_ours_is_refused(host: str) -> None:
         b"CONNECT 127.0.0.1:9 HTTP/1.1",
         b"POST /v1/..//http://127.0.0.1:9/ HTTP/1.1",
         b"POST /%2e%2e/admin HTTP/1.1",
+        b"POST /v1/%3f/../../admin HTTP/1.1",
+        b"POST /v1/..%5c..%5cadmin HTTP/1.1",
+        b"POST /v1/..;/admin HTTP/1.1",
     ],
 )
 def test_a_request_cannot_choose_where_it_goes(line: bytes) -> None:
@@ -383,9 +387,8 @@ def test_a_forward_address_that_is_none(url: str) -> None:
 
 
 def test_what_has_no_place_beside_a_provider() -> None:
-    from rlm_loop import Budget
 
-    for wrong in ({}, {"model": "local", "forward": "http://x"}, {"forward": "http://x", "budget": Budget(tokens=1)}):
+    for wrong in ({}, {"model": "local", "forward": "http://x"}, {"forward": "http://x", "concurrency": 2}):
         with pytest.raises(TypeError), metered_endpoint(**wrong):
             pass
 
@@ -506,3 +509,17 @@ def test_an_api_under_a_path_of_the_providers_own(path: str, api: str | None) ->
         calls = list(url.meter.calls)
     assert [got.path for got in up.got] == [path]
     assert [call.protocol for call in calls] == ([api] if api else [])
+
+
+def test_a_budget_ends_any_agent_with_its_own_api_s_error() -> None:
+    """The first reply reaches the limit: the next request is refused, and does not reach the provider."""
+    with upstream(*[Answer.of(CHAT)] * 3) as up, metered_endpoint(forward=up.url, budget=Budget(tokens=5)) as url:
+        assert ask(url, user("question")).status_code == 200
+        refused = ask(url, user("question"), {"role": "assistant", "content": "Hello."}, user("and more"))
+        assert (refused.status_code, refused.headers["x-should-retry"]) == (429, "false")
+        assert refused.json()["error"]["code"] == "insufficient_quota"
+    assert len(up.got) == 1
+    assert [call.status for call in url.meter.calls] == [200, 429]
+    priced = Budget(cost=1.0)
+    with upstream(*[Answer.of(CHAT)] * 3) as up, metered_endpoint(forward=up.url, budget=priced) as url:
+        assert [ask(url, user("question")).status_code for _ in range(2)] == [200, 429]

@@ -213,5 +213,5 @@ def test_calls_of_one_function_without_ids_have_their_own_results() -> None:
     with upstream(Answer.of(first), Answer.of(last)) as up, metered_endpoint(forward=up.url) as url:
         for contents in (history[:1], history):
             assert post(url, {"contents": contents}, "beta/models/m:generateContent").status_code == 200
-    turn = next(e for e in url.meter.sessions["default"].record().events if e["event"] == "turn")
+    turn = next(e for e in url.meter.sessions["default"].trace.events if e["event"] == "turn")
     assert [one["text"] for one in turn["observations"]] == ["one", "two"]

@@ -100,18 +100,9 @@ def test_conversation_cause_tool(folder: Path) -> None:
     assert causes["tool_result"].first == 0
 
 
-def test_where_the_prefix_breaks(folder: Path) -> None:
-    ((_, breaks),) = read_meter(folder).breaks().items()
-    (one,) = breaks
-    assert (one.call, one.node, one.cause, one.why) == (4, "0", "scaffold:reminder/system-reminder", "changed")
-    assert one.text.startswith("Tuesday.")
-
-
 def test_the_command_prints_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["meter", "--show", str(folder)]) == 0
-    shown = capsys.readouterr().out
-    for word in ("mcp__ten__*", "system-reminder", "0 turn 3: scaffold:reminder/system-reminder changed", "Tuesday."):
-        assert word in shown
+    assert "mcp__ten__*" in capsys.readouterr().out
 
 
 def test_what_a_reminder_cost(folder: Path) -> None:

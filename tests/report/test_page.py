@@ -104,7 +104,6 @@ def test_sums_by_cause_are_those_of_the_ledger(tmp_path: Path) -> None:
             sums[row.cause] = sums.get(row.cause, 0) + row.tokens
         assert dict(one.causes) == sums
         assert sum(sums.values()) == call.usage.input_tokens
-        assert one.sent == sum(row.resent for row in call.rows)
 
 
 # -- files that are not as they should be
@@ -224,10 +223,9 @@ def several(tmp_path: Path) -> Path:
     return tmp_path / "runs.jsonl"
 
 
-def test_a_file_of_several_runs_has_an_index(several: Path) -> None:
+def test_a_file_of_several_runs_has_them_all(several: Path) -> None:
     found = sound(run_page(several))
     assert {"r0-run", "r1-run", "r2-run", "r0-t1", "r2-t1"} <= set(found.ids())
-    assert {"href": "#r1-run"} in found.all("a")
     assert all(f"Question {n}?" in found.text for n in range(3))
 
 

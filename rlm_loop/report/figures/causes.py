@@ -1,12 +1,13 @@
-"""Where the prompt tokens of each arm go: a bar an arm, stacked by cause."""
+"""The figure of where the prompt tokens of each arm go: a bar an arm, stacked by cause."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.report.figures.cells import Arm, cells
 from rlm_loop.report.figures.colours import cause_colour, cause_place
+from rlm_loop.report.figures.rows import Arm, arms_of
 from rlm_loop.report.figures.style import HATCHES, PAGE, SMALL, caption, finish, sheet, style
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
@@ -25,7 +26,7 @@ def stacked_causes(
     they were sent; sub-calls are included.  Neighbours in a bar differ in hatch as well as in colour.  Raises
     `StudyError` where there is nothing to draw, or matplotlib is missing.
     """
-    found = cells(results, arms, ["by_cause"])
+    found = arms_of(results, arms, ["by_cause"])
     means = {arm.label: _means(arm) for arm in found.arms}
     order = sorted({c for of in means.values() for c in of}, key=cause_place)
     if not order:
@@ -33,16 +34,17 @@ def stacked_causes(
     with style():
         made = sheet(PAGE, 1.5 + 0.42 * len(means))
         axes: Any = made.subplots()
+        sums = {arm: sum(of.values()) for arm, of in means.items()}
         ends = dict.fromkeys(means, 0.0)
         for number, cause in enumerate(order):
-            widths = [_width(of, cause, share) for of in means.values()]
+            widths = {a: of.get(cause, 0.0) * (100 / (sums[a] or 1) if share else 1) for a, of in means.items()}
             look = {"color": cause_colour(cause), "edgecolor": "white", "hatch": HATCHES[number % len(HATCHES)]}
-            starts = list(ends.values())
-            axes.barh(list(means), widths, left=starts, height=0.72, label=_named(cause), linewidth=0.6, **look)
-            ends = {arm: start + width for arm, start, width in zip(means, starts, widths, strict=True)}
+            starts, label = list(ends.values()), _named(cause)
+            axes.barh(list(means), list(widths.values()), left=starts, height=0.72, label=label, linewidth=0.6, **look)
+            ends = {arm: start + widths[arm] for arm, start in ends.items()}
         longest = max(ends.values())
-        for place, (arm, of) in enumerate(means.items()):
-            axes.text(ends[arm] + 0.008 * longest, place, f"{sum(of.values()):,.0f}", va="center", fontsize=SMALL)
+        for place, arm in enumerate(means):
+            axes.text(ends[arm] + 0.008 * longest, place, f"{sums[arm]:,.0f}", va="center", fontsize=SMALL)
         axes.invert_yaxis()
         axes.set_xlim(0, longest * 1.1)
         axes.xaxis.set_major_formatter("{x:.0f} %" if share else "{x:,.0f}")
@@ -51,7 +53,7 @@ def stacked_causes(
         finish(axes, "Where the prompt tokens go", below, grid="x")
         made.legend(loc="outside right upper", frameon=False, fontsize=SMALL)
         caption(made, f"{found.note()}. Tokens that are re-sent or cached count each time; sub-calls are included.")
-    made.set_label(_told(means, order))
+    made.set_label(_in_words(means, order))
     return made
 
 
@@ -59,23 +61,17 @@ def _means(arm: Arm) -> dict[str, float]:
     known: list[Mapping[str, int]] = [
         r["by_cause"] for r in arm.rows.values() if isinstance(r.get("by_cause"), Mapping)
     ]
-    sums: dict[str, float] = {}
+    sums: Counter[str] = Counter()
     for row in known:
-        for cause, tokens in row.items():
-            sums[cause] = sums.get(cause, 0.0) + tokens
+        sums.update(row)
     return {cause: total / len(known) for cause, total in sums.items() if total}
-
-
-def _width(of: Mapping[str, float], cause: str, share: bool) -> float:
-    whole = sum(of.values()) or 1.0
-    return of.get(cause, 0.0) * (100 / whole if share else 1)
 
 
 def _named(cause: str) -> str:
     return cause.replace("scaffold:", "added: ").replace("_", " ")
 
 
-def _told(means: Mapping[str, Mapping[str, float]], order: Sequence[str]) -> str:
+def _in_words(means: Mapping[str, Mapping[str, float]], order: Sequence[str]) -> str:
     lines: list[str] = []
     for arm, of in means.items():
         whole = sum(of.values())

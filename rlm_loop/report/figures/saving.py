@@ -19,17 +19,8 @@ _FORMATS = (".png", ".svg", ".pdf")
 
 
 def alt_text(figure: Figure) -> str:
-    """What a reader who cannot see the figure needs of it: what is drawn, and the numbers.
-
-    Figures of this package bring theirs; of any other figure it names the panels and what is on their axes.
-    """
-    if said := str(figure.get_label()):
-        return said
-    panels = [
-        " ".join(filter(None, [_title(axes), f"({axes.get_ylabel() or 'y'} by {axes.get_xlabel() or 'x'})"]))
-        for axes in figure.axes
-    ]
-    return f"Figure with {len(panels)} panel{'' if len(panels) == 1 else 's'}: {'; '.join(panels)}." if panels else ""
+    """The text for a reader who cannot see a figure of this package: what is drawn, and the numbers."""
+    return str(figure.get_label())
 
 
 def save(figure: Figure, path: str | Path) -> list[Path]:
@@ -64,25 +55,22 @@ def data_uri(figure: Figure, kind: str = "png") -> str:
 
 
 def _bytes(figure: Figure, suffix: str) -> bytes:
-    said = alt_text(figure)
-    where: dict[str, Any] = {
-        ".png": {"Software": None, "Description": said},
-        ".svg": {"Date": None, "Description": said},
-        ".pdf": {"CreationDate": None, "Subject": said},
+    words = alt_text(figure)
+    metadata: dict[str, Any] = {
+        ".png": {"Software": None, "Description": words or None},
+        ".svg": {"Date": None, "Description": words or None},
+        ".pdf": {"CreationDate": None, "Subject": words or None},
     }[suffix]
-    if not said:
-        where.pop("Description", None)
-        where.pop("Subject", None)
     buffer = io.BytesIO()
     with style():
         if suffix == ".svg":
-            buffer.write(_svg_text(figure, where).encode("utf-8"))
+            buffer.write(_svg_text(figure, metadata).encode("utf-8"))
         else:
-            figure.savefig(buffer, format=suffix[1:], dpi=200 if suffix == ".png" else "figure", metadata=where)
+            figure.savefig(buffer, format=suffix[1:], dpi=200 if suffix == ".png" else "figure", metadata=metadata)
     made = buffer.getvalue()
-    if suffix == ".svg" and said:  # screen readers know <desc>, not the RDF that matplotlib writes
+    if suffix == ".svg" and words:  # screen readers know <desc>, not the RDF that matplotlib writes
         start = made.index(b">", made.index(b"<svg")) + 1
-        made = made[:start] + f"\n <desc>{html.escape(said, quote=False)}</desc>".encode() + made[start:]
+        made = made[:start] + f"\n <desc>{html.escape(words, quote=False)}</desc>".encode() + made[start:]
     return made
 
 
@@ -97,7 +85,3 @@ def _svg_text(figure: Figure, metadata: dict[str, Any]) -> str:
         figure.dpi = dots
         figure.set_canvas(canvas)
     return text.getvalue()
-
-
-def _title(axes: Any) -> str:
-    return str(axes.get_title(loc="left") or axes.get_title())

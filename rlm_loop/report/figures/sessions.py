@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlm_loop.agents.past_run import ledger_of
-from rlm_loop.report.figures.cells import cells
+from rlm_loop.report.figures.rows import arms_of
 from rlm_loop.report.tables.trace_files import trace_files
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
@@ -25,7 +25,7 @@ Session = Mapping[tuple[int, str], tuple[int, int]]
 def mean_session(
     results: Results, *, arms: Iterable[str] | None = None, tasks: int | None = None, share: float = 1 / 3
 ) -> pd.DataFrame:
-    """What `overhead_by_turn`, `overhead_table` and `cause_table` show of a study: mean tokens of each turn and cause.
+    """The frame of a study for `overhead_by_turn` and `overhead_table`: mean tokens of each turn and cause.
 
     The columns are `arm, turn, cause, tokens, resent, running`.  A turn's means are over the tasks that reach it
     (`running`), as long as at least `share` of the arm's tasks do; only tasks that every arm was tried on, and of
@@ -35,7 +35,7 @@ def mean_session(
     import pandas
 
     wanted = {
-        arm.label: [str(r["trace"]) for r in list(arm.rows.values())[:tasks]] for arm in cells(results, arms).arms
+        arm.label: [str(r["trace"]) for r in list(arm.rows.values())[:tasks]] for arm in arms_of(results, arms).arms
     }
     every = [name for names in wanted.values() for name in names]
     found = {name: _session(name, path) for name, path in trace_files(results, every)}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SHOWN = 4_000
 #: Control characters but tab and newline, and those that change the order in which others are shown.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 
 
 def clipped(text: str, limit: int = SHOWN) -> str:
@@ -109,15 +110,22 @@ def labelled(action: Action, observation: Observation) -> Iterator[tuple[str, st
         yield "answer", shown(observation.answer.value)
 
 
-def prose(turn: Turn) -> str:
-    """What the model wrote around the code, calls and answers that are shown on their own."""
-    text = turn.reply.text
+def prose(turn: Turn) -> list[str]:
+    """The model's words before each action and after the last one, without the code and answers themselves."""
+    rest, words = turn.reply.text, list[str]()
     for action in turn.actions:
-        if isinstance(action, RunCode) and action.code.strip():
-            text = _without_block(text, action.code)
-        elif isinstance(action, Answer) and isinstance(action.value, str) and text.strip().endswith(action.value):
-            text = text.strip().removesuffix(action.value)
-    return text.strip()
+        before, rest = _split(rest, action)
+        words.append(before.strip())
+    return [*words, rest.strip()]
+
+
+def _split(text: str, action: Action) -> tuple[str, str]:
+    """What was written before an action, and after it; all of it before one that is not in the text."""
+    if isinstance(action, RunCode) and action.code.strip():
+        return _around_block(text, action.code)
+    if isinstance(action, Answer) and isinstance(action.value, str) and text.strip().endswith(action.value):
+        return text.strip().removesuffix(action.value), ""
+    return text, ""
 
 
 def turn_head(turn: Turn) -> str:
@@ -129,14 +137,14 @@ def turn_head(turn: Turn) -> str:
 def step_text(turn: Turn) -> str:
     """One turn as plain text: what the model wrote, what it asked for, what came of it, what it cost."""
     lines = [f"-- turn {turn.index}: {reply_cost(turn.reply)}, {turn.seconds:.1f} s"]
-    if written := prose(turn):
-        lines.append(clipped(written))
-    for action, observation in zip(turn.actions, turn.observations, strict=True):
+    *before, after = prose(turn)
+    for words, action, observation in zip(before, turn.actions, turn.observations, strict=True):
+        lines += [clipped(words)] if words else []
         for label, text in labelled(action, observation):
             lines.append(f"[{label}]")
             lines += ["    " + line for line in clipped(text).splitlines()]
         lines += [f"[display {display.mime}]" for display in observation.displays]
-    return "\n".join(lines)
+    return "\n".join([*lines, *([clipped(after)] if after else [])])
 
 
 def compaction_line(event: Mapping[str, Any]) -> str:
@@ -159,9 +167,18 @@ def answer_text(outcome: Outcome) -> str:
     return outcome.answer if isinstance(outcome.answer, str) else shown(outcome.answer)
 
 
+def ending(outcome: Outcome) -> str:
+    """Why the run ended; where it gave no answer, with the packages that its cells could not import."""
+    said = "" if outcome.answered else "\n".join(o.text for t in outcome.turns for o in t.observations)
+    missing = dict.fromkeys(name.partition(".")[0] for name in _NO_MODULE.findall(said))
+    packages = f"missing in its cells: {', '.join(missing)} (pip install {' '.join(missing)})" if missing else ""
+    return "; ".join(filter(None, [outcome.reason, packages]))
+
+
 def closing_line(outcome: Outcome) -> str:
     """Why the run ended and what it cost, in one line."""
-    reason = f" ({redact(outcome.reason)})" if outcome.reason else ""
+    why = ending(outcome)
+    reason = f" ({redact(why)})" if why else ""
     turns = plural(outcome.steps, "turn")
     return f"{outcome.stop}{reason}: {turns}, {counted(outcome.usage)}, {outcome.seconds:.1f} s"
 
@@ -198,8 +215,8 @@ def _arguments(arguments: str) -> str:
     )
 
 
-def _without_block(text: str, code: str) -> str:
-    """The text without the fenced block that holds this code, if it is there word for word."""
+def _around_block(text: str, code: str) -> tuple[str, str]:
+    """The text before and after the fenced block that holds this code, if it is there word for word."""
     lines, wanted = text.splitlines(), [line.strip() for line in code.strip().splitlines()]
     for start in range(len(lines) - len(wanted) + 1):
         if [line.strip() for line in lines[start : start + len(wanted)]] != wanted:
@@ -213,8 +230,8 @@ def _without_block(text: str, code: str) -> str:
             before.pop()
         if after and _fence(after[0]):
             after.pop(0)
-        return "\n".join([*before, *after])
-    return text
+        return "\n".join(before), "\n".join(after)
+    return text, ""
 
 
 def _fence(line: str) -> bool:

@@ -9,7 +9,7 @@ import base64
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.accounting.ledger import in_order, root_turns
+from rlm_loop.accounting.ledger import in_order
 from rlm_loop.actions import Display
 from rlm_loop.report.call_tree import lines
 from rlm_loop.report.notebook.formatting import (
@@ -17,6 +17,7 @@ from rlm_loop.report.notebook.formatting import (
     causes_title,
     clipped,
     counted,
+    ending,
     labelled,
     most_first,
     number,
@@ -24,11 +25,11 @@ from rlm_loop.report.notebook.formatting import (
     prose,
     turn_head,
 )
+from rlm_loop.report.tables.table import Table
 from rlm_loop.report.templates import macros
 from rlm_loop.traces.redact import redact
 
 if TYPE_CHECKING:
-    from rlm_loop.accounting.attribution import Row
     from rlm_loop.accounting.ledger import Ledger
     from rlm_loop.accounting.tree import TraceTree
     from rlm_loop.outcome import Outcome, Turn
@@ -50,7 +51,7 @@ def outcome_html(outcome: Outcome) -> str:
         "outcome",
         stop=str(outcome.stop),
         answered=outcome.answered,
-        reason=clipped(outcome.reason),
+        reason=clipped(ending(outcome)),
         question=clipped(outcome.question),
         answer=clipped(answer_text(outcome)),
         facts=" · ".join(fact for fact in facts if fact),
@@ -68,11 +69,14 @@ def causes_values(by_cause: Mapping[str, int], counting: str) -> tuple[str, list
 def turn_values(turn: Turn) -> dict[str, Any]:
     """A turn for a template; each part is its kind, its label (a picture's: its type) and its text."""
     parts: list[tuple[str, str, str]] = []
-    for action, observation in zip(turn.actions, turn.observations, strict=True):
+    *before, after = prose(turn)
+    for words, action, observation in zip(before, turn.actions, turn.observations, strict=True):
+        parts += [("prose", "", clipped(words))] if words else []
         parts += [("text", label, clipped(text.rstrip())) for label, text in labelled(action, observation)]
         parts += [_display(display) for display in observation.displays]
     failed = any(o.failure is not None for o in turn.observations)
-    return {"head": turn_head(turn), "failed": failed, "prose": clipped(prose(turn)), "parts": parts}
+    parts += [("prose", "", clipped(after))] if after else []
+    return {"head": turn_head(turn), "failed": failed, "parts": parts}
 
 
 def _display(display: Display) -> tuple[str, str, str]:
@@ -90,47 +94,25 @@ def _display(display: Display) -> tuple[str, str, str]:
 
 
 def ledger_html(ledger: Ledger) -> str:
-    """A ledger: totals, tokens by cause (first sent, re-sent, cached), and the turns."""
-    calls, usage = list(ledger.calls), ledger.usage
+    """A ledger as a table: tokens by cause, of them first sent, re-sent and from the cache."""
+    usage, every = ledger.usage, [row for call in list(ledger.calls) for row in call.rows]
+    cells: list[list[str]] = []
+    for cause in in_order(row.cause for row in every):
+        own = [row for row in every if row.cause == cause]
+        tokens, resent = sum(row.tokens for row in own), sum(row.resent for row in own)
+        cached = None if any(row.cached is None for row in own) else sum(row.cached or 0 for row in own)
+        cells.append([cause, *map(number, (tokens, tokens - resent, resent, cached))])
     facts = [
-        plural(len(calls), "call"),
+        plural(len(ledger.calls), "call"),
         f"{number(usage.input_tokens)} tokens in",
         f"{number(usage.output_tokens)} out",
         f"by cause: {ledger.counting}" if ledger.counting else "",
-        *([f"unattributed {ledger.unattributed:,}"] if ledger.unattributed else []),
+        f"unattributed {ledger.unattributed:,}" if ledger.unattributed else "",
     ]
     warnings = ledger.usage_warnings()
     more = [f"and {len(warnings) - _WARNINGS} more"] if len(warnings) > _WARNINGS else []
-    by_turn: dict[int, dict[str, int]] = {}
-    for turn, call in root_turns(calls):
-        line = by_turn.setdefault(turn, {})
-        for row in call.rows:
-            line[row.cause] = line.get(row.cause, 0) + row.tokens
-    columns = in_order(cause for line in by_turn.values() for cause in line)
-    return view(
-        "ledger",
-        facts=" · ".join(facts),
-        warnings=[*warnings[:_WARNINGS], *more],
-        causes=_causes([row for call in calls for row in call.rows]),
-        turn_causes=list(columns),
-        turns=[
-            (turn, [f"{line.get(cause, 0):,}" for cause in columns], f"{sum(line.values()):,}")
-            for turn, line in sorted(by_turn.items())
-        ],
-    )
-
-
-def _causes(rows: list[Row]) -> list[dict[str, Any]]:
-    by_cause = {cause: [row for row in rows if row.cause == cause] for cause in in_order(row.cause for row in rows)}
-    largest = max((sum(row.tokens for row in own) for own in by_cause.values()), default=0) or 1
-    found: list[dict[str, Any]] = []
-    for cause, own in by_cause.items():
-        tokens, resent = sum(row.tokens for row in own), sum(row.resent for row in own)
-        cached = None if any(row.cached is None for row in own) else sum(row.cached or 0 for row in own)
-        shares = [(100 * (tokens - resent) / largest, ".85"), (100 * resent / largest, ".35")]
-        figures = [number(n) for n in (tokens, tokens - resent, resent, cached)]
-        found.append({"cause": cause, "figures": figures, "shares": shares})
-    return found
+    notes = [" · ".join(filter(None, facts)), *warnings[:_WARNINGS], *more]
+    return Table("Ledger", ["cause", "tokens", "first sent", "re-sent", "from cache"], cells, notes).to_html()
 
 
 def tree_html(tree: TraceTree) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from markupsafe import Markup
 
 from rlm_loop.accounting.tree import ROOT
 from rlm_loop.report.figures.colours import cause_colour
-from rlm_loop.report.run.head import head, index, title
+from rlm_loop.report.run.head import head, title
 from rlm_loop.report.run.judged import judged
 from rlm_loop.report.run.marked import is_patch, parts
 from rlm_loop.report.run.reading import RunInFile, found_in, mapping
@@ -26,11 +25,11 @@ from rlm_loop.traces.reader import Run, chosen
 def run_page(trace: str | Path, *, run: Run = None, row: Mapping[str, Any] | None = None) -> str:
     """A recorded run as one HTML page, to be written to a file and opened in any browser.
 
-    `run` is which run of the file (see `trace_reader.read`); without it the page holds all of them, with an index
-    where there are several.  Whatever a model, a tool or a file of the workspace wrote is shown as text.  Texts
-    are clipped, with a note, where they are very long.  `row` is the row of a study whose episode the run is: its score
-    and the expected answer then stand above the steps.  A torn, damaged or unfinished trace, and one of another
-    version, is shown as far as it can be read, and the page says what is missing.
+    `run` is which run of the file (see `traces.read`); without it the page holds all of them.  Whatever a model, a tool
+    or a file of the workspace wrote is shown as text.  Texts are clipped, with a note, where they are very long.
+    `row` is the row of a study whose episode the run is: its score and the expected answer then stand above the steps.
+    A torn, damaged or unfinished trace, and one of another version, is shown as far as it can be read, and the page
+    says what is missing.
     Raises `TraceError` for a file that cannot be read or holds no event, and for a run that it does not hold.
     """
     return page_of(found_in(trace), Path(trace).name, run=run, row=row)
@@ -48,7 +47,7 @@ def page_of(
     views = views_of(found, name, run)
     shades, colours = shades_of(views)
     several = len(views) > 1
-    runs = [index(views)] if several else []
+    runs = list[Markup]()
     counting = [view for view in views if view.found.record.aborted is None] or views
     for view in views:
         inner = run_html(view, shades, row=row if view is counting[-1] else None)
@@ -61,7 +60,7 @@ def page_of(
         *files,
         colours=colours,
         title=title(views[0]) if not several else f"{len(views)} runs of {name}",
-        runs=linked(Markup("").join(runs)),
+        runs=Markup("").join(runs),
         name=name,
         **values,
     )
@@ -144,9 +143,3 @@ def shades_of(views: Sequence[RunView]) -> tuple[dict[str, str], str]:
         shades[name] = f"c{number}"
         rules.append(f".c{number}{{--c:{'var(--output)' if name == OUTPUT else cause_colour(name)}}}")
     return shades, "".join(rules)
-
-
-def linked(html: str) -> Markup:
-    """Links whose target a damaged trace lacks lead to the top instead; texts hold no quotes, so only links are met."""
-    ids = set(re.findall(r' id="([^"]*)"', html))
-    return Markup(re.sub(r' href="#([^"]*)"', lambda link: link[0] if link[1] in ids else ' href="#main"', html))

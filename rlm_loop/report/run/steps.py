@@ -81,10 +81,10 @@ class Steps:
 
     def _step(self, node: str, turn: Turn, *, main: bool, opened: bool, finished: bool) -> str:
         body = [self._added(node, turn.index)]
-        if written := prose(turn):
-            body.append(parts().block("The model wrote", plain_text(written, self.view.limit), "prose"))
-        for action, seen in zip(turn.actions, turn.observations, strict=True):
-            body += self._action(action, seen)
+        *before, after = prose(turn)
+        for words, action, seen in zip(before, turn.actions, turn.observations, strict=True):
+            body += [self._words(words), *self._action(action, seen)]
+        body.append(self._words(after))
         if not finished:
             body.append(parts().unfinished())
         if (node, turn.index) not in self.told:
@@ -103,6 +103,9 @@ class Steps:
         self.told.add((node, turn.index))
         self.named.add(step)
         return parts().step(ident, turn.index, _gist(turn), marks, _cost(turn), body, bool(failures), opened)
+
+    def _words(self, text: str) -> str:
+        return parts().block("The model wrote", plain_text(text, self.view.limit), "prose") if text else Markup("")
 
     def _others(self, node: str, main: bool) -> str:
         """Sub-calls whose turn is not in the trace: it was never finished, or is lost."""
@@ -197,9 +200,6 @@ class Steps:
         if not sums:
             return ""
         said: list[str] = []
-        known = [one.sent for one in calls if one.sent is not None]
-        if len(known) == len(calls) and sum(known):
-            said.append(f"{sum(known):,} of the input sent before")
         if turn.reply.usage is not None and turn.reply.usage.cache_read_tokens:
             said.append(f"{turn.reply.usage.cache_read_tokens:,} from the provider's cache")
         if not all(one.exact for one in calls):

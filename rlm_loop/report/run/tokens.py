@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlm_loop.accounting.attribution import UNATTRIBUTED, Part, apportion, reconcile, sent_before
+from rlm_loop.accounting.attribution import Part, apportion, reconcile
 from rlm_loop.accounting.charges import restored
 from rlm_loop.accounting.tree import node_of
 from rlm_loop.messages import Message, Prompt, Usage
@@ -26,18 +26,14 @@ UNKNOWN = "not attributed"
 class Spent:
     """One model call: who made it in which turn, its usage, and its input tokens by cause.
 
-    `exact` is whether the causes were counted by the model's own tokenizer rather than shared out by length, `sent`
-    the input tokens that an earlier call of the same caller had sent before (`None`: not known).
+    `exact` is whether the causes were counted by the model's own tokenizer rather than shared out by length.
     """
 
     node: str
     turn: int
-    depth: int
-    purpose: str
     usage: Usage
     causes: Mapping[str, int]
     exact: bool
-    sent: int | None = None
 
 
 def spent_of(record: RunRecord) -> Iterator[Spent]:
@@ -56,21 +52,15 @@ def spent_of(record: RunRecord) -> Iterator[Spent]:
         charged: Mapping[str, Any] = event.get("charged") or {}
         try:
             if charged["parts"] is None:
-                parts: Sequence[Part] = apportion(prompts.of(event["request"], path), tokens)
-                causes = _sums(parts)
+                causes: Mapping[str, int] = _sums(apportion(prompts.of(event["request"], path), tokens))
             else:
                 parts, causes = counted.of(charged)
                 if usage.input_tokens is not None and sum(causes.values()) != usage.input_tokens:
-                    parts = reconcile(parts, usage.input_tokens)
-                    causes = _sums(parts)
-            sent: int | None = _before(parts, charged, sum(causes.values()))
+                    causes = _sums(reconcile(parts, usage.input_tokens))
             exact = bool(charged["exact"])
         except UNREADABLE:
-            causes, sent, exact = ({UNKNOWN: tokens} if tokens else {}), None, False
-        purpose = str(charged.get("purpose", "agent"))
-        yield Spent(
-            path, int(event.get("turn") or 0), int(event.get("depth") or 0), purpose, usage, causes, exact, sent
-        )
+            causes, exact = ({UNKNOWN: tokens} if tokens else {}), False
+        yield Spent(path, int(event.get("turn") or 0), usage, causes, exact)
 
 
 class _Prompts:
@@ -134,17 +124,3 @@ def _sums(parts: Sequence[Part]) -> Counter[str]:
     for part in parts:
         sums[str(part.cause)] += part.tokens
     return sums
-
-
-def _before(parts: Sequence[Part], charged: Mapping[str, Any], total: int) -> int:
-    """Tokens that were sent before: what a call adds is at the end of its prompt, so only that is looked at."""
-    sent = int(charged["sent"])
-    again = {item if isinstance(item, int) else (int(item[0]), str(item[1])) for item in charged.get("again", ())}
-    if again:  # after compaction: pieces of the prompt, here and there
-        return sum(p.tokens for p in parts if sent_before(p, sent, again))
-    new = 0
-    for part in reversed(parts):
-        if sent and part.message < sent and part.cause != UNATTRIBUTED:
-            break
-        new += part.tokens
-    return total - new

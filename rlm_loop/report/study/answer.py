@@ -51,11 +51,12 @@ def _sentence(found: Sequence[ArmSummary], of: _Contrasts) -> str:
     if len(known) == 1:
         return f"{first.arm} resolves {_rate(first)}"
     best = [s.arm for s in known if s.rate == first.rate]
-    said = f"{' and '.join(best)} resolve{'s' * (len(best) == 1)} most: {_rate(first)}"
+    said = f"{' and '.join(best)} resolve{'s' * (len(best) == 1)} most: "
     other = next((s for s in known if s.arm != s.baseline), first)
     contrast = of.get((other.model, other.arm, "resolved"))
     if contrast is None or contrast.estimate is None:
-        return said
+        return said + _rate(first)
+    said += f"{first.resolved:,} of {first.judged:,} tasks"  # an arm's own interval says nothing of a difference
     tokens = of.get((other.model, other.arm, "input_tokens"))
     cost = f", {with_interval(tokens, '()')} times the prompt tokens" if tokens and tokens.estimate is not None else ""
     return f"{said}; {other.arm} against {other.baseline}: {with_interval(contrast, '()')} points{cost}"

@@ -54,7 +54,7 @@ def _chosen(
     arms, suites = len(results.arms), {row["suite"] for row in results.rows}
     by = "suite" if len(suites) > 1 and (len(suites) + 1) * arms <= _LINES else None
     yield "Tasks resolved", lambda: figures.resolve_rates(results, by=by)
-    yield ANSWERING, lambda: figures.resolve_against_tokens(results)
+    yield ANSWERING, lambda: figures.resolve_against_tokens(results, intervals=arms < 2)
     if arms > 1 and compared is not None:
         shown = compared.query("measure in ['resolved', 'input_tokens']")
         yield "Paired differences", lambda: figures.paired_differences(results, baseline=baseline, intervals=shown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -152,6 +153,12 @@ def _effect_notes(shown: Sequence[Contrast], compared: Comparison) -> list[str]:
         *([compared.noise] if compared.noise else []),
         *([f"Not known for enough pairs: {', '.join(map(_measure, unknown))}."] if unknown else []),
     ]
+
+
+def comparison_html(compared: Comparison) -> str:
+    """A comparison in a notebook: its sentences, and the effects as a table."""
+    said = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in compared.sentences())
+    return said + effect_table(compared).to_html()
 
 
 def suite_effects(compared: Comparison) -> Table | None:

@@ -52,13 +52,16 @@ class Table:
         rows = [[row[i] for i in chosen] for row in self.rows]
         return replace(self, columns=[self.columns[i] for i in chosen], rows=rows)
 
-    def _repr_html_(self) -> str:
+    def to_html(self) -> str:
+        """The table as HTML, its title as the caption."""
         head = "".join(f"<th>{html.escape(c)}</th>" for c in self.columns)
         body = "".join(f"<tr>{self._html_row(row)}</tr>" for row in self.rows)
         notes = "<br>".join(html.escape(n) for n in self.notes)
         caption = f"<caption style='text-align:left'><b>{html.escape(self.title)}</b></caption>"
         small = f"<p style='font-size:smaller'>{notes}</p>" if notes else ""
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{small}"
+
+    _repr_html_ = to_html
 
     def _html_row(self, row: Sequence[str]) -> str:
         sides = ["left" if i < self.labels else "right" for i in range(len(row))]

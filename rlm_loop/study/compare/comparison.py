@@ -25,6 +25,7 @@ from rlm_loop.study.frames import frame_of
 from rlm_loop.study.plan.analysis import Analysis, departs, read, unchanged
 from rlm_loop.study.statistics import mean
 from rlm_loop.study.store.rows import Row, finished
+from rlm_loop.traces.display import drawing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,9 +117,7 @@ class Comparison(Judged):
         printer.text(str(self))
 
     def _repr_html_(self) -> str:
-        import html
-
-        return "".join(f"<p>{html.escape(s)}</p>" for s in self.sentences())
+        return drawing("rlm_loop.report.tables.comparison.comparison_html")(self)
 
 
 def compare(

@@ -46,7 +46,7 @@ def test_a_cell_is_run_and_its_steps_are_lines(shell: Any, capsys: pytest.Captur
 
 
 MISUSES = [
-    ("--modle x", "?", "unrecognized arguments: --modle x; %%rlm? lists the options"),
+    ("--modle x", "?", "unrecognized arguments: --modle x; did you mean '--model'?; %%rlm? lists the options"),
     ("--model", "?", "expected one argument"),
     ("--model nosuch", "?", "'nosuch'"),
     ("--model rows", "?", "the variable rows holds no model but a list"),
@@ -122,6 +122,14 @@ def test_without_the_magic_it_says_where_the_outcome_is(shell: Any, capsys: pyte
     shown = capsys.readouterr()
     assert (shown.out + shown.err).strip().endswith("what was done is in sys.last_value.outcome")
     assert sys.last_value.outcome.steps == 1
+
+
+def test_an_error_of_ours_is_the_own_line_and_the_message(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    shell.push({"agent": ToolLoopAgent(model=scripted(ModelError("no reply: try again")))})
+    shell.run_cell("question = '?'\nagent.run(question)")
+    shown = capsys.readouterr()
+    lines = (shown.out + shown.err).strip().splitlines()
+    assert lines == ["line 2 of <module>: agent.run(question)", "ModelError: no reply: try again"]
 
 
 def test_a_variable_that_cannot_be_sent_is_one_line(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -112,17 +112,19 @@ def test_each_kind_of_action_is_shown(pair: tuple[Action, Observation], expected
 @pytest.mark.parametrize(
     ("text", "code", "left"),
     [
-        ("before\n```python\nx = 1\n```\nafter", "x = 1", "before\nafter"),
+        ("before\n```python\nx = 1\n```\nafter", "x = 1", "before"),
         ("```\n\nx = 1\n\n```", "x = 1\n", ""),
         ("- item\n  ```py\n  x = 1\n  ```", "x = 1", "- item"),
         ("x = 1 is prose here", "x = 1", "x = 1 is prose here"),
-        ("~~~\na\nb\n~~~ \nend", "a\nb", "end"),
+        ("~~~\na\nb\n~~~ \nend", "a\nb", ""),
         ("```python\nx = 1", "x = 1", ""),
     ],
 )
-def test_code_is_taken_out_of_the_prose(text: str, code: str, left: str) -> None:
-    shown = step_text(turn(text, (RunCode(code), Observation()))).partition("[code]")[0]
-    assert shown.splitlines()[1:] == left.splitlines()
+def test_prose_stays_before_and_after_the_code(text: str, code: str, left: str) -> None:
+    before, _, after = step_text(turn(text, (RunCode(code), Observation()))).partition("[code]")
+    assert before.splitlines()[1:] == left.splitlines()
+    assert after.endswith(("after", "end", "    x = 1", "prose here", "    x"))
+    assert after.count("after") == text.count("after")
 
 
 def test_an_outcome_as_html() -> None:

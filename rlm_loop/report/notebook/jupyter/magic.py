@@ -14,6 +14,7 @@ from IPython.core.error import UsageError
 from rlm_loop.agents import AGENTS, Agent
 from rlm_loop.agents.run import Interrupted
 from rlm_loop.agents.session import AgentSession
+from rlm_loop.errors import nearest
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model, ModelError
 from rlm_loop.report.notebook.jupyter.background import start_live
@@ -24,7 +25,8 @@ _NAME = "rlm"
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise ValueError(f"{message}; %%rlm? lists the options")
+        wrong = message.removeprefix("unrecognized arguments: ").split("=")[0].split(" ")[0]
+        raise ValueError(f"{message}{nearest(wrong, self._option_string_actions)}; %%rlm? lists the options")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -38,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
         "--context", metavar="NAME", help="a variable that becomes `context`, as it is; several, by commas, as a dict"
     )
     made.add_argument("--max-steps", type=int, metavar="N", help="replies of the model at most")
+    made.add_argument("--repl", metavar="KIND", help="where cells run: subprocess, sandbox, container, kernel ...")
     made.add_argument("--out", metavar="NAME", default="outcome", help="variable for the outcome (default: outcome)")
     made.add_argument("--background", action="store_true", help="return at once; the variable holds a LiveRun")
     return made
@@ -101,8 +104,8 @@ def _agent(given: argparse.Namespace, namespace: Mapping[str, Any]) -> Agent | A
         raise ValueError(f"the variable {given.model} holds no model but a {type(model).__name__}")
     ready = None if given.agent is None else namespace.get(given.agent)
     if isinstance(ready, AgentSession):
-        if model is not None or given.max_steps is not None:
-            raise ValueError("--model and --max-steps belong to the agent of a session; leave them out")
+        if any(option is not None for option in (model, given.max_steps, given.repl)):
+            raise ValueError("--model, --max-steps and --repl belong to the agent of a session; leave them out")
         return ready
     if not isinstance(ready, Agent):
         kind = AGENTS.get(given.agent or "tool-loop")
@@ -112,6 +115,8 @@ def _agent(given: argparse.Namespace, namespace: Mapping[str, Any]) -> Agent | A
         ready = kind(model=os.environ.get("RLM_LOOP_MODEL", "local") if model is None else model)
     if given.max_steps is not None:
         ready = replace(ready, budget=replace(ready.budget, steps=given.max_steps))
+    if given.repl is not None:
+        ready = replace(ready, repl=given.repl)
     return ready if model is None else replace(ready, model=model)
 
 

@@ -1,4 +1,4 @@
-"""The rows of a study as figures need them: by arm, paired, with what is left out counted; and what is measured."""
+"""The rows of a study as figures need them: by arm, on the units that every arm was tried on; and the measures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.study import statistics
-from rlm_loop.study.compare.pair_keys import by_episode, complete_and_incomplete, is_resolved
+from rlm_loop.study.compare.pair_keys import by_episode, complete_and_incomplete
 from rlm_loop.study.compare.summary import total_tokens
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Unit = tuple[str, str, int]
-MeanBetween = tuple[float, float, float]
-"""A mean, and the ends of its interval."""
-NEEDED = ("arm", "model", "suite", "task", "seed", "resolved")
+_NEEDED = ("arm", "model", "suite", "task", "seed", "resolved")
 
 
 @dataclass(frozen=True)
@@ -30,36 +28,14 @@ class Arm:
     label: str
     rows: Mapping[Unit, Mapping[str, Any]]
 
-    def values(self, column: str) -> dict[Unit, float]:
-        """The known numbers of a column."""
-        return {u: float(r[column]) for u, r in self.rows.items() if r.get(column) is not None}
-
-    @property
-    def resolved(self) -> int:
-        return sum(bool(is_resolved(r)) for r in self.rows.values())
-
-    @property
-    def judged(self) -> int:
-        return sum(is_resolved(r) is not None for r in self.rows.values())
-
 
 @dataclass(frozen=True)
-class Cells:
+class Arms:
     """`left_out` counts the units that are not there because an arm was not tried on them yet."""
 
     arms: Sequence[Arm]
     models: Sequence[str]
     left_out: int
-
-    def against(self, baseline: str | None) -> list[tuple[Arm, Arm]]:
-        """Every other arm with its baseline (the first arm by default), model by model."""
-        name = baseline or self.arms[0].name
-        wanted_arms([name], [a.name for a in self.arms])
-        base = {a.model: a for a in self.arms if a.name == name}
-        pairs = [(a, base[a.model]) for a in self.arms if a.name != name and a.model in base]
-        if not pairs:
-            raise StudyError(f"there is only the arm {name!r}, so there is nothing to compare it with")
-        return pairs
 
     def note(self) -> str:
         """Which model, how many tasks, and how many are left out: the beginning of a caption."""
@@ -71,25 +47,24 @@ class Cells:
         return f"{', '.join(self.models)}, {many} {what} an arm, every arm on the same{left}"
 
 
-def cells(results: Results | pd.DataFrame, arms: Iterable[str] | None = None, columns: Iterable[str] = ()) -> Cells:
-    """The cells of `results.frame()` (or of the results), on the units that every arm was tried on (`denominator`).
+def arms_of(results: Results | pd.DataFrame, arms: Iterable[str] | None = None, columns: Iterable[str] = ()) -> Arms:
+    """The arms of results or of their `frame()`, on the units that every arm was tried on.
 
     `arms` are those to use, in their order: by default all, in the order of the study, or of their first row in a
-    frame.  Where there are several models, each arm is there once a model.  Raises `StudyError` where a column of
-    `NEEDED` or of `columns` is missing, for an unknown arm, where a cell has two rows, and where
-    there is no unit that every arm was tried on.
+    frame.  Where there are several models, each arm is there once a model.  Raises `StudyError` where a column is
+    missing, for an unknown arm, for a unit with two rows, and where there is no unit that every arm was tried on.
     """
     rows = rows_of(results)
-    missing = [c for c in dict.fromkeys((*NEEDED, *columns)) if not any(c in r for r in rows)]
+    missing = [c for c in dict.fromkeys((*_NEEDED, *columns)) if not any(c in r for r in rows)]
     if rows and missing:
         raise StudyError(f"the frame has no column {', '.join(missing)}; give results.frame() of a study")
     there = results.arms if isinstance(results, Results) else list(dict.fromkeys(str(r["arm"]) for r in rows))
     wanted = wanted_arms(arms, there)
     models = list(dict.fromkeys(str(r["model"]) for r in rows))
-    found: list[Arm] = []
     mine = [r for r in rows if r["arm"] in wanted]
     of_episode = by_episode(mine)
     units, left = complete_and_incomplete(mine)
+    found: list[Arm] = []
     for model in models:
         whole = [u for u in units if u[0] == model]
         for arm in wanted:
@@ -97,7 +72,7 @@ def cells(results: Results | pd.DataFrame, arms: Iterable[str] | None = None, co
             found.append(Arm(arm, model, label, {u[1:]: of_episode[arm, u] for u in whole if (arm, u) in of_episode}))
     if not any(a.rows for a in found):
         raise StudyError("there is no task that every arm was tried on, so there is nothing to draw yet")
-    return Cells(found, models, len(left))
+    return Arms(found, models, len(left))
 
 
 def wanted_arms(arms: Iterable[str] | None, there: Iterable[str]) -> list[str]:
@@ -109,7 +84,7 @@ def wanted_arms(arms: Iterable[str] | None, there: Iterable[str]) -> list[str]:
     return wanted
 
 
-def mean_between(values: Sequence[float], groups: Sequence[Sequence[float]] | None = None) -> MeanBetween:
+def mean_between(values: Sequence[float], groups: Sequence[Sequence[float]] | None = None) -> tuple[float, ...]:
     """The mean of values, and the ends of its 95 % bootstrap interval.
 
     Values of one of the `groups` belong together; by default each stands for itself.
@@ -137,43 +112,25 @@ def factors_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def value_of(row: Mapping[str, Any], column: str) -> Any:
-    """A column of a row, or one of its factors or facts by that name."""
-    for place in (row, factors_of(row), row.get("facts") or {}):
-        if column in place:
-            return place[column]
-    return None
-
-
 @dataclass(frozen=True)
 class Measure:
-    """`column` of a study's rows (`total_tokens`: input plus output); `format` is for a mean, `tick` for an axis."""
+    """A `column` of a study's rows (`total_tokens`: input plus output), its name, and the format of a mean."""
 
     column: str
     name: str
     format: str = "{x:,.0f}"
-    unit: str = ""
-    tick: str = "{x:,.10g}"
 
-    @property
-    def title(self) -> str:
-        """The name in few words, with a capital."""
-        short = self.unit or self.name
-        return short[:1].upper() + short[1:]
-
-    def values(self, arm: Arm) -> dict[Unit, float]:
-        """The known figures of an arm, by unit."""
-        if self.column == "total_tokens":
-            sums = {u: total_tokens(r) for u, r in arm.rows.items()}
-            return {u: float(n) for u, n in sums.items() if n is not None}
-        return arm.values(self.column)
+    def values(self, rows: Iterable[Mapping[str, Any]]) -> list[float]:
+        """The known figures of some rows."""
+        found = [total_tokens(r) if self.column == "total_tokens" else r.get(self.column) for r in rows]
+        return [float(n) for n in found if n is not None]
 
     def say(self, value: float) -> str:
-        return f"{self.format.format(x=value)} {self.unit or self.name}"
+        return f"{self.format.format(x=value)} {self.name}"
 
 
 _KNOWN = (
-    Measure("total_tokens", "tokens (in + out)", unit="tokens"),
+    Measure("total_tokens", "tokens (in + out)"),
     Measure("input_tokens", "prompt tokens"),
     Measure("output_tokens", "output tokens"),
     Measure("new_tokens", "prompt tokens not cached"),
@@ -183,15 +140,15 @@ _KNOWN = (
     Measure("seconds", "seconds", "{x:,.1f}"),
     Measure("working_seconds", "working seconds", "{x:,.1f}"),
     Measure("model_seconds", "seconds of the model", "{x:,.1f}"),
-    Measure("cost", "cost", "{x:.4g}", "$"),
+    Measure("cost", "$", "{x:.4g}"),
     Measure("value", "score", "{x:.2f}"),
     Measure("actions", "actions", "{x:,.1f}"),
 )
-MEASURES = {m.column: m for m in _KNOWN}
+_MEASURES = {m.column: m for m in _KNOWN}
 
 
 def measure_of(column: str) -> Measure:
     """Raises `StudyError` for one that is not known."""
-    if column not in MEASURES:
-        raise StudyError(f"there is no measure {column!r}; there are {', '.join(MEASURES)}")
-    return MEASURES[column]
+    if column not in _MEASURES:
+        raise StudyError(f"there is no measure {column!r}; there are {', '.join(_MEASURES)}")
+    return _MEASURES[column]
