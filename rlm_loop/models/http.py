@@ -7,7 +7,6 @@ import json
 import os
 import socket
 import ssl
-import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -80,23 +79,6 @@ class Answer:
         self._response.close()
 
 
-class _HangUp:
-    """The socket of one call, which another thread may shut down until the call is over."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.socket: socket.socket | None = None
-
-    def __call__(self) -> None:
-        with self._lock, suppress(OSError):
-            if self.socket is not None:
-                self.socket.shutdown(socket.SHUT_RDWR)
-
-    def over(self) -> None:
-        with self._lock:
-            self.socket = None
-
-
 class Http:
     """A client of the server at `base_url`, from any thread.
 
@@ -167,12 +149,20 @@ class Http:
 
         Raises `TooLate` and `Lost`.
         """
-        scope, hang_up, response, connection = call_scope.get(), _HangUp(), None, self._connection()
+        scope, connection = call_scope.get(), self._connection()
+        line: socket.socket | None = None
+        response: HTTPResponse | None = None
+
+        def hang_up() -> None:
+            if line is not None:
+                with suppress(OSError):  # closed by now
+                    line.shutdown(socket.SHUT_RDWR)
+
         try:
             with nullcontext() if scope is None else scope.waking(hang_up):
                 try:
                     connection.connect()
-                    hang_up.socket = line = cast("socket.socket", connection.sock)
+                    line = cast("socket.socket", connection.sock)
                     if scope is not None and scope.ended:
                         raise Lost(scope.reason)
                     line.settimeout(self._timeout if timeout is None else timeout)
@@ -190,7 +180,6 @@ class Http:
             hang_up()  # the traceback, which a notebook keeps, would hold the connection open
             raise
         finally:
-            hang_up.over()
             connection.close()
             if response is not None:
                 response.close()

@@ -79,13 +79,11 @@ def evaluate(
             reason = f"the patched files cannot be written: {error}"[:300]
             return replace(found, reason=reason, applied=False, seconds=time.monotonic() - start)
 
-        def run(tests: Sequence[str]) -> TestRun:
-            asked = list(dict.fromkeys(_askable(test) for test in tests))
-            options: dict[str, Any] = {"python": python, "timeout": timeout, "env": env, "place": place, "kept": kept}
-            return run_tests(space.root, asked, **options)
-
-        kept = guard.kept(files)
-        first = run(wanted)
+        # an id whose parameters were cut off selects the function
+        asked = list(dict.fromkeys(test.partition("[")[0] if _cut_off(test) else test for test in wanted))
+        options: dict[str, Any] = {"python": python, "timeout": timeout, "env": env, "place": place}
+        options["kept"] = guard.kept(files)
+        first = run_tests(space.root, asked, **options)
         results: dict[str, ListedOutcome] = {test: _verdict(test, first) for test in wanted}
         bad = [test for test in wanted if results[test] != "passed"]
         if first.broken:
@@ -95,13 +93,13 @@ def evaluate(
         doubt = first.distrusted
         if first.complaint or (not bad and not doubt and first.touched):
             lay(git, judged.tree, reference)
-            without = run(wanted)
-            lay(git, reference, judged.tree)
+            without = run_tests(space.root, asked, **options)
             if first.complaint and without.complaint:
                 raise TestsCannotRun(f"no test runs, without the patch neither: {without.complaint}")
             # what the tests write without the patch they may write with it, except code
             also = {name for name in without.touched if not name.endswith(".py")}
-            doubt = doubt or _rewritten([name for name in first.touched if name not in also])
+            written = [name for name in first.touched if name not in also]
+            doubt = doubt or (f"the run wrote to files that judge it: {_listed(written)}" if written else "")
     return replace(
         found,
         resolved=not (bad or doubt),
@@ -131,15 +129,6 @@ def _patched(space: Workspace, git: Git, patch: str) -> str:
         if not done.ok or patched == space.base or git("ls-files", "--others", GIT_INDEX_FILE=index):
             raise
         return patched
-
-
-def _rewritten(touched: Sequence[str]) -> str:
-    return f"the run wrote to files that judge it: {_listed(touched)}" if touched else ""
-
-
-def _askable(test: str) -> str:
-    """Return the id to select a listed test by: of one whose parameters were cut off, the function."""
-    return test.partition("[")[0] if _cut_off(test) else test
 
 
 def _cut_off(test: str) -> bool:
@@ -172,17 +161,15 @@ def _reason(
     doubt: str,
     found: Evaluation,
 ) -> str:
-    parts: list[str] = []
+    failures: list[str] = []
     for what, tests in (("tests to be fixed", fail_to_pass), ("tests that passed before", pass_to_pass)):
         names = list(dict.fromkeys(tests))
-        bad = [f"{name} ({results[name]})" for name in names if results[name] != "passed"]
-        if bad:
-            parts.append(f"{len(bad)} of {len(names)} {what} did not pass: {_listed(bad)}")
-    if not parts and not doubt:
+        if bad := [f"{name} ({results[name]})" for name in names if results[name] != "passed"]:
+            failures.append(f"{len(bad)} of {len(names)} {what} did not pass: {_listed(bad)}")
+    if not failures and not doubt:
         return "; ".join(["all listed tests pass", *_notes(found, judging=True)])
     stop = run.complaint or run.cut_short or doubt
-    parts = [*([stop] if stop else []), *parts]
-    return "; ".join([*parts, *_notes(found)])[:600]
+    return "; ".join([*([stop] if stop else []), *failures, *_notes(found)])[:600]
 
 
 def _notes(found: Evaluation, *, judging: bool = False) -> list[str]:
