@@ -298,7 +298,7 @@ def test_models_list_names_licences_and_state(line: Line, monkeypatch: pytest.Mo
     monkeypatch.setenv("RLM_LOOP_CACHE", str(tmp_path))
     code, out, _ = line("models", "list")
     assert code == 0
-    assert out.count("absent") == 3
+    assert out.count("absent") == 2
     assert "Apache-2.0" in out
 
 
