@@ -51,7 +51,7 @@ class ToolGateway:
     that is not of the type that the tool declares, or of more than 64 million characters.  Three things pass through:
     `BudgetSpent`, `Cancelled`, and Ctrl-C while the gateway waits for a tool.
 
-    A call of a tool that mutates may carry `idempotency_key` and `dry_run`, in its arguments or from the caller.
+    A call of a tool that mutates may carry `idempotency_key` and `dry_run`, in its arguments.
     A second call with the same key is not made: it gets the recorded result, a failure too.  A dry run does nothing
     and says what would be done.  Gateways that share `kept` share the keys.
     """
@@ -97,8 +97,6 @@ class ToolGateway:
         name: str,
         arguments: str | Mapping[str, Any] = "",
         *,
-        idempotency_key: str | None = None,
-        dry_run: bool = False,
         call_id: str | None = None,
         intent: Mapping[str, str] | None = None,
     ) -> ToolResult:
@@ -107,7 +105,7 @@ class ToolGateway:
         `call_id` is the model's own name of this call, `intent` what a typed action states, for `approve`.
         """
         action = CallTool(name, call_id=call_id, intent=intent or {})
-        return self._call(action, lambda tool: _options(tool, _parsed(arguments), idempotency_key, dry_run))
+        return self._call(action, lambda tool: _options(tool, _parsed(arguments)))
 
     def call_function(self, name: str, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Call a tool as Python code would and return its value; every failure is raised as a `ToolError`."""
@@ -245,12 +243,12 @@ def _sendable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _options(tool: Tool, arguments: Mapping[str, Any], key: Any = None, dry: Any = False) -> _Asked:
+def _options(tool: Tool, arguments: Mapping[str, Any]) -> _Asked:
     """Return the tool's own arguments, and the options of the call, which may stand among the arguments."""
     rest = dict(arguments)
-    if tool.mutates:
-        key = rest.pop(KEY, key) if KEY not in tool.names else key
-        dry = rest.pop(DRY_RUN, dry) if DRY_RUN not in tool.names else dry
+    ours = {KEY, DRY_RUN} - set(tool.names) if tool.mutates else set[str]()
+    key = rest.pop(KEY, None) if KEY in ours else None
+    dry = rest.pop(DRY_RUN, False) if DRY_RUN in ours else False
     if key is not None and (not isinstance(key, str) or not 0 < len(key) <= _MAX_KEY):
         raise ToolError("invalid_arguments", f"{KEY!r} must be a text of 1 to {_MAX_KEY} characters")
     if not isinstance(dry, bool):

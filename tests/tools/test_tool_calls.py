@@ -44,7 +44,7 @@ def test_a_retried_call_gets_the_recorded_result(way: str) -> None:
 
     def call(n: int, key: str) -> str:
         if way == "caller":
-            return gate.call("add", {"n": n}, idempotency_key=key).text
+            return gate.call("add", {"n": n, "idempotency_key": key}).text
         if way == "model":
             return gate.call("add", f'{{"n": {n}, "idempotency_key": "{key}"}}').text
         try:
@@ -64,9 +64,9 @@ def test_a_retried_call_gets_the_recorded_result(way: str) -> None:
 def test_a_repeated_result_says_so_and_calls_that_never_ran_are_not_kept() -> None:
     counter = Counter()
     gate = ToolGateway([counter.tool()], allow=["add"])
-    assert gate.call("add", {"n": "1"}, idempotency_key="k").error == "invalid_arguments"
-    first = gate.call("add", {"n": 1}, idempotency_key="k")
-    again = gate.call("add", {"n": 1}, idempotency_key="k")
+    assert gate.call("add", {"n": "1", "idempotency_key": "k"}).error == "invalid_arguments"
+    first = gate.call("add", {"n": 1, "idempotency_key": "k"})
+    again = gate.call("add", {"n": 1, "idempotency_key": "k"})
     assert (first.repeated, again.repeated) == (False, True)
     assert (again.ok, again.data, again.text) == (True, first.data, first.text)
     assert gate.call("add", {"n": 1}).text == "1, 2 in all"  # without a key each call is a new one
@@ -76,11 +76,11 @@ def test_the_retry_of_a_call_that_ran_out_of_time_waits_for_it() -> None:
     counter = Counter()
     kept = IdempotencyCache()
     gate = ToolGateway([counter.tool()], timeout=0.05, kept=kept)
-    assert gate.call("add", {"n": 5}, idempotency_key="k").error == "timeout"
-    assert gate.call("add", {"n": 5}, idempotency_key="k").error == "timeout"
+    assert gate.call("add", {"n": 5, "idempotency_key": "k"}).error == "timeout"
+    assert gate.call("add", {"n": 5, "idempotency_key": "k"}).error == "timeout"
     counter.go.set()
     patient = ToolGateway([counter.tool()], timeout=30, kept=kept)
-    result = patient.call("add", {"n": 5}, idempotency_key="k")
+    result = patient.call("add", {"n": 5, "idempotency_key": "k"})
     assert (result.text, result.repeated) == ("5, 1 in all", True)
     assert counter.done == [5]
 
@@ -91,7 +91,7 @@ def test_two_callers_at_once_are_one_call(timeout: float | None) -> None:
     gate = ToolGateway([counter.tool()], timeout=timeout)
     texts: list[str] = []
     threads = [
-        threading.Thread(target=lambda: texts.append(gate.call("add", {"n": 5}, idempotency_key="k").text))
+        threading.Thread(target=lambda: texts.append(gate.call("add", {"n": 5, "idempotency_key": "k"}).text))
         for _ in range(4)
     ]
     for thread in threads:
@@ -107,7 +107,7 @@ def test_a_call_that_was_stopped_is_made_again() -> None:
     gate = ToolGateway([counter.tool()])
     for _ in range(2):
         with pytest.raises(BudgetSpent):
-            gate.call("add", {"n": 666}, idempotency_key="k")
+            gate.call("add", {"n": 666, "idempotency_key": "k"})
     assert counter.done == [666, 666]
 
 
@@ -115,7 +115,7 @@ def test_the_oldest_keys_are_forgotten_first() -> None:
     counter = Counter()
     gate = ToolGateway([counter.tool()], kept=IdempotencyCache(room=2))
     for key in ("a", "b", "c", "c", "b", "a"):
-        gate.call("add", {"n": 1}, idempotency_key=key)
+        gate.call("add", {"n": 1, "idempotency_key": key})
     assert len(counter.done) == 4
 
 
@@ -124,7 +124,7 @@ def test_a_dry_run_does_nothing_and_is_not_recorded() -> None:
     gate = ToolGateway([counter.tool()])
     for arguments in ({"n": 1, "dry_run": True}, {"n": 1, "dry_run": True, "idempotency_key": "k"}):
         assert gate.call("add", arguments).text == "would add 1"
-    assert gate.call("add", {"n": 1}, dry_run=True).text == "would add 1"
+    assert gate.call("add", {"n": 1, "dry_run": True}).text == "would add 1"
     assert gate.call_function("add", (1,), {"dry_run": True}) == "would add 1"
     assert counter.done == []
     assert gate.call("add", {"n": 1, "idempotency_key": "k"}).text == "1, 1 in all"
@@ -193,7 +193,7 @@ def test_results_are_bounded_in_the_hosts_memory(monkeypatch: pytest.MonkeyPatch
     gate = ToolGateway([text])
     assert gate.call("text", {"n": 1001}).message == "text gave 1,001 characters: ask for less"
     for n in (400, 401, 402, 402, 400):
-        gate.call("text", {"n": n}, idempotency_key=str(n))
+        gate.call("text", {"n": n, "idempotency_key": str(n)})
     assert made == [1001, 400, 401, 402, 400]  # the oldest text went
 
 
