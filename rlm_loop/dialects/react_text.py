@@ -55,7 +55,6 @@ class ReActStep:
     have left it.
     """
 
-    thought: str
     action: str | None
     input: str
     finish: str | None
@@ -108,8 +107,6 @@ def read_step(text: str, names: Collection[str]) -> ReActStep:
         steps = [_Label.of(inline)]
         labels = sorted((*labels, *steps), key=lambda label: label.start)
         notes.append("label inside of a line")
-    first = labels[0].end if labels and labels[0].kind == "thought" else 0
-    thought = body[first : steps[0].start if steps else len(body)].strip()
     action, given, finish = None, "", None
     for label in steps[:_AT_MOST]:
         found = _step(body, label, [x for x in labels if x.start >= label.end], names)
@@ -127,7 +124,7 @@ def read_step(text: str, names: Collection[str]) -> ReActStep:
             if more := sum(label.start >= found.end for label in steps):
                 notes.append(f"{more} more action{'s' * (more > 1)} ignored")
             break
-    return ReActStep(thought, action, given, finish, reasoning + body, tuple(notes))
+    return ReActStep(action, given, finish, reasoning + body, tuple(notes))
 
 
 def _step(body: str, label: _Label, after: Sequence[_Label], names: Collection[str]) -> _Found:

@@ -74,19 +74,11 @@ def _unfenced(code: str) -> str:
     return reading.blocks[0].code if len(reading.blocks) == 1 and not reading.prose.strip() else code
 
 
-def _without_brace(code: str) -> str:
-    return code.rstrip("} \t\r\n") if code.rstrip().endswith("}") else code
-
-
-def _without_quote(code: str) -> str:
-    return code[:-1] if code.endswith(("'", '"')) else code
-
-
 _REPAIRS: tuple[tuple[Callable[[str], str], str], ...] = (
     (_unsigned, "signature copied"),
     (_unfenced, "code fence removed"),
-    (_without_brace, "stray closing brace"),
-    (_without_quote, "stray closing quote"),
+    (lambda code: code.rstrip("} \t\r\n") if code.rstrip().endswith("}") else code, "stray closing brace"),
+    (lambda code: code[:-1] if code.endswith(("'", '"')) else code, "stray closing quote"),
 )
 
 

@@ -59,12 +59,8 @@ def read_calls(text: str, names: Collection[str]) -> tuple[list[TextCall], tuple
     """
     calls: list[TextCall] = []
     notes: list[str] = []
-    blocks = _placed(text, read_fences(text).blocks)
-    code = [
-        (begin, end)
-        for block, begin, end in blocks
-        if block.language and block.code.lstrip()[:1] not in ("{", "[", "<")
-    ]
+    blocks = read_fences(text).blocks
+    code = _code_in(text, blocks)
     cut = len(text) + 1
     for begin, found in _objects(text, names, code, notes):
         if begin > cut:
@@ -82,7 +78,7 @@ def read_calls(text: str, names: Collection[str]) -> tuple[list[TextCall], tuple
             cut = invented.start() if invented else len(text)
     if not calls and not notes:
         whole = None if blocks else _whole_call(text)
-        for piece in [block.code for block, *_ in blocks] or ([] if whole is None else [whole]):
+        for piece in [block.code for block in blocks] or ([] if whole is None else [whole]):
             _python_call(piece, names, calls, notes)
     return calls, tuple(dict.fromkeys((*notes, *(note for call in calls for note in call.notes))))
 
@@ -123,11 +119,12 @@ def _objects(
             return
 
 
-def _placed(text: str, blocks: Sequence[Block]) -> list[tuple[Block, int, int]]:
-    """Each block with the places where its opening fence begins and its code ends."""
+def _code_in(text: str, blocks: Sequence[Block]) -> list[tuple[int, int]]:
+    """Return the places of labelled blocks of code, from the opening fence to the end of the code."""
     starts = [0, *(match.end() for match in re.finditer("\n", text)), len(text)]
     last = len(starts) - 1
-    return [(b, starts[b.line - 1], starts[min(b.line + b.code.count("\n") + 1, last)]) for b in blocks]
+    code = [b for b in blocks if b.language and b.code.lstrip()[:1] not in ("{", "[", "<")]
+    return [(starts[b.line - 1], starts[min(b.line + b.code.count("\n") + 1, last)]) for b in code]
 
 
 def _candidates(value: Any) -> Sequence[Any]:

@@ -64,7 +64,7 @@ JSON = '{"q": "a"}'
 def test_a_tool_with_arguments(text: str) -> None:
     step = read_step(text, NAMES)
     found = json.loads(read_arguments(None, step.input)[0])
-    assert (step.thought, step.action, found, step.finish) == ("t", "search", {"q": "a"}, None)
+    assert (step.action, found, step.finish) == ("search", {"q": "a"}, None)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_inputs(text: str, action: str, expected: str) -> None:
 )
 def test_finishing(text: str, finish: str) -> None:
     step = read_step(text, NAMES)
-    assert (step.thought, step.action, step.input, step.finish) == ("t", None, "", finish)
+    assert (step.action, step.input, step.finish) == (None, "", finish)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_the_template_round_trips(thought: str, arguments: dict[str, Any], inden
         f"Thought: {thought}\nAction: search\nAction Input: {json.dumps(arguments, indent=indent, ensure_ascii=False)}"
     )
     plain = json.dumps(arguments, indent=indent, ensure_ascii=False)
-    assert read_step(text, NAMES) == ReActStep(thought, "search", plain, None, text, ())
+    assert read_step(text, NAMES) == ReActStep("search", plain, None, text, ())
     assert read_step(f"{text}\nObservation: {observed}", NAMES).own == text
 
 
