@@ -84,32 +84,33 @@ class Files:
     def _look(self) -> dict[str, os.stat_result]:
         """Return the files that count, through no link; note what is left out."""
         seen: dict[str, os.stat_result] = {}
-        folders = [""]
+        level = [""]  # folders that lie equally deep: of those that are ignored nothing is read
         self.left_out = {}
-        for folder in folders:
-            with suppress(FileNotFoundError, NotADirectoryError):  # gone meanwhile
-                _make_readable(self._root / folder, folder=True)
-                for entry in os.scandir(self._root / folder):
-                    name = f"{folder}/{entry.name}" if folder else entry.name
-                    with suppress(FileNotFoundError):
-                        status = entry.stat(follow_symlinks=False)
-                        inner = stat.S_ISDIR(status.st_mode)
-                        known = name in (self._folders if inner else self._start)
-                        reason = "" if known else self._reason(name, status)
-                        if reason:
-                            empty = reason == _SUBMODULE and not os.listdir(entry.path)
-                            self.left_out |= {} if empty else {f"{name}/" if inner else name: reason}
-                        elif inner:
-                            folders.append(name)
-                        elif stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
-                            seen[name] = status
+        while level:
+            folders, new = list[str](), list[str]()
+            for folder in level:
+                with suppress(FileNotFoundError, NotADirectoryError):  # gone meanwhile
+                    _make_readable(self._root / folder, folder=True)
+                    for entry in os.scandir(self._root / folder):
+                        name = f"{folder}/{entry.name}" if folder else entry.name
+                        with suppress(FileNotFoundError):
+                            status = entry.stat(follow_symlinks=False)
+                            inner = stat.S_ISDIR(status.st_mode)
+                            known = name in (self._folders if inner else self._start)
+                            if reason := "" if known else self._reason(name, status):
+                                empty = reason == _SUBMODULE and not os.listdir(entry.path)
+                                self.left_out |= {} if empty else {f"{name}/" if inner else name: reason}
+                                continue
+                            new += [] if known else [name]
+                            if inner:
+                                folders.append(name)
+                            elif stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
+                                seen[name] = status
+            ignored = self._ignored(new)
+            self.left_out |= {name if seen.pop(name, None) else f"{name}/": "ignored" for name in ignored}
+            level = [name for name in folders if name not in ignored]
         self.left_out = {name: reason for name, reason in self.left_out.items() if name.rstrip("/") != ".git"}
-        new = [name for name in (*folders[1:], *seen) if name not in self._folders and name not in self._start]
-        ignored = self._ignored(new)
-        for name in ignored:
-            if name.rpartition("/")[0] not in ignored:
-                self.left_out[name if name in seen else f"{name}/"] = "ignored"
-        return {name: status for name, status in seen.items() if name not in ignored}
+        return seen
 
     def _ignored(self, names: Sequence[str]) -> set[str]:
         """Return those of these names that a `.gitignore` covers."""
