@@ -855,29 +855,114 @@ def restore(names: dict[str, Any], reserved: dict[str, Any]) -> list[str]:
     return rebound
 
 
-class Repl:
+MISSING: Any = object()
+
+
+class Cells:
+    """A namespace that cells run in, and the values in it that tools and reserved variables were put over.
+
+    Names that are not in the namespace are looked up in `shown`.
+    """
+
+    def __init__(self, names: dict[str, Any], shown: Any, cap: int) -> None:
+        self.names, self.cap = names, cap
+        self.answer = AnswerSlot(names, shown)
+        self.displays = Displays()
+        self.covered: dict[str, list[tuple[Any, bool]]] = {}
+        self.reserved: dict[str, Any] = {}
+        self.flags = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        self.loop: Any = None
+
+    def _job_exec(self, job: dict[str, Any], report: dict[str, Any]) -> None:
+        code, file = job["code"], job["file"]
+        linecache.cache[file] = (len(code), None, code.splitlines(True), file)
+        tree = _compile(code, file, "exec", self.flags | _ast.PyCF_ONLY_AST, dont_inherit=True)
+        last = take_last(tree, code)
+        try:
+            if tree.body or last is None:
+                self._execute(self.compiled(tree, file, "exec"))
+            if last is not None:
+                value = self._execute(self.compiled(_ast.Expression(last), file, "eval"))
+                if value is not None:
+                    self.displays.add(self.displays.bundle(value))
+                    report["echo"] = cut(repr(value), self.cap)
+        finally:
+            self.displays.flush()
+
+    def _job_eval(self, job: dict[str, Any], report: dict[str, Any]) -> None:
+        tree = _compile(job["code"], "<expression>", "eval", _ast.PyCF_ONLY_AST, dont_inherit=True)
+        report.update(bounded(self._execute(self.compiled(tree, "<expression>", "eval")), self.cap))
+
+    def put(self, name: str, value: Any, reserved: bool) -> None:
+        """Bind a variable; a reserved one is put over the value that the name has."""
+        if reserved:
+            self.cover(name)
+            self.reserved[name] = value
+        else:
+            self.reserved.pop(name, None)
+        self.names[name] = value
+
+    def cover(self, name: str) -> None:
+        """Keep the value that a tool or a reserved variable is put over, and whether it is reserved."""
+        self.covered.setdefault(name, []).append((self.names.get(name, MISSING), name in self.reserved))
+
+    def uncover(self, name: str) -> None:
+        """Bind a name to the value that was covered last."""
+        self.names.pop(name, None)
+        self.reserved.pop(name, None)
+        if name not in self.covered:
+            return
+        value, reserved = self.covered[name].pop()
+        if value is not MISSING:
+            self.names[name] = value
+        if reserved:
+            self.reserved[name] = value
+        if not self.covered[name]:
+            del self.covered[name]
+
+    def compiled(self, tree: Any, file: str, mode: str) -> types.CodeType:
+        """The code of a cell's tree."""
+        return _compile(tree, file, mode, self.flags, dont_inherit=True)
+
+    def _execute(self, code: types.CodeType) -> Any:
+        self.flags |= code.co_flags & _ANNOTATIONS
+        if not code.co_flags & 0x80:  # inspect.CO_COROUTINE: no top-level await
+            return eval(code, self.names)
+        import asyncio
+
+        if self.loop is None or self.loop.is_closed():
+            self.loop = asyncio.new_event_loop()
+        task = self.loop.create_task(eval(code, self.names))
+        try:
+            return self.loop.run_until_complete(task)
+        finally:
+            if not task.done():  # interrupted: let it clean up, but not for long
+                task.cancel()
+                self.loop.run_until_complete(asyncio.wait({task}, timeout=0.2))
+
+    def _describe(self, error: BaseException) -> dict[str, Any]:
+        return {"message": one_line(error), "text": cut("".join(explain(error, self._is_user)), self.cap)}
+
+    def _is_user(self, file: str) -> bool:
+        return file.startswith(("<cell ", "<setup>", "<expression>"))
+
+
+class Repl(Cells):
     """One persistent namespace, and the jobs that the host asks for."""
 
     def __init__(self, link: Link, cap: int) -> None:
-        self.link, self.cap = link, cap
-        self.interrupts = link.interrupts
         self.module = types.ModuleType("__main__")
-        self.names: dict[str, Any] = self.module.__dict__
+        super().__init__(self.module.__dict__, vars(builtins), cap)
+        self.link, self.interrupts = link, link.interrupts
         self.names["__builtins__"] = builtins
         # Classes made in cells say that they live in __main__: pickle, typing and dataclasses look there.
         self.worker_module, sys.modules["__main__"] = sys.modules["__main__"], self.module
         self.output = Output()
-        self.answer = AnswerSlot(self.names, vars(builtins))
         builtins.SubCallError, builtins.DepthExceeded = SubCallError, DepthExceeded  # type: ignore[attr-defined]
-        self.displays = Displays()
         sys.meta_path.insert(0, self.displays)  # type: ignore[arg-type]
         builtins.display = self.displays.show  # type: ignore[attr-defined]
         self.tools: dict[str, Any] = {}
-        self.covered: dict[str, list[tuple[Any, bool]]] = {}  # values under tools and reserved variables
-        self.reserved: dict[str, Any] = {}
         self.marks: dict[str, tuple[int, int]] = {}
-        self.flags = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-        self.loop: Any = None
         self.folder = os.getcwd()
         sys.breakpointhook = no_debugger
         threading.excepthook = self._thread_failed
@@ -936,43 +1021,17 @@ class Repl:
 
     # -- jobs
 
-    def _job_exec(self, job: dict[str, Any], report: dict[str, Any]) -> None:
-        code, file = job["code"], job["file"]
-        linecache.cache[file] = (len(code), None, code.splitlines(True), file)
-        tree = _compile(code, file, "exec", self.flags | _ast.PyCF_ONLY_AST, dont_inherit=True)
-        last = take_last(tree, code)
-        try:
-            if tree.body or last is None:
-                self._execute(self.compiled(tree, file, "exec"))
-            if last is not None:
-                value = self._execute(self.compiled(_ast.Expression(last), file, "eval"))
-                if value is not None:
-                    self.displays.add(self.displays.bundle(value))
-                    report["echo"] = cut(repr(value), self.cap)
-        finally:
-            self.displays.flush()
-
-    def _job_eval(self, job: dict[str, Any], report: dict[str, Any]) -> None:
-        tree = _compile(job["code"], "<expression>", "eval", _ast.PyCF_ONLY_AST, dont_inherit=True)
-        report.update(bounded(self._execute(self.compiled(tree, "<expression>", "eval")), self.cap))
-
     def _job_set(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
-        name, value = job["name"], load(job)
-        if job.get("reserved"):
-            self._cover(name)
-            self.reserved[name] = value
-        else:
-            self.reserved.pop(name, None)
-        self.names[name] = value
+        self.put(job["name"], load(job), job.get("reserved", False))
 
     def _job_give_back(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
-        self._uncover(job["name"])
+        self.uncover(job["name"])
 
     def _job_tools(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
         for name in set(self.tools) - set(job["tools"]):
-            self._uncover(name)
+            self.uncover(name)
         for name in set(job["tools"]) - set(self.tools):
-            self._cover(name)
+            self.cover(name)
         self.tools = {name: self._stand_in(name, doc) for name, doc in job["tools"].items()}
         self.names.update(self.tools)
         self.reserved.update(self.tools)
@@ -986,23 +1045,6 @@ class Repl:
                 self.names.pop(name, None)
 
     # -- parts
-
-    def _cover(self, name: str) -> None:
-        """Keep the value that a tool or a reserved variable is put over, and whether it is reserved."""
-        if name in self.names:
-            self.covered.setdefault(name, []).append((self.names[name], name in self.reserved))
-
-    def _uncover(self, name: str) -> None:
-        self.names.pop(name, None)
-        self.reserved.pop(name, None)
-        if self.covered.get(name):
-            self.names[name], reserved = self.covered[name].pop()
-            if reserved:
-                self.reserved[name] = self.names[name]
-
-    def compiled(self, tree: Any, file: str, mode: str) -> types.CodeType:
-        """The code of a cell's tree."""
-        return _compile(tree, file, mode, self.flags, dont_inherit=True)
 
     def _note_names(self, report: dict[str, Any]) -> None:
         """Report which public names there are, where that changed, and which are new or changed, with a summary.
@@ -1028,22 +1070,6 @@ class Repl:
                 report["names"] = names
         self.marks = marks
 
-    def _execute(self, code: types.CodeType) -> Any:
-        self.flags |= code.co_flags & _ANNOTATIONS
-        if not code.co_flags & 0x80:  # inspect.CO_COROUTINE: no top-level await
-            return eval(code, self.names)
-        import asyncio
-
-        if self.loop is None or self.loop.is_closed():
-            self.loop = asyncio.new_event_loop()
-        task = self.loop.create_task(eval(code, self.names))
-        try:
-            return self.loop.run_until_complete(task)
-        finally:
-            if not task.done():  # interrupted: let it clean up, but not for long
-                task.cancel()
-                self.loop.run_until_complete(asyncio.wait({task}, timeout=0.2))
-
     def _stand_in(self, name: str, doc: str) -> Callable[..., Any]:
         def tool(*args: Any, **kwargs: Any) -> Any:
             return self.link.call(name, args, kwargs)
@@ -1053,11 +1079,8 @@ class Repl:
         tool.__module__ = "__main__"
         return tool
 
-    def _describe(self, error: BaseException) -> dict[str, Any]:
-        return {"message": one_line(error), "text": cut("".join(explain(error, self._is_user)), self.cap)}
-
     def _is_user(self, file: str) -> bool:
-        return file.startswith(("<cell ", "<setup>", "<expression>", self.folder + os.sep))
+        return super()._is_user(file) or file.startswith(self.folder + os.sep)
 
     def _tidy(self) -> list[str]:
         """Undo what the cell did to the REPL's own parts; return the reserved names that it had rebound."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import builtins
 import contextvars
@@ -24,30 +23,25 @@ from rlm_loop.repl.host.driver import Ended, Stopped
 from rlm_loop.repl.host.transfer import on_disk_frame
 from rlm_loop.repl.in_process.stopper import CellStopped, Stopper
 from rlm_loop.repl.in_process.streams import CellOutput, captured
+from rlm_loop.repl.kernel.side import as_python, show_as_ipython
 from rlm_loop.repl.names import about_tool, check_names
 from rlm_loop.repl.records import MOST, asked_with, kept
 from rlm_loop.repl.results import cell_result, given
 from rlm_loop.repl.settings import Settings
 from rlm_loop.repl.worker import (
-    RICH,
+    MISSING,
     STAND_INS,
     AnswerGiven,
-    AnswerSlot,
-    Displays,
+    Cells,
     HostEnded,
     bounded,
-    cut,
-    explain,
     form_of,
     load,
-    one_line,
     restore,
     summary,
-    take_last,
     tool_error,
 )
 
-_MISSING: Any = object()
 _ANSWER = "final_answer"
 _EXPRESSION = "<expression>"
 _CONCLUDING = 0.3  # seconds that making the text of an error, or of an answer, may take beyond the time limit
@@ -97,18 +91,15 @@ class NotebookREPL(Session):
         self.timeout, self.grace, self.output_cap = options.timeout, options.grace, options.output_cap
         self._setup, self._clock = options.setup, options.clock
         self._shell, self._report = shell, report
-        self._names: dict[str, Any] = shell.user_ns
-        self._covered: dict[str, list[tuple[Any, bool]]] = {_ANSWER: [(self._names.pop(_ANSWER, _MISSING), False)]}
-        """Values under the names that the session binds, the user's own first, and whether they are reserved."""
-        self._reserved: dict[str, Any] = {}
-        self._tools: set[str] = set()
-        self._own: set[str] = set()
-        self._slot = AnswerSlot(self._names, builtins.__dict__)
+        self._inner = _NotebookCells(shell, options.output_cap)
+        self._names, self._reserved, self._covered = self._inner.names, self._inner.reserved, self._inner.covered
+        self._slot = self._inner.answer
+        self._covered[_ANSWER] = [(self._names.pop(_ANSWER, MISSING), False)]
         self._slot.forget()
         self._slot.hide()
-        self._displays = Displays()
+        self._tools: set[str] = set()
+        self._own: set[str] = set()
         self._turns = threading.RLock()
-        self._sources: dict[str, str] = {}
         self._cells = 0
         self._begun = self._closed = False
         self._stopper: Stopper | None = None
@@ -165,13 +156,10 @@ class NotebookREPL(Session):
         if isinstance(value, ContextFile):
             value = load(on_disk_frame(name, value))
         with self._turn(begin=False):
-            if reserved or name not in self._covered:
-                self._cover(name)
-            self._names[name] = value
+            if not reserved and name not in self._covered:
+                self._inner.cover(name)
+            self._inner.put(name, value, reserved)
             self._own.add(name)
-            self._reserved.pop(name, None)
-            if reserved:
-                self._reserved[name] = value
 
     def get(self, expression: str, *, timeout: float | None = None) -> Any:
         with self._turn():
@@ -182,20 +170,14 @@ class NotebookREPL(Session):
         check_names(tools, taken=dict.fromkeys(self._own))
         with self._turn(begin=False):
             for name, tool in tools.items():
-                self._cover(name)
+                self._inner.put(name, self._stand_in(name, tool), reserved=True)
                 self._tools.add(name)
-                self._names[name] = self._reserved[name] = self._stand_in(name, tool)
 
     def give_back(self, names: Iterable[str]) -> None:
         with self._turn(begin=False):
             for name in self._reserved.keys() & set(names):
-                before, reserved = self._covered[name].pop()
-                del self._reserved[name]
-                self._rebind(name, before)
-                if reserved:
-                    self._reserved[name] = before
-                if not self._covered[name]:
-                    del self._covered[name]
+                self._inner.uncover(name)
+                if name not in self._covered:
                     self._tools.discard(name)
                     self._own.discard(name)
 
@@ -223,11 +205,8 @@ class NotebookREPL(Session):
 
     # -- the user's names
 
-    def _cover(self, name: str) -> None:
-        self._covered.setdefault(name, []).append((self._names.get(name, _MISSING), name in self._reserved))
-
     def _rebind(self, name: str, value: Any) -> None:
-        if value is _MISSING:
+        if value is MISSING:
             self._names.pop(name, None)
         else:
             self._names[name] = value
@@ -235,15 +214,12 @@ class NotebookREPL(Session):
     def _marks(self) -> dict[str, tuple[int, str]]:
         """Return a mark of each of the user's variables, which keeps no value alive."""
         names = {n: v for n, v in list(self._names.items()) if n not in self._covered}
-        names.update((n, values[0][0]) for n, values in self._covered.items() if values[0][0] is not _MISSING)
+        names.update((n, values[0][0]) for n, values in self._covered.items() if values[0][0] is not MISSING)
         return {n: (id(v), summary(v)) for n, v in names.items() if self._public(n)}
 
     def _public(self, name: str) -> bool:
         hidden = self._shell.user_ns_hidden
         return not name.startswith("_") and not (name in hidden and self._names.get(name) is hidden[name])
-
-    def _is_user(self, file: str) -> bool:
-        return file.startswith(("<cell ", "<setup>", _EXPRESSION, "<ipython")) or "ipykernel_" in file
 
     # -- how
 
@@ -276,7 +252,6 @@ class NotebookREPL(Session):
         """Run code; how that ended, and what is to be raised to the caller of `run`."""
         report: dict[str, Any] = {}
         output = CellOutput(self.output_cap)
-        self._sources[file] = code
         self._spent, self._waited, self._scope, self._calls = None, 0.0, Scope(), []
         if file != _EXPRESSION:
             self._slot.begin(code)
@@ -288,12 +263,9 @@ class NotebookREPL(Session):
                     self._execute(code, file, stopper, report)
                 except AnswerGiven:
                     pass
-                except CellStopped as error:
-                    stopper.leave()
-                    report["error"] = self._describe(error, "KeyboardInterrupt")
                 except BaseException as error:
                     stopper.leave()
-                    self._conclude(stopper, report, lambda e=error: {"error": self._describe(e)})
+                    self._conclude(stopper, report, lambda e=error: {"error": self._inner.described(e)})
                 if file.startswith("<cell ") and self._slot.given():
                     answer = self._names["final_answer"]
                     self._conclude(stopper, report, lambda: {"answer": bounded(answer, self.output_cap)})
@@ -330,66 +302,22 @@ class NotebookREPL(Session):
 
     def _execute(self, code: str, file: str, stopper: Stopper, report: dict[str, Any]) -> None:
         """Run code while what it displays, and asks its user for, stays with the session."""
-        displays, publisher = self._displays, self._shell.display_pub
+        displays, publisher = self._inner.displays, self._shell.display_pub
         hidden, names = self._shell.user_ns_hidden, self._names
-        own = {n: names.get(n, _MISSING) for n in STAND_INS if n not in names or names[n] is hidden.get(n)}
+        own = {n: names.get(n, MISSING) for n in STAND_INS if n not in names or names[n] is hidden.get(n)}
         publisher.publish = displays.publish
         names.update({n: STAND_INS[n] for n in own})
+        stopper.enter()
         try:
-            self._run(code, file, stopper, report)
+            self._inner.run(code, file, report)
         finally:
+            stopper.leave()
             displays.flush()
             del publisher.publish
             for name, value in own.items():
                 if names.get(name) is STAND_INS[name]:
                     self._rebind(name, value)
             report["displays"] = displays.take()
-
-    def _run(self, code: str, file: str, stopper: Stopper, report: dict[str, Any]) -> None:
-        """Run code; only what the cell itself says runs between `enter` and `leave`."""
-        body: CodeType | None = None
-        if file == _EXPRESSION:
-            last: Any = ast.parse(code, file, "eval").body
-        else:
-            tree = self._parse(code, file)
-            last = take_last(tree, code)
-            body = _compiled(tree, file, "exec")
-        value = last and _compiled(ast.Expression(last), file, "eval")
-        stopper.enter()
-        try:
-            if body is not None:
-                self._evaluate(body)
-            if value is not None:
-                value = self._evaluate(value)
-                if file == _EXPRESSION:
-                    report.update(bounded(value, self.output_cap))
-                elif value is not None:
-                    formats = self._shell.display_formatter.format
-                    self._displays.add(self._displays.bundle(value) or formats(value, include=RICH)[0])
-                    report["echo"] = cut(repr(value), self.output_cap)
-        finally:
-            stopper.leave()
-
-    def _parse(self, code: str, file: str) -> ast.Module:
-        try:
-            return ast.parse(code, file)
-        except SyntaxError:
-            transformed = self._shell.transform_cell(code)
-            if transformed.strip() == code.strip():
-                raise
-            return ast.parse(transformed, file)
-
-    def _evaluate(self, code: CodeType) -> Any:
-        value = eval(code, self._names)
-        return _awaited(value) if code.co_flags & inspect.CO_COROUTINE else value
-
-    def _describe(self, error: BaseException, known_as: str = "") -> dict[str, Any]:
-        for file, code in self._sources.items():  # other sessions of this process use the same names
-            linecache.cache[file] = (len(code), None, code.splitlines(True), file)
-        lines = explain(error, self._is_user)
-        if known_as:
-            lines[-1] = known_as + "\n"
-        return {"message": known_as or one_line(error), "text": cut("".join(lines), self.output_cap)}
 
     def _stand_in(self, name: str, tool: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -430,8 +358,35 @@ class NotebookREPL(Session):
         return call
 
 
-def _compiled(tree: ast.Module | ast.Expression, file: str, mode: str) -> CodeType:
-    return compile(tree, file, mode, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+class _NotebookCells(Cells):
+    """Cells in the namespace of an IPython shell, in its syntax and with its displays."""
+
+    def __init__(self, shell: Any, cap: int) -> None:
+        super().__init__(shell.user_ns, builtins.__dict__, cap)
+        self._shell = shell
+        self._sources: dict[str, str] = {}
+        show_as_ipython(shell, self.displays)
+
+    def run(self, code: str, file: str, report: dict[str, Any]) -> None:
+        if file == _EXPRESSION:
+            self._job_eval({"code": code}, report)
+            return
+        self._sources[file] = code
+        self._job_exec({"code": as_python(self._shell, code, self.flags), "file": file}, report)
+
+    def _execute(self, code: CodeType) -> Any:
+        value = eval(code, self.names)
+        return _awaited(value) if code.co_flags & inspect.CO_COROUTINE else value
+
+    def described(self, error: BaseException) -> dict[str, Any]:
+        for file, code in self._sources.items():  # other sessions of this process use the same names
+            linecache.cache[file] = (len(code), None, code.splitlines(True), file)
+        if isinstance(error, CellStopped):
+            error = KeyboardInterrupt().with_traceback(error.__traceback__)
+        return self._describe(error)
+
+    def _is_user(self, file: str) -> bool:
+        return super()._is_user(file) or file.startswith("<ipython") or "ipykernel_" in file
 
 
 def _awaited(coroutine: Any) -> Any:

@@ -11,7 +11,7 @@ import os
 import sys
 
 from .. import worker
-from ..worker import RICH, Link, Repl, leave, no_input
+from ..worker import RICH, Displays, Link, Repl, leave, no_input
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ class KernelRepl(Repl):
         shell.user_module, shell.user_ns = self.module, self.names  # what magics and `get_ipython()` work on
         shell.system = shell.system_raw  # `!command` writes to the cell's pipe; a terminal of its own would colour it
         shell.display_pub.publish = self.displays.publish
-        by_methods = self.displays.bundle
-        formats = shell.display_formatter.format
-        self.displays.bundle = lambda value: by_methods(value) or formats(value, include=RICH)[0]
+        show_as_ipython(shell, self.displays)
 
     def perform(self, job: dict[str, Any]) -> dict[str, Any]:
         # IPython hides or replaces these while it runs a request
@@ -41,18 +39,25 @@ class KernelRepl(Repl):
         return super().perform(job)
 
     def _job_exec(self, job: dict[str, Any], report: dict[str, Any]) -> None:
-        super()._job_exec({**job, "code": self._python(job["code"])}, report)
+        super()._job_exec({**job, "code": as_python(self.shell, job["code"], self.flags)}, report)
 
-    def _python(self, code: str) -> str:
-        """The cell as Python, where it is written in IPython's syntax."""
-        try:
-            compile(code, "<cell>", "exec", self.flags, dont_inherit=True)
-        except SyntaxError:
-            transformed: str = self.shell.transform_cell(code)
-            return code if transformed.strip() == code.strip() else transformed
-        except Exception:
-            pass  # what is wrong with it is told when it is run
-        return code
+
+def show_as_ipython(shell: Any, displays: Displays) -> None:
+    """Show values in the forms that IPython has for them, too."""
+    by_methods, formats = displays.bundle, shell.display_formatter.format
+    displays.bundle = lambda value: by_methods(value) or formats(value, include=RICH)[0]
+
+
+def as_python(shell: Any, code: str, flags: int) -> str:
+    """Return a cell as Python, where it is written in IPython's syntax."""
+    try:
+        compile(code, "<cell>", "exec", flags, dont_inherit=True)
+    except SyntaxError:
+        transformed: str = shell.transform_cell(code)
+        return code if transformed.strip() == code.strip() else transformed
+    except Exception:
+        pass  # what is wrong with it is told when it is run
+    return code
 
 
 def serve(options: dict[str, Any]) -> None:
