@@ -119,10 +119,8 @@ def tool_error(text: str) -> ToolError:
 
 
 def encode(value: Any, depth: int = 0) -> Any:
-    """The JSON form of a value which `decode` turns into an equal one; raises `NotExact` where there is none.
-
-    Subclasses become their base: a Counter a dict, a numpy float a float.
-    """
+    """The JSON form that `decode` turns into an equal value, of the base where the type is a subclass (a Counter is a
+    dict, a numpy float a float); raises `NotExact` where there is none."""
     kind = type(value)
     if value is None or kind is bool or kind is float:
         return value
@@ -306,8 +304,6 @@ def values_in(text: bytes | bytearray) -> tuple[int, int]:
 
 
 _NO_BRACKET = bytes(c for c in range(256) if c not in b"[]{}")
-
-
 _dumps = json.JSONEncoder(separators=(",", ":")).encode
 _parse = json.JSONDecoder().raw_decode  # `json.loads` looks for blanks before and after
 
@@ -1049,8 +1045,7 @@ class Repl(Cells):
     def _note_names(self, report: dict[str, Any]) -> None:
         """Report which public names there are, where that changed, and which are new or changed, with a summary.
 
-        A change is another object, or another size of a built-in container.  What changes inside an object of the
-        same size, or deeper down, is not noticed: looking there would cost more than most cells.
+        A change is another object, or another size of a built-in container: to look deeper costs more than most cells.
         """
         marks: dict[str, tuple[int, int]] = {}
         changed: dict[str, str] = {}
@@ -1121,8 +1116,6 @@ STAND_INS: dict[str, Any] = {"exit": leave, "quit": leave, "input": no_input, "b
 
 _LEAST_RECURSION = 200
 _compile = compile  # a cell may take it from builtins
-
-
 _ANNOTATIONS = __future__.annotations.compiler_flag
 
 
@@ -1138,7 +1131,7 @@ def load(job: dict[str, Any]) -> Any:
     path = job.get("source") or job["path"]
     try:
         if form == "pickle":
-            return _unpickled(job)
+            return _unpickled(path, job["needs"])
         raw = _content(path, job["shown"], job["size"])
         return raw if form == "bytes" else raw.decode("utf-8", "surrogateescape")
     except MemoryError:
@@ -1161,15 +1154,15 @@ def _content(path: str, shown: str, size: int) -> bytes:
     return raw
 
 
-def _unpickled(job: dict[str, Any]) -> Any:
+def _unpickled(path: str, needs: str) -> Any:
     """Host to worker only; nothing that a worker wrote is ever unpickled."""
     import pickle
 
     try:
-        with open(job["path"], "rb") as f:
+        with open(path, "rb") as f:
             return pickle.load(f)
     except (ImportError, AttributeError) as error:  # `Can't get attribute 'Order' on <module '__main__'>`
-        needs = job.get("needs") or "module that has the class"
+        needs = needs or "module that has the class"
         raise type(error)(
             f"the REPL's Python ({sys.version.split()[0]}, {sys.executable}) has no usable {needs}, which the value "
             f"needs ({error}): install it there, or give plain lists and dicts (such as dataclasses.asdict)"

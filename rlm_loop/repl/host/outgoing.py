@@ -28,7 +28,7 @@ class Outgoing:
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._turns = threading.Lock()
-        self._left: deque[tuple[bytes, list[int]]] = deque()
+        self._left: deque[tuple[bytes, list[Any], list[int]]] = deque()
 
     def send(self, frame: Mapping[str, Any], fds: list[int]) -> None:
         """Send a frame with descriptors, which are closed.  Safe from any thread."""
@@ -44,7 +44,7 @@ class Outgoing:
                 except OSError:
                     pass
             if not at_once:
-                self._left.append((data, fds))
+                self._left.append((data, enclosed, fds))
                 if len(self._left) == 1:
                     threading.Thread(target=self._work, daemon=True).start()
                 return
@@ -59,13 +59,10 @@ class Outgoing:
 
     def _work(self) -> None:
         while True:
-            data, fds = self._left[0]
+            data, enclosed, fds = self._left[0]
             with contextlib.suppress(OSError):
-                view = memoryview(data)
-                if fds:
-                    enclosed = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", fds))]
-                    view = view[self._sock.sendmsg([view], enclosed, _FLAGS) :]
-                self._sock.sendall(view, _FLAGS)
+                sent = self._sock.sendmsg([data], enclosed, _FLAGS)
+                self._sock.sendall(memoryview(data)[sent:], _FLAGS)
             for fd in fds:
                 os.close(fd)
             with self._turns:
