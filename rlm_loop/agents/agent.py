@@ -14,7 +14,7 @@ from typing import Any
 from rlm_loop.accounting.budget import Account, Budget, UnknownPrice
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents.answers import AnswerCheck
-from rlm_loop.agents.background import BackgroundRun, awaited, started
+from rlm_loop.agents.background import BackgroundRun, awaited
 from rlm_loop.agents.cells import Cells
 from rlm_loop.agents.checking import checked, limited, listed, repl_of, session_in
 from rlm_loop.agents.compaction import Compaction, Policy, plan_of
@@ -224,7 +224,7 @@ class Agent:
 
         `options` are those of `run`.
         """
-        return started(lambda more: self.run(question, hooks=(*hooks, *more), **options))
+        return BackgroundRun(lambda more: self.run(question, hooks=(*hooks, *more), **options)).begin()
 
     async def arun(self, question: str, *, hooks: Iterable[object] = (), **options: Any) -> Outcome:
         """Run without blocking the event loop; where the task that awaits it is cancelled, the run is stopped.

@@ -66,9 +66,6 @@ class _Tried:
             "model": outcome.model,
             "stop": str(outcome.stop),
             "steps": outcome.steps,
-            "input_tokens": outcome.usage.input_tokens,
-            "output_tokens": outcome.usage.output_tokens,
-            "patch_characters": len(self.patch),
             "passed": None if check is None else check.passed,
             "tests_passed": self.tests_passed if check is not None and check.tests else None,
         }
@@ -159,28 +156,30 @@ class Attempts:
         trace.record("attempt_start", **who, kind="agent", agent=agent.name, after=number)
         node.begin(lambda: None)
 
-        def keep(outcome: Outcome) -> None:
+        def keep(outcome: Outcome) -> _Tried:
             ledger = Ledger([c for c in meter.ledger.calls if f"{c.node}.".startswith(f"{node.path}.")])
             tried.append(_Tried(node.path, agent.name, replace(outcome, usage=ledger.usage, ledger=ledger)))
+            return tried[-1]
 
+        ended: dict[str, Any] = {"ok": False}
         try:
             limited = replace(agent, budget=_left(agent.budget, meter, number))
-            keep(limited.attempt_on(put, replace(meter, node=node, turn=number), told))
-            one = tried[-1] = replace(tried[-1], check=judged(task, self.check, tried[-1].outcome))
+            one = keep(limited.attempt_on(put, replace(meter, node=node, turn=number), told))
+            check = judged(task, self.check, one.outcome)
+            one = tried[-1] = replace(one, check=check)
+            feedback = clip(check.feedback, _FEEDBACK)[0]
+            ended = {**one.about(), "ok": one.outcome.answered, "feedback": feedback}
         except BaseException as error:
             partial: object = getattr(error, "outcome", None)
             if isinstance(partial, Outcome):
                 keep(partial)
             kind = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-            failure = {"kind": kind, "message": f"{type(error).__name__}: {error}"}
-            trace.record("attempt_end", **who, ok=False, error=failure, seconds=meter.account.seconds - began)
+            ended["error"] = {"kind": kind, "message": f"{type(error).__name__}: {error}"}
             raise
         finally:
             node.end_children()
             node.over()
-        feedback = None if one.check is None else clip(one.check.feedback, _FEEDBACK)[0]
-        ended = {"ok": one.outcome.answered, "seconds": meter.account.seconds - began, "feedback": feedback}
-        trace.record("attempt_end", **ended, **{**one.about(), **who})
+            trace.record("attempt_end", **{**ended, **who}, seconds=meter.account.seconds - began)
 
     def _outcome(self, task: Task, meter: Meter, tried: list[_Tried], stop: Stop | None, reason: str) -> Outcome:
         """All attempts as one: turns, usage and ledger of all; answer and patch of the best one.

@@ -7,6 +7,7 @@ import ctypes
 import threading
 import time
 from collections.abc import Callable
+from typing import Self
 
 from rlm_loop.agents.run import Interrupted
 from rlm_loop.outcome import Outcome
@@ -60,9 +61,10 @@ class BackgroundRun:
         context = contextvars.copy_context()  # so that a kernel shows its output under the cell that started it
         self._thread = threading.Thread(target=context.run, args=(run,), name="rlm-loop run", daemon=True)
 
-    def begin(self) -> None:
-        """Start the thread; who made this run has done it."""
+    def begin(self) -> Self:
+        """Start the thread."""
         self._thread.start()
+        return self
 
     @property
     def running(self) -> bool:
@@ -105,13 +107,6 @@ class BackgroundRun:
         return f"<{type(self).__name__} over: {self.error or self.outcome!r}>"
 
 
-def started(work: Callable[[tuple[object, ...]], Outcome]) -> BackgroundRun:
-    """A run that has begun."""
-    run = BackgroundRun(work)
-    run.begin()
-    return run
-
-
 async def awaited(work: Callable[[tuple[object, ...]], Outcome]) -> Outcome:
     """The outcome of a run in a thread; where the task that awaits it is cancelled, the run is stopped first."""
     import asyncio  # 30 ms, which only who awaits should pay
@@ -123,8 +118,7 @@ async def awaited(work: Callable[[tuple[object, ...]], Outcome]) -> Outcome:
         if not loop.is_closed():
             loop.call_soon_threadsafe(over.set)
 
-    run = BackgroundRun(work, then=tell)
-    run.begin()
+    run = BackgroundRun(work, then=tell).begin()
     ended = asyncio.ensure_future(over.wait())
     try:
         while not ended.done():  # a kernel's stop button cancels the cell, and wakes no loop that waits for ever

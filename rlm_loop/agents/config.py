@@ -12,7 +12,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
-from rlm_loop.agents.rules import recorded
+from rlm_loop.models.names import model_name
 from rlm_loop.tools.function import as_tool
 
 #: Where the classes are that a trace may name, each by its own name; it does not say in which module, so they may move.
@@ -49,15 +49,24 @@ class Unknown:
 
 
 def settings_of(agent: Any) -> dict[str, Any]:
-    """Return the settings that identify a strategy, also those that have their defaults."""
-    own = {name: getattr(agent, name) for name in _settings(type(agent))}
-    allowed = recorded(agent.rules, agent.subcalls)
+    """Return the settings that identify a strategy, also defaults: without functions, and models by name."""
+    rules, subcalls = agent.rules, agent.subcalls
     return {
         "agent": type(agent).__name__,
         "dialect": agent.dialect,
-        **own,
+        **{name: getattr(agent, name) for name in _settings(type(agent))},
         "budget": agent.budget,
-        **allowed,
+        "rules": {
+            "allow": rules.allow,
+            "require_code": rules.require_code,
+            "one_action": rules.one_action,
+            "may_block": rules.may_block,
+        },
+        "subcalls": {
+            **vars(subcalls),
+            "model": None if subcalls.model is None else model_name(subcalls.model),
+            "models": {name: model_name(model) for name, model in subcalls.listed.items()} if subcalls.models else {},
+        },
     }
 
 

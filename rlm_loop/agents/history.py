@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from rlm_loop.accounting.budget import BudgetSpent, Reservation
+from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.agents.compaction import (
     Compaction,
     Policy,
@@ -21,7 +21,7 @@ from rlm_loop.agents.compaction import (
 from rlm_loop.agents.meter import Meter
 from rlm_loop.agents.window import record_compaction, room_of
 from rlm_loop.dialects.reader import without_reasoning
-from rlm_loop.messages import Prompt, Usage
+from rlm_loop.messages import Prompt
 from rlm_loop.models.base import Diverged, ModelError
 from rlm_loop.outcome import Turn
 
@@ -36,8 +36,8 @@ class History:
     the one before.  `turn` in the event is the last turn that had ended.
 
     Where the part that must stay is longer than the plan's threshold, the run goes on with it (`over` in the event),
-    and the next compaction is due when half a threshold has been added.  Where a summary cannot be made, or would leave
-    no tokens for the turn, a window takes its place (`fallback` in the event says why).
+    and the next compaction is due when half a threshold has been added.  Where a summary cannot be made, a
+    window takes its place (`fallback` in the event says why).
     """
 
     plan: Compaction
@@ -56,9 +56,7 @@ class History:
         before = self._size(prompt) if self._due is not None else 0
         long = self._due is not None and before > self._due
         many = plan.max_messages is not None and len(prompt.messages) > plan.max_messages
-        if not long and not many:
-            return prompt
-        if not turns:
+        if not turns or not (long or many):
             return prompt
         policy: Policy = "window" if many and plan.policy == "drop_outputs" else plan.policy
         after, policy, fallback = self._shorter(prompt, turns, policy, long)
@@ -71,18 +69,17 @@ class History:
         """The shortened prompt, the policy that made it, and why that is not the one asked for."""
         if policy != "summary":
             return self._first_that_fits(prompt, turns, policy, long), policy, None
-        window = self._first_that_fits(prompt, turns, "window", long)
         room = self._first_that_fits(prompt, turns, "window", long, reserve=self.plan.summary_tokens)
         kept = set(turns_in(room))
+        problem: str | None = None
         if dropped := [t for t in turns_in(prompt) if t not in kept]:
-            text, problem = self._summary(prompt, dropped, room)
+            text, problem = self._summary(prompt, dropped)
             if text is not None:
                 shorter = without_turns(prompt, kept, summary=text)
                 if self._size(shorter) < self._size(prompt):
                     return shorter, "summary", None
                 problem = "the summary is no shorter than what it stands for"
-            return window, "window", problem
-        return window, "window", None
+        return self._first_that_fits(prompt, turns, "window", long), "window", problem
 
     def _first_that_fits(
         self, prompt: Prompt, turns: Sequence[Turn], policy: Policy, long: bool, reserve: int = 0
@@ -107,14 +104,13 @@ class History:
         for count in range(min(plan.keep_turns, len(there)) if few else len(there), 0, -1):
             yield shorten(prompt, {*there[-count:], *pending})
 
-    def _summary(self, prompt: Prompt, dropped: Sequence[int], room: Prompt) -> tuple[str | None, str | None]:
+    def _summary(self, prompt: Prompt, dropped: Sequence[int]) -> tuple[str | None, str | None]:
         """The text of a summary, or why there is none."""
         tokens = self.plan.summary_tokens
         request = summary_request(prompt, dropped, words=tokens * 3 // 5)
         # the same caller, outside of its conversation: nothing of this prompt was sent before
         asks = self.model.apart("compaction", tokens)
         try:
-            self._leaves_a_turn(request, room)
             reply = asks.complete(request, turn=turns_in(prompt)[-1])
         except Diverged:
             raise
@@ -124,16 +120,6 @@ class History:
         if not text or reply.finish_reason in ("content_filter", "error"):
             return None, "no summary: the reply was empty or withheld"
         return text + (" ..." if reply.cut_off else ""), None
-
-    def _leaves_a_turn(self, request: Prompt, room: Prompt) -> None:
-        """Raise `BudgetSpent` where what is left covers the summary, but not the turn that it is for as well."""
-        account, tokens, held = self.model.account, self.plan.summary_tokens, list[Reservation]()
-        try:
-            held.append(account.reserve(self._size(room) + tokens, 1))
-            held.append(account.reserve(self._size(request), 1))
-        finally:
-            for reservation in held:
-                account.settle(reservation, Usage.NOTHING)
 
     def _record(self, prompt: Prompt, after: Prompt, turn: Turn, policy: str, fallback: str | None, due: str) -> None:
         """The event; and where even this is over the threshold, the length at which the next one is due."""

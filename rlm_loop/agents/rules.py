@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from rlm_loop.accounting.limits import Budget
 from rlm_loop.actions import CallTool, RunCode
 from rlm_loop.models.base import Model
-from rlm_loop.models.names import model_name
 
 #: `Rules.approve`: `True` or `None` let an action run; `False`, a reason (text) or an exception refuse it.
 Approve = Callable[[RunCode | CallTool], bool | str | None]
@@ -92,24 +91,3 @@ class SubCalls:
     def listed(self) -> dict[str, str | Model]:
         """The models that a cell may name, by the user's names."""
         return dict(cast("Sequence[tuple[str, str | Model]]", self.models))  # pairs, since it was made
-
-
-def recorded(rules: Rules, subcalls: SubCalls) -> dict[str, Any]:
-    """Both as they identify a strategy: without functions, and models by name."""
-    return {
-        "rules": {
-            "allow": None if rules.allow is None else list(rules.allow),
-            "require_code": rules.require_code,
-            "one_action": rules.one_action,
-            "may_block": rules.may_block,
-        },
-        "subcalls": {
-            "depth": subcalls.depth,
-            "beyond": subcalls.beyond,
-            "budget": subcalls.budget,
-            "concurrency": subcalls.concurrency,
-            "cache": subcalls.cache,
-            "model": None if subcalls.model is None else model_name(subcalls.model),
-            "models": {n: model_name(model) for n, model in subcalls.listed.items()} if subcalls.models else {},
-        },
-    }

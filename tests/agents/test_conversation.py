@@ -249,8 +249,7 @@ def test_a_run_in_the_background() -> None:
 def test_a_root_call_under_way_is_not_waited_for() -> None:
     model = Gate()
     with DirectAgent(model=model).session() as s:
-        run = BackgroundRun(lambda hooks: s.ask("How many?", hooks=hooks))
-        run.begin()
+        run = BackgroundRun(lambda hooks: s.ask("How many?", hooks=hooks)).begin()
         assert model.asked.wait(300)
         with pytest.raises(RuntimeError, match="under way"):
             s.ask("And?")

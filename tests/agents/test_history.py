@@ -139,28 +139,26 @@ def test_nothing_is_spent_after_the_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("summary", "budget", "why"),
+    ("summary", "why"),
     [
-        (ModelError("the provider is down"), Budget(), "the provider is down"),
-        ("", Budget(), "empty or withheld"),
-        (Reply("x", finish_reason="content_filter"), Budget(), "empty or withheld"),
-        ("fine", Budget(calls=4), "calls"),
-        ("fine", Budget(tokens=2_400), "does not cover"),
+        (ModelError("the provider is down"), "the provider is down"),
+        ("", "empty or withheld"),
+        (Reply("x", finish_reason="content_filter"), "empty or withheld"),
     ],
 )
-def test_a_summary_that_cannot_be_had_is_a_window(summary: Any, budget: Budget, why: str, tmp_path: Path) -> None:
+def test_a_summary_that_cannot_be_had_is_a_window(summary: Any, why: str, tmp_path: Path) -> None:
     said = iter([*(AGENTS["lean"][1].format(n=n) for n in range(1, 4)), AGENTS["lean"][2]])
     replies = [lambda p: summary if asks_for_summary(p) else next(said)] * 8
     file = tmp_path / "run.jsonl"
     plan = Compaction("summary", 800, 1)
-    outcome, model = run("lean", plan, replies=replies, budget=budget, trace=file)
+    outcome, model = run("lean", plan, replies=replies, trace=file)
     assert outcome.stop == "answered", outcome.reason
     event = read(file).of("compaction")[-1]
     assert (event["policy"], event["asked"]) == ("window", "summary")
     assert why in event["fallback"]
     assert "[earlier turns left out: 2]" in model.prompts[-1].messages[1].text
     again = RecordedModel.from_trace(file)
-    settings: dict[str, Any] = {"tools": (page,), "history": plan, "budget": budget}
+    settings: dict[str, Any] = {"tools": (page,), "history": plan}
     assert LeanAgent(model=again, presentation="text", **settings).run("How many pages?").answer == outcome.answer
 
 

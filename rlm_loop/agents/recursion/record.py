@@ -96,31 +96,19 @@ class Record:
                 self._ended = True
                 return
             self._ended = True
-            seconds, usage = self._clock() - self._began, node.usage
-            more: Mapping[str, Any] = {} if saved is None else {"saved": saved}
+            ended: dict[str, Any] = {"node": node.path, "depth": node.depth, "ok": error is None}
+            ended |= {"seconds": self._clock() - self._began, "usage": node.usage}
             trace.record(
                 "subcall_end",
-                node=node.path,
-                depth=node.depth,
-                ok=error is None,
+                **ended,
                 error=None if error is None else {"kind": error[0], "message": error[1]},
                 answer_chars=None if answer is None else len(answer),
                 answer_sha256=None if answer is None else sha256_of(answer),
-                seconds=seconds,
-                usage=usage,
                 stop=stop,
-                **more,
+                **({} if saved is None else {"saved": saved}),
             )
-        self._agent.hooks.notify(
-            "on_subcall_end",
-            node=node.path,
-            depth=node.depth,
-            ok=error is None,
-            error=None if error is None else error[1],
-            answer=answer,
-            seconds=seconds,
-            usage=usage,
-        )
+        reason = None if error is None else error[1]
+        self._agent.hooks.notify("on_subcall_end", **ended, error=reason, answer=answer)
 
 
 def sha256_of(text: str) -> str:
