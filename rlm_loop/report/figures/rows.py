@@ -44,7 +44,8 @@ class Arms:
         seeds = {u[2] for a in self.arms for u in a.rows}
         what = "tasks" if len(seeds) < 2 else f"tasks x seeds ({len(seeds)} seeds)"
         left = f"; {self.left_out} left out, since not every arm was tried on them" if self.left_out else ""
-        return f"{', '.join(self.models)}, {many} {what} an arm, every arm on the same{left}"
+        models = "".join(f"{model}, " for model in self.models if model)
+        return f"{models}{many} {what} an arm, every arm on the same{left}"
 
 
 def arms_of(results: Results | pd.DataFrame, arms: Iterable[str] | None = None, columns: Iterable[str] = ()) -> Arms:
