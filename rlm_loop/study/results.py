@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.errors import nearest
-from rlm_loop.study.choosing import chosen_rows
 from rlm_loop.study.compare.pair_keys import PairKey, complete_and_incomplete, crash_sentence, pair_key
 from rlm_loop.study.compare.summary import ArmSummary, summarize
 from rlm_loop.study.errors import StudyError, no_study
@@ -117,7 +116,7 @@ class Results:
         The names are columns of `frame()`, factors included; a value is one, or a list of which each will do.  Arms
         are then compared on the pairs that are left.  Raises `StudyError` for a column or a value that is not there.
         """
-        kept = chosen_rows([_tidy(row) for row in self.rows], wanted)
+        kept = _chosen([_tidy(row) for row in self.rows], wanted)
         chosen = ", ".join(f"{name}={value!r:.40}" for name, value in wanted.items())
         rows = [row for row, keep in zip(self.rows, kept, strict=True) if keep]
         return self if len(rows) == len(self.rows) else replace(self, rows=rows, subset=chosen)
@@ -219,6 +218,23 @@ class Results:
         shown = self.by_arm()
         table = shown[columns].round(2).to_html() if len(shown) else ""
         return f"<p>{_escape(str(self))}</p>{table}"
+
+
+def _chosen(rows: Sequence[Row], wanted: Mapping[str, Any]) -> list[bool]:
+    """For each row whether it has, in every column that is named, the value that is wanted, or one of a list."""
+    known = list(dict.fromkeys(name for row in rows for name in row))
+    kept = [True] * len(rows)
+    for name, value in wanted.items():
+        if name not in known:
+            raise StudyError(f"results have no column {name!r}{nearest(name, known)}; there are arm, suite, task ...")
+        values = list(value) if isinstance(value, Collection) and not isinstance(value, (str, Mapping)) else [value]
+        there = [row.get(name) for row in rows]
+        for each in values:
+            if each not in there:
+                some = ", ".join(list(dict.fromkeys(map(repr, there)))[:8])
+                raise StudyError(f"no episode has {name}={each!r}; there are {some} ...")
+        kept = [keep and found in values for keep, found in zip(kept, there, strict=True)]
+    return kept
 
 
 def _tidy(row: Row) -> Row:

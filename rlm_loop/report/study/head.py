@@ -75,15 +75,13 @@ def _differences(results: Results) -> str:
 
 
 def _unfinished(results: Results) -> list[str]:
-    """Return notes of what has not been run, and of episodes that crashed."""
+    """Return notes of episodes that crashed, and of what has not been run."""
     lock = results.lock
     runs = sum(map(len, lock.get("tasks", {}).values())) * len(lock.get("seeds", ()))
     planned = runs * sum(map(len, lock.get("arms", {}).values()))
     if not results.rows:
         return ["Nothing has been run yet."]
-    notes: list[str] = []
+    notes = [results.crashes] if results.crashes else []
     if planned > len(results):
         notes.append(f"The study is not finished: {len(results):,} of {planned:,} episodes have been run.")
-    if results.crashes:
-        notes.append(results.crashes)
     return notes

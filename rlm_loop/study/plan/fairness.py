@@ -93,12 +93,6 @@ class FairnessCheck:
         return tuple(d for d in self.differences if d.factor not in (self.differs or ()))
 
     @property
-    def unused(self) -> tuple[str, ...]:
-        """Declared factors in which no arm differs."""
-        there = {d.factor for d in self.differences}
-        return tuple(f for f in self.differs or () if f not in there)
-
-    @property
     def fair(self) -> bool:
         """Whether nothing differs but what was declared; true for a study that declares nothing."""
         return self.differs is None or not self.undeclared

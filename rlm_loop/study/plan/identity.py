@@ -80,15 +80,15 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def mixtures(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """What may differ where somebody says so: the package, and in a folder of before it was recorded nobody knows."""
+def mixture(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """A difference that `mixed=True` allows, in words: another hash of the package, or a folder that has none."""
     if "scorers" not in old:
-        return ["it was begun before truths, scorers, weights and the package were recorded"]
+        return "it was begun before truths, scorers, weights and the package were recorded"
     before, now = old["package"], new["package"]
     if before["code"] == now["code"]:
-        return []
+        return ""
     shown = [f"{p['version']}, {str(p['commit'] or 'no commit')[:10]}, code {p['code'][:8]}" for p in (before, now)]
-    return [f"it was begun with another rlm-loop ({shown[0]}; now {shown[1]})"]
+    return f"it was begun with another rlm-loop ({shown[0]}; now {shown[1]})"
 
 
 def _differing(old: Any, new: Any, path: str) -> list[str]:
@@ -121,10 +121,9 @@ def extended(
         raise StudyError(f"{folder} holds another configuration (changed: {shown}); choose another folder")
     if not more:
         return dict(old)
-    mixture = mixtures(old, new)
-    if mixture and not mixed:
+    if not mixed and (other := mixture(old, new)):
         raise StudyError(
-            f"{folder} cannot be gone on with: {mixture[0]}; choose another folder, or allow the mixture (mixed=True, "
+            f"{folder} cannot be gone on with: {other}; choose another folder, or allow the mixture (mixed=True, "
             "--mixed), which is noted in study.json"
         )
     arms = {arm: {**old["arms"].get(arm, {}), **new["arms"].get(arm, {})} for arm in {**old["arms"], **new["arms"]}}
@@ -254,7 +253,7 @@ def _made(model: Any) -> Any:
 
 
 class Versions:
-    """What the replies of each model said, by the rows of a folder and those that are added.
+    """Versions of each model that its provider named, by the rows of a folder and those that are added.
 
     Only replies of an earlier run bind this one: what a provider mixes within a run is recorded, in each row.
     """
@@ -263,11 +262,12 @@ class Versions:
         self._before: dict[str, set[str]] = {}
         self._now: dict[str, set[str]] = {}
         for row in rows:
-            self._before.setdefault(_model(row), set()).update(_said(row))
+            name, said = _said(row)
+            self._before.setdefault(name, set()).update(said)
 
     def learn(self, row: Mapping[str, Any]) -> None:
-        """Note what a row says.  Raises `StudyError` where the folder's rows are of another version."""
-        name, said = _model(row), _said(row)
+        """Note the version of a row.  Raises `StudyError` where the folder's rows are of another one."""
+        name, said = _said(row)
         known = self._before.get(name, set())
         if known and not said <= known:
             raise StudyError(
@@ -283,15 +283,12 @@ class Versions:
 
     def noted(self) -> dict[str, Any]:
         """For `study.json`: all versions by model; nothing where no provider said one."""
-        names = sorted({*self._before, *self._now})
-        found = {n: sorted(self._before.get(n, set()) | self._now.get(n, set())) for n in names}
-        found = {name: versions for name, versions in found.items() if versions}
+        both = {n: self._before.get(n, set()) | self._now.get(n, set()) for n in sorted({*self._before, *self._now})}
+        found = {name: sorted(versions) for name, versions in both.items() if versions}
         return {"model_versions": found} if found else {}
 
 
-def _model(row: Mapping[str, Any]) -> str:
-    return str(row.get("model_name") or row["model"])
-
-
-def _said(row: Mapping[str, Any]) -> set[str]:
-    return {version for version in str(row.get("model_version") or "").split(", ") if version}
+def _said(row: Mapping[str, Any]) -> tuple[str, set[str]]:
+    """The name of a row's model, and the versions that its replies gave."""
+    versions = str(row.get("model_version") or "").split(", ")
+    return str(row.get("model_name") or row["model"]), {version for version in versions if version}

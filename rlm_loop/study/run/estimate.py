@@ -1,7 +1,7 @@
 """What is left of a study would use: tokens and US dollars for each model, before a model is called.
 
-Tokens are means of rows of the same study, by arm and suite: the rows of the folder that is gone on with, of the same
-model first, else those that are committed beside the study's file.  Without rows they are not known.
+Tokens are means of rows of the same study, by arm: the rows of the folder that is gone on with, else those that are
+committed beside the study's file, of the same model where there are any.  Without rows they are not known.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rlm_loop.models import get_model
 from rlm_loop.models.base import ModelError
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.grid import Episode, StudyAgent, models_of
-from rlm_loop.study.statistics.descriptive import mean
+from rlm_loop.study.statistics.descriptive import mean, total
 from rlm_loop.study.store.reading import read_rows
 from rlm_loop.study.store.rows import Row, finished, key, to_run
 from rlm_loop.study.study import Study
@@ -53,54 +53,33 @@ def estimates(
     study: Study, folder: str | Path = "", committed: str | Path = "", limit: int | None = None
 ) -> list[RunEstimate]:
     """What `study.run(folder, limit=limit)` would use, a model at a time.  `committed` is a folder of earlier rows."""
-    there, before = _rows(folder), _rows(committed)
+    there = _rows(folder)
     known = {key(r): r for r in there}
-    agents = study.agents()
     left = [e for e in study.episodes(limit) if to_run(known.get(e.key))]
-    arms = {model: list(by_arm.values()) for (model, _), by_arm in agents.items()}
-    return [_estimate(m, [e for e in left if e.model == m], of, there, before) for m, of in arms.items()]
+    arms = {model: list(by_arm.values()) for (model, _), by_arm in study.agents().items()}
+    rows = there or _rows(committed)
+    return [_estimate(model, agents, [e for e in left if e.model == model], rows) for model, agents in arms.items()]
 
 
-def _estimate(
-    model: str, left: Sequence[Episode], agents: Iterable[StudyAgent], there: Sequence[Row], before: Sequence[Row]
-) -> RunEstimate:
-    rows = _basis(model, {e.arm for e in left}, there, before)
-    spent = [_mean_of(e, rows) for e in left]
-    known = [s for s in spent if s is not None]
-    tokens = (sum(s[0] for s in known), sum(s[1] for s in known)) if len(known) == len(spent) else None
+def _estimate(model: str, agents: Iterable[StudyAgent], left: Sequence[Episode], every: Sequence[Row]) -> RunEstimate:
+    rows = [r for r in every if r["model"] == model] or every
+    tokens: list[float | None] = []
+    for name in ("input_tokens", "output_tokens"):
+        usual = {arm: mean(r.get(name) for r in rows if r["arm"] == arm) for arm in {e.arm for e in left}}
+        tokens.append(total(usual[e.arm] for e in left))
+    into, out = tokens
     price = _price(model, agents)
-    return RunEstimate(
-        model,
-        len(left),
-        None if tokens is None else tokens[0],
-        None if tokens is None else tokens[1],
-        None if price is None or tokens is None else tokens[0] * price[0] + tokens[1] * price[1],
-        price is not None,
-        f"from {len(rows)} rows of {', '.join(sorted({str(r['model']) for r in rows}))}"
-        if rows
-        else "there are no results to go by: run a few tasks first (--limit)",
-    )
+    cost = None if price is None or into is None or out is None else into * price[0] + out * price[1]
+    basis = f"from {len(rows)} rows of {', '.join(sorted({str(r['model']) for r in rows}))}"
+    if not rows:
+        basis = "there are no results to go by: run a few tasks first (--limit)"
+    return RunEstimate(model, len(left), into, out, cost, price is not None, basis)
 
 
 def _rows(folder: str | Path) -> list[Row]:
     with suppress(StudyError, OSError):  # a folder that cannot be read is said when the study is run
         return [r for r in read_rows(folder) if finished(r) and r.get("calls")] if folder else []
     return []
-
-
-def _basis(model: str, arms: set[str], there: Sequence[Row], before: Sequence[Row]) -> list[Row]:
-    """The rows that say something of every arm: of the same model where it has them, else of any."""
-    for rows in ([r for r in there if r["model"] == model], there, before):
-        if arms and arms <= {r["arm"] for r in rows}:
-            return list(rows)
-    return []
-
-
-def _mean_of(episode: Episode, rows: Sequence[Row]) -> Tokens | None:
-    mine = [r for r in rows if r["arm"] == episode.arm]
-    mine = [r for r in mine if r["suite"] == episode.suite] or mine
-    into, out = (mean(r.get(name) for r in mine) for name in ("input_tokens", "output_tokens"))
-    return None if into is None or out is None else (into, out)
 
 
 def _price(model: str, agents: Iterable[StudyAgent]) -> Tokens | None:

@@ -17,7 +17,7 @@ from rlm_loop.study.plan.analysis import planned as planned_pairs
 from rlm_loop.study.plan.fairness import FairnessCheck
 from rlm_loop.study.plan.fairness_check import unequal
 from rlm_loop.study.plan.grid import Episode, StudyAgent
-from rlm_loop.study.plan.identity import Versions, extended, mark_of, mixtures, session
+from rlm_loop.study.plan.identity import Versions, extended, mark_of, mixture, session
 from rlm_loop.study.results import Results, results_of
 from rlm_loop.study.run.episode import agent_of, can_be_scored, run_episodes
 from rlm_loop.study.run.progress import Bar, Lines, Progress, Silent, Tally, to_stderr, watching
@@ -145,9 +145,9 @@ def _begin(study: RunPlan, lock: dict[str, Any], old: Mapping[str, Any] | None) 
     """Note in the lock that a session begins, unless one like it is there."""
     # the lock's own mappings are sorted, and the rows of several jobs come in any order
     now = {**session(utc_now(), local=bool(lock["local_models"])), "arms": study.arms, "order_seed": study.order_seed}
-    if old is not None and (mixture := mixtures(old, study.identity)):
-        now["mixed"] = mixture[0]
-        warnings.warn(f"{study.name}: the rows of this folder are a mixture: {mixture[0]}", StudyWarning, stacklevel=4)
+    if old is not None and (other := mixture(old, study.identity)):
+        now["mixed"] = other
+        warnings.warn(f"{study.name}: the rows of this folder are a mixture: {other}", StudyWarning, stacklevel=4)
     if now["command"] not in [s["command"] for s in lock["sessions"] if _same(s, now)]:
         lock["sessions"].append(now)
 

@@ -145,7 +145,7 @@ class Scheduler:
         arm = (row["arm"], row["model"])
         if finished(row):
             self._sound.add(arm)
-        elif arm not in self._sound:
+        elif arm not in self._sound and not row.get("again"):
             crashes = self._crashes.setdefault(arm, {})
             crashes[row["suite"], row["task"]] = str(row.get("error_class"))
             return list(crashes.values())

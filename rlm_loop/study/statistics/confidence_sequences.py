@@ -35,6 +35,8 @@ def chance_to_decide(
     n: int, discordant: float, difference: float, margin: float = 0.0, alpha: float = 0.05, studies: int = 1000
 ) -> float:
     """The chance that a sequence of differences (1, 0, -1) excludes -`margin` within n values, by simulation."""
+    if n < 1:
+        return 0.0
     wins, losses = (discordant + difference) / 2, (discordant - difference) / 2
     drawn = np.random.default_rng(0).choice([1.0, 0.5, 0.0], (studies, n), p=[wins, 1 - discordant, losses])
     *_, alive = _alive(drawn, np.array([(1 - margin) / 2]), alpha)
