@@ -67,9 +67,9 @@ def on_host(calls: int) -> float:
     def no_agent(*_: object) -> Outcome:
         raise AssertionError
 
-    metered = Meter(Script("", 0.0), Account(Budget()), Ledger(), Trace())
-    recursion = Recursion(tree=Tree(8))
-    metered.slots = recursion.tree.calls
+    trace, recursion = Trace(), Recursion(tree=Tree(8))
+    trace.start()
+    metered = Meter(Script("", 0.0), Account(Budget()), Ledger(), trace, slots=recursion.tree.calls)
     query, _ = query_tools(SubcallRunner(metered, recursion, no_agent))
     begin = time.perf_counter()
     for i in range(calls):
