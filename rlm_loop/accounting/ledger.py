@@ -6,7 +6,7 @@ The law of this module: the rows of a call sum to the prompt tokens which that c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -164,14 +164,6 @@ class Ledger:
 
     def _repr_html_(self) -> str:
         return drawing("rlm_loop.report.notebook.html.ledger_html")(self)
-
-
-def root_turns(calls: Iterable[Call]) -> Iterator[tuple[int, Call]]:
-    """Each call with the turn of the root agent in which it was made; a sub-call counts its own turns anew from 1."""
-    turn = 0
-    for call in sorted(calls, key=lambda c: c.call):
-        turn = call.turn if call.depth == 0 else turn
-        yield turn, call
 
 
 def in_order(causes: Iterable[str]) -> list[str]:
