@@ -13,6 +13,7 @@ DISTRIBUTION = "rlm-loop-toolkit"
 
 #: The optional parts that messages name; `pyproject.toml` says what each brings.
 Extra = Literal[
+    "cluster",
     "hub",
     "inspect",
     "jupyter",

@@ -264,6 +264,48 @@ def run(
 
 
 @app.command()
+def submit(
+    experiment: Experiment,
+    array: Annotated[int, Option(min=1, metavar="N", help="Jobs: each runs every N-th episode.")],
+    time: Annotated[str, Option(metavar="TIME", help="Of each job at most: 90m, 4h, 2d.")],
+    out: Annotated[
+        str | None, Option(help="Where results go, on a disk that all nodes share; default runs/NAME.")
+    ] = None,
+    model: Annotated[str | None, Option(metavar="NAME", help="Passed to the experiment.")] = None,
+    split: Annotated[str | None, Option("--split", help="dev or test; for the experiment.")] = None,
+    chosen: Annotated[
+        list[str] | None, Option("--set", metavar="NAME=VALUE", help="An option of the experiment's study().")
+    ] = None,
+    cluster: Annotated[
+        str | None, Option(help="slurm, or local: processes of this machine. Default: what is here.")
+    ] = None,
+    slurm: Annotated[
+        list[str] | None, Option(metavar="NAME=VALUE", help="An option of sbatch, such as partition=gpu or mem=8G.")
+    ] = None,
+) -> None:
+    """Send an experiment to Slurm as an array of jobs; the same command again sends what is left."""
+    from functools import partial
+
+    from rlm_loop.study.run.submit import minutes_of
+    from rlm_loop.study.run.submit import submit as send
+
+    options = chosen_options(chosen or [], split) | ({} if model is None else {"model": model})
+    make = partial(load, str(place_of(experiment).absolute()), **options)
+    try:
+        minutes = minutes_of(time)
+    except ValueError as error:
+        raise Misuse(f"--time: {error}") from error
+    given = {f"slurm_{name}": value for name, value in chosen_options(slurm or [], None).items()}
+    folder = out or f"runs/{make().name}"
+    sent = send(make, folder, array=array, minutes=minutes, cluster=cluster, **given)
+    if not sent:
+        note(f"nothing is left to run in {folder}")
+        return
+    echo(f"{len(sent)} jobs sent, the first is {sent[0].job_id}; rows go to {folder}/results, logs to {folder}/jobs")
+    note(f"how far it is:  rlm-loop study status {folder}")
+
+
+@app.command()
 def status(
     folder: Folder, json_: Annotated[bool, Option("--json", help="Everything, as one line of JSON.")] = False
 ) -> None:

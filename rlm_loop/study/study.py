@@ -191,6 +191,7 @@ class Study:
         max_cost: float | None = None,
         max_tokens: int | None = None,
         mixed: bool = False,
+        share: tuple[int, int] | None = None,
     ) -> Results:
         """Run what is not finished yet and return all results of the folder.
 
@@ -202,7 +203,8 @@ class Study:
         folder included: no episode is started that could exceed it (see `Spending`); `max_tokens` is the same for
         tokens, in and out.  A folder whose rows were made with other code of this package, or of before that was
         recorded, is gone on with only where `mixed` says so; a changed scorer, truth, question or file of weights
-        never is.  A `StudyWarning` says where a study ended before its grid did, and where rows are mixed.
+        never is.  `share` is for a job of an array (see `submit`).  A `StudyWarning` says where a study ended before
+        its grid did, and where rows are mixed.
 
         Raises `StudyError` where the folder cannot be written or holds another configuration, or its disk is full,
         `Unfair` where arms differ in what is not declared, `StudyInterrupted` on Ctrl-C, and `ModelError` where no arm
@@ -238,6 +240,7 @@ class Study:
             max_cost=max_cost,
             max_tokens=max_tokens,
             mixed=mixed,
+            share=share,
         )
 
     def _identity(

@@ -59,20 +59,26 @@ def run_plan(
     max_cost: float | None,
     max_tokens: int | None,
     mixed: bool = False,
+    share: tuple[int, int] | None = None,
 ) -> Results:
     """Run what is not finished yet; arguments and errors as `Study.run` has them.
+
+    A `share` (i, n) is every n-th episode of the grid from the i-th on, for a job of an array: its rows go into a file
+    of its own, and what describes the study is there already and only compared.
 
     `agreed` gives the fairness check of the arms, or raises where they differ in what is not declared; it is asked only
     where there is something to run.
     """
     find = agent_of(study.agents)
-    with Store(folder, study.name) as store, ExitStack() as opened:
+    with Store(folder, study.name, None if share is None else share[0]) as store, ExitStack() as opened:
         old = read_lock(folder)
+        if share is not None and old is None:
+            raise StudyError(f"{folder} has no study.json: rlm-loop study submit writes it before its jobs begin")
         every = list(every_row(folder))
         known = {key(r): r for r in latest(every)}
         todo = [
             replace(c, unscored=known[c.key]) if can_be_scored(known.get(c.key)) else c
-            for c in study.grid
+            for c in (study.grid if share is None else study.grid[share[0] :: share[1]])
             if can_be_scored(known.get(c.key)) or to_run(known.get(c.key), retry_failed=retry_failed)
         ]
         lock = extended(old, study.identity, folder, more=bool(todo), mixed=mixed)
@@ -80,7 +86,7 @@ def run_plan(
             old, study.planned, bool(every)
         )
         _refuse_shared_traces(todo, every, folder)
-        if todo:
+        if todo and share is None:
             found = agreed()
             for line in unequal(found, study.varied):
                 warnings.warn(line, StudyWarning, stacklevel=4)
@@ -88,7 +94,8 @@ def run_plan(
             _begin(study, lock, old)
         versions = Versions(every)
         noted = {**lock, "question": study.question, "identity": mark_of(lock)}
-        store.write_lock({**noted, **versions.noted()})
+        if share is None:
+            store.write_lock({**noted, **versions.noted()})
         planned = {c.key for c in study.grid} - {c.key for c in todo}
         done = [row for episode, row in known.items() if episode in planned]
         spending = limits_of(max_cost, max_tokens, find, every)
@@ -109,7 +116,7 @@ def run_plan(
                 message = f"{stopped.message} (results: {folder})"
                 raise StudyInterrupted(message, len(done) + stopped.finished, len(study.grid)) from None
             finally:
-                if versions.learned:
+                if versions.learned and share is None:
                     store.write_lock({**noted, **versions.noted()})
     if scheduler.stopped and scheduler.left:
         raise StudyError(

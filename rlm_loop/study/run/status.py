@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rlm_loop.study.errors import StudyError, no_study
 from rlm_loop.study.store.folder import claimed
-from rlm_loop.study.store.reading import RESULTS, every_row, latest, read_lock
+from rlm_loop.study.store.reading import every_row, files_of, latest, read_lock
 from rlm_loop.study.store.rows import Row, finished
 
 
@@ -80,7 +80,7 @@ def status(folder: str | Path) -> Status:
     failed = [r for r in rows if not finished(r)]
     return Status(
         name=str(lock["name"]),
-        running=claimed(Path(folder) / RESULTS),
+        running=any(map(claimed, files_of(folder))),
         planned=units * len(pairs),
         done=len(rows) - len(failed),
         failed=len(failed),

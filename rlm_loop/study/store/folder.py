@@ -24,6 +24,7 @@ from rlm_loop.study.store.reading import (
     LOCK,
     RESULTS,
     SCHEMA,
+    SHARES,
     bytes_of,
     parse,
 )
@@ -32,23 +33,27 @@ from rlm_loop.traces.redact import redactor
 
 
 class Store:
-    """A study's folder opened for writing; one process at a time.  Raises `StudyError` if that cannot be."""
+    """A study's folder opened for writing; one process at a time.  Raises `StudyError` if that cannot be.
 
-    def __init__(self, folder: str | Path, study: str) -> None:
+    A job of an array (`share`) writes rows into a file of its own, and nothing else.
+    """
+
+    def __init__(self, folder: str | Path, study: str, share: int | None = None) -> None:
         self.folder = Path(folder)
+        self._path = self.folder / (RESULTS if share is None else f"{SHARES}/{share:05d}.jsonl")
         self._redact = redactor(os.environ)
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            if (self.folder / RESULTS).exists() and not (self.folder / RESULTS).is_file():
-                raise OSError(errno.EINVAL, f"its {RESULTS} is no ordinary file")
-            if (packed := self.folder / f"{RESULTS}.gz").exists() and not (self.folder / RESULTS).exists():
-                replace_file(self.folder / RESULTS, bytes_of(packed))  # in whose place it is read from now on
-            self._file = (self.folder / RESULTS).open("a+b", buffering=0)
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            if self._path.exists() and not self._path.is_file():
+                raise OSError(errno.EINVAL, f"its {self._path.name} is no ordinary file")
+            if (packed := self._path.with_name(f"{self._path.name}.gz")).exists() and not self._path.exists():
+                replace_file(self._path, bytes_of(packed))  # in whose place it is read from now on
+            self._file = self._path.open("a+b", buffering=0)
         except OSError as error:
             raise StudyError(f"cannot write to {folder}: {error.strerror}; choose another folder") from error
         try:
             claim(self._file, self.folder)
-            _mend(self._file, self.folder / RESULTS)
+            _mend(self._file, self._path)
             self._size = self._file.seek(0, os.SEEK_END)
             if not self._size:
                 self._write({"schema": SCHEMA, "study": study})
@@ -73,10 +78,9 @@ class Store:
         except OSError as error:
             with contextlib.suppress(OSError):
                 self._file.truncate(self._size)
-            path = self.folder / RESULTS
             raise StudyError(
-                f"cannot write to {path}: {error.strerror}; all finished episodes are kept: make room and run the same "
-                "command again"
+                f"cannot write to {self._path}: {error.strerror}; all finished episodes are kept: make room and run "
+                "the same command again"
             ) from error
         self._size += len(data)
 

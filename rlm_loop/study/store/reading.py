@@ -17,6 +17,7 @@ from rlm_loop.traces.received import parse as parse_json
 
 SCHEMA = 1
 RESULTS = "results.jsonl"
+SHARES = "results"  # the folder of the files that jobs of an array write
 LOCK = "study.json"
 FAIRNESS = "contract.json"
 
@@ -125,10 +126,15 @@ def _both(before: Row, row: Row) -> Row:
 
 def every_row(folder: str | Path) -> Iterator[Row]:
     """All rows on record, those of failed attempts that were repeated included, oldest first."""
+    return in_todays_words(row for path in files_of(folder) for row in rows_of(bytes_of(path), path))
+
+
+def files_of(folder: str | Path) -> list[Path]:
+    """The files of a study's rows: `results.jsonl`, or what it is packed to, and one of each job of an array."""
     path = Path(folder) / RESULTS
-    if not path.exists():
-        path = path.with_name(f"{RESULTS}.gz")
-    return in_todays_words(rows_of(bytes_of(path), path) if path.exists() else ())
+    packed = path.with_name(f"{RESULTS}.gz")
+    own = [path] if path.exists() else [packed] if packed.exists() else []
+    return own + sorted((Path(folder) / SHARES).glob("*.jsonl"))
 
 
 def in_todays_words(rows: Iterable[Row]) -> Iterator[Row]:
