@@ -1,4 +1,4 @@
-"""Three ways to end the line about a data frame, in three loops at equal effort; see README.md.
+"""Four ways to end the line about a data frame, in three loops at equal effort; see README.md.
 
 python experiments/context_line/study.py FOLDER [--model local] [--tasks 8] goes on where an earlier call stopped, and
 prints the table.
@@ -20,15 +20,15 @@ from rlm_loop.study import Study
 from rlm_loop.study.compare.pair_keys import is_resolved
 from rlm_loop.traces import read
 
-#: Each expression is complete: no variable but `context` is taken to exist.
 ENDINGS = {
     "head": ". Read it with code, such as context.head()",
     "copy": ". The first line of code is df = context.copy()",
     "none": "",
+    "each": ". Start each block of code with df = context.copy()",
 }
 
 
-def study(ending: str = "head", model: Any = "local", tasks: int = 8) -> Study:
+def study(ending: str = "each", model: Any = "local", tasks: int = 8) -> Study:
     """The three loops on the first dev tasks of both table suites."""
     same: dict[str, Any] = {"model": model, "budget": Budget(steps=8), "max_tokens": 500}
     suites = first_tasks({"frames": tasks, "tables": tasks}, "dev")

@@ -42,7 +42,7 @@ ALL = (
 ROWS = "2024-03-01,chair,0,paid,True\n2024-03-02,desk,1,open,False\n"
 DOSES = [
     (36, f"{TOLD} {SHAPE}'day', ..."),
-    (72, f"{TOLD} {SHAPE}{TYPES}{START}"),
+    (75, f"{TOLD} {SHAPE}{TYPES}{START}"),
     (95, f"{TOLD} {SHAPE}{ALL}{START}"),
     (120, f"{TOLD} {SHAPE}{ALL}; the first 2 rows as CSV: {ROWS!r}{START}"),
 ]

@@ -9,9 +9,9 @@ from typing import Any
 
 from rlm_loop.repl.text import clip
 
-#: A small model loads a file that nobody spoke of, unless told how to begin.  The expression is complete by itself: a
-#: variable that an example made up was taken to exist (NameError in 14 of 40 runs, `experiments/context_line`).
-START = ". Read it with code, such as context.head()"
+#: Small models write `df` whatever they are told, so this makes it in each block; chosen among four endings on dev
+#: tasks, in all loops (`experiments/context_line`).
+START = ". Start each block of code with df = context.copy()"
 FEW, FEW_NUMBERS = 12, 6
 """A column with at most so many different values (numbers) is told by its values."""
 _LONG = 40  # characters of a value; a column with longer ones is told by its type
