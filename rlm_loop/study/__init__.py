@@ -21,6 +21,7 @@ from rlm_loop.study.plan.loader import load_study_file
 from rlm_loop.study.rescore import rescore
 from rlm_loop.study.results import Results, load_study
 from rlm_loop.study.run.status import Status, status
+from rlm_loop.study.run.submit import submit
 from rlm_loop.study.store.archive import export, read_trace
 from rlm_loop.study.store.verify import verify_traces
 from rlm_loop.study.study import Study
@@ -52,6 +53,7 @@ __all__ = [
     "sequential",
     "status",
     "study_predictions",
+    "submit",
     "verify_traces",
     "with_report",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fractions
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +20,9 @@ BIG = 10**5000
         ("10**5000", BIG),
         ("[-10**5000, {'a': (10**5000,)}]", [-BIG, {"a": (BIG,)}]),
         ("{10**5000: 1}", {BIG: 1}),
-        ("__import__('fractions').Fraction(10**5000, 3)", fractions.Fraction(BIG, 3)),
         (r"'\ud800'", "\ud800"),
     ],
-    ids=["number", "within lists", "key", "fraction", "surrogate"],
+    ids=["number", "within lists", "key", "surrogate"],
 )
 def test_the_outcome_is_kept(tmp_path: Path, code: str, value: Any) -> None:
     model = ScriptedModel([f"```python\nfinal_answer({code})\n```"])

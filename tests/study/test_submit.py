@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from rlm_loop.cli.main import main
-from rlm_loop.study import Study, load_study, load_study_file, status
-from rlm_loop.study.run.submit import minutes_of, submit
+from rlm_loop.study import Study, load_study, load_study_file, status, submit
 
 pytest.importorskip("submitit")
 FILE = """
@@ -76,8 +75,3 @@ def test_by_command(tmp_path: Path, make: partial[Study], monkeypatch: pytest.Mo
     assert "nothing is left" in capsys.readouterr().err
     assert main(["study", "submit", "study.py", "--array", "2", "--time", "soon"]) == 2
     assert "--time" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("text", "minutes"), [("90m", 90), ("4h", 240), ("1.5d", 2160), ("30s", 1)])
-def test_a_time_is_in_minutes(text: str, minutes: int) -> None:
-    assert minutes_of(text) == minutes

@@ -177,7 +177,7 @@ def test_the_variance_by_cluster_is_the_sandwich_of_cluster_sums() -> None:
 def test_one_cluster_counts_as_one_unit_and_so_do_seeds_that_are_all_alike(varies: float) -> None:
     """40 tasks of 5 seeds that all end alike are 40 observations, and 10 seeds of one task are one."""
     assert float(effective_size(math.nan, 0.1 * varies, 10, 1)) == 1
-    assert float(effective_size(0.0, 0.0, 200, 40, most=1000)) == 40
+    assert float(effective_size(0.0, 0.0, 200, 40)) == 40
     _, low, high = rate_interval(np.zeros(200), np.repeat(np.arange(40), 5))
     assert (float(low), float(high)) == pytest.approx(tuple(float(x) for x in wilson_interval(0.0, 40)))
 
