@@ -330,28 +330,39 @@ def status(
 
 @app.command("rescore")
 def rescore_(
-    folder: Folder, json_: Annotated[bool, Option("--json", help="A line of JSON for each run.")] = False
+    folder: Folder,
+    corrected: Annotated[
+        str | None, Option("--with", metavar="FILE|NAME", help="The experiment with a corrected truth or scorer.")
+    ] = None,
+    json_: Annotated[bool, Option("--json", help="A line of JSON for each run.")] = False,
 ) -> None:
     """Score recorded runs again, by each contract: what was left behind, and the text of the answer.
 
-    No model is called.  Tasks that ask for a value have one contract, the answer.
+    No model is called.  Tasks that ask for a value have one contract, the answer.  With a corrected experiment the new
+    scores are kept, and the old ones beside them.
     """
     from collections import Counter
+
+    if corrected is not None:
+        found = [row for row in load(corrected).rescore(folder).rows if row.get("scored_before")]
+        flipped = sum(row["resolved"] != row["scored_before"][-1]["resolved"] for row in found)
+        note(f"{len(found)} rows have a corrected score, {flipped} of them another result")
+        return
 
     from rlm_loop.report.tables.table import Table
     from rlm_loop.study import rescore
 
-    found: dict[tuple[str, str], Counter[str]] = {}
+    counts: dict[tuple[str, str], Counter[str]] = {}
     for row in rescore(folder):
         if json_:
             echo(as_json(row))
         by = row["by_submission"]
-        found.setdefault((row["suite"], row["arm"]), Counter()).update(
+        counts.setdefault((row["suite"], row["arm"]), Counter()).update(
             {"n": 1, "recorded": row["recorded"] is True, **{name: said is True for name, said in by.items()}}
         )
     if not json_:
         columns = ("n", "recorded", "artifact", "answer")
-        rows = [[*key, *(str(found[key][c]) if c in found[key] else "" for c in columns)] for key in sorted(found)]
+        rows = [[*key, *(str(counts[key][c]) if c in counts[key] else "" for c in columns)] for key in sorted(counts)]
         show_table(Table("Resolved, by contract", ["suite", "arm", *columns], rows, labels=2))
 
 

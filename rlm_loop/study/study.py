@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from rlm_loop.accounting.budget import Budget
 from rlm_loop.models.names import default_model, model_name
+from rlm_loop.study.correct import correct
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.analysis import Analysis
 from rlm_loop.study.plan.factorial_design import DesignedArm, Values, changed, checked, factorial_design
@@ -31,7 +32,7 @@ from rlm_loop.study.plan.grid import (
 )
 from rlm_loop.study.plan.identity import identity, local_models, mark_of
 from rlm_loop.study.plan.power import StudyPower, planned_power
-from rlm_loop.study.results import Results
+from rlm_loop.study.results import Results, load_study
 from rlm_loop.study.run.progress import Progress
 from rlm_loop.study.run.run_plan import RunPlan, run_plan
 from rlm_loop.tasks.base import Suite, Task
@@ -242,6 +243,14 @@ class Study:
             mixed=mixed,
             share=share,
         )
+
+    def rescore(self, folder: str | Path) -> Results:
+        """Score the recorded episodes of tasks whose truth or scorer was corrected, and return all results.
+
+        The old score stays in the row (`scored_before`), and `study.json` notes the correction; see `correct`.
+        """
+        correct(self.name, {(suite.name, task.id): task for suite in self.suites for task in suite}, folder)
+        return load_study(folder)
 
     def _identity(
         self, agents: Mapping[tuple[str, int], Mapping[str, StudyAgent]], grid: Sequence[Episode]

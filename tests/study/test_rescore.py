@@ -70,3 +70,26 @@ def test_a_task_that_is_gone_is_named(tmp_path: Path, suite: Suite) -> None:
     contracts(suite).run(tmp_path / "runs", progress=False)
     with pytest.raises(StudyError, match="no task HumanEval/0 today"):
         list(rescore(tmp_path / "runs", lambda name: Suite(name, (Task("other", "?", 1),))))
+
+
+def test_a_corrected_truth_scores_what_is_recorded_and_keeps_the_old_score(tmp_path: Path) -> None:
+    def made(truth: int) -> Study:
+        tasks = [Task("sum", "What is 1 and 1?", truth), Task("other", "What is 2 and 2?", 4)]
+        model = ScriptedModel(["```python\nfinal_answer = 2\n```", "```python\nfinal_answer = 4\n```"])
+        return Study("fixed", {"code": ToolLoopAgent(model=model)}, tasks)
+
+    first = made(3).run(tmp_path, progress=False)
+    assert [row["resolved"] for row in first.rows] == [False, True]
+    with pytest.raises(StudyError, match="rescore"):
+        made(2).run(tmp_path, progress=False)
+    rows = made(2).rescore(tmp_path).rows
+    assert [row["resolved"] for row in rows] == [True, True]
+    assert [before["resolved"] for before in rows[0]["scored_before"]] == [False]
+    assert "scored_before" not in rows[1]
+    assert [row["cost"] for row in rows] == [row["cost"] for row in first.rows]
+    size = (tmp_path / "results.jsonl").stat().st_size
+    assert made(2).rescore(tmp_path).rows == rows
+    assert (tmp_path / "results.jsonl").stat().st_size == size
+    lock = json.loads((tmp_path / "study.json").read_text())
+    assert [(c["rows"], c["changed"], c["tasks"]) for c in lock["corrections"]] == [(1, 1, ["tasks/sum"])]
+    assert made(2).run(tmp_path, progress=False).rows == rows  # and the study goes on

@@ -118,7 +118,9 @@ def extended(
     changed = changes(old, new)
     if changed:
         shown = ", ".join(changed[:6]) + (f" and {len(changed) - 6} more" if len(changed) > 6 else "")
-        raise StudyError(f"{folder} holds another configuration (changed: {shown}); choose another folder")
+        judged = all(what.startswith(("truths.", "scorers.")) for what in changed)
+        how = "; rescore scores what is recorded with the corrected one" if judged else ""
+        raise StudyError(f"{folder} holds another configuration (changed: {shown}); choose another folder{how}")
     if not more:
         return dict(old)
     if not mixed and (other := mixture(old, new)):
