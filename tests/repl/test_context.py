@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -129,11 +130,11 @@ def test_the_example_in_a_line_runs_as_the_first_cell() -> None:
     table = frame()[["day", "a rather long name of a column"]]
     for context in ("a\nb\n" * 500, table):
         line = describe_context(context)
-        example = line.partition("such as ")[2].partition(";")[0]
+        example = re.split("such as |block of code with ", line)[1].partition(";")[0]
         with PythonREPL() as repl:
             repl.set("context", context, reserved=True)
             result = repl.run(example)
-        assert (result.error, bool(result.output)) == (None, True), line
+        assert result.error is None, line
 
 
 @given(plain)

@@ -229,3 +229,13 @@ def test_rows_of_the_first_version_say_unattributed_and_call_their_suites_by_spl
     (row,) = load_study(tmp_path).rows
     assert row["suite"] == "t/test"
     assert "unattributed" in row["by_cause"]
+
+
+@pytest.mark.parametrize("trace", ["/etc/passwd", "../other/run.jsonl", "traces/../../run.jsonl", "..\\run.jsonl"])
+def test_a_trace_is_a_file_of_the_folder(tmp_path: Path, trace: str) -> None:
+    Study("mine", {"a": Arm()}, suite("t/test", 1)).run(tmp_path, False)
+    file = tmp_path / "results.jsonl"
+    (row,) = load_study(tmp_path).rows
+    file.write_text(file.read_text().replace(json.dumps(row["trace"]), json.dumps(trace)))
+    with pytest.raises(StudyError, match="trace"):
+        load_study(tmp_path)

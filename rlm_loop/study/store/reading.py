@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,21 +23,6 @@ FAIRNESS = "contract.json"
 #: What is recorded of each task, by suite.
 BY_TASK = ("tasks", "truths", "scorers")
 _OF_LOCK = {"name": str, "arms": dict, "models": list, "seeds": list, "tasks": dict}
-_NUMBER = (int, float, type(None))
-#: What a row must have, and the types that are relied on; of the last three, where it has them.
-_OF_ROW: dict[str, Any] = {
-    **dict.fromkeys(("arm", "model", "suite", "task"), str),
-    "seed": int,
-    "resolved": (*_NUMBER, bool),
-    "trace": (str, type(None)),
-}
-_IN_ROW = {
-    **_OF_ROW,
-    "error": (str, type(None)),
-    "broken_off": int,
-    **dict.fromkeys(("input_tokens", "output_tokens", "cached_tokens", "new_tokens", "scaffold_tokens"), _NUMBER),
-    **dict.fromkeys(("cost", "seconds", "steps", "value"), _NUMBER),
-}
 
 
 def parse(line: str) -> dict[str, Any] | None:
@@ -148,6 +132,8 @@ def in_todays_words(rows: Iterable[Row]) -> Iterator[Row]:
 
 def rows_of(raw: bytes, path: Path) -> Iterator[Row]:
     """The rows in the bytes of a file of results; `path` is for messages."""
+    from rlm_loop.study.store.recorded_row import wrong_field  # with pydantic: 0.2 s
+
     lines = raw.decode("utf-8", "replace").split("\n")
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -160,23 +146,18 @@ def rows_of(raw: bytes, path: Path) -> Iterator[Row]:
         if "schema" in value and "arm" not in value:
             _refuse_later(path, value["schema"], SCHEMA)
             continue
-        missing = [name for name in _OF_ROW if name not in value]
-        if missing:
+        wrong = wrong_field(value)
+        if wrong is not None and wrong[1]:
             raise StudyError(
-                f"{path}:{number} is no row that this version knows (no {missing[0]}); read it with the version of "
+                f"{path}:{number} is no row that this version knows (no {wrong[0]}); read it with the version of "
                 "rlm-loop that wrote it"
             )
-        wrong = [name for name, kinds in _IN_ROW.items() if name in value and not _can_be(value[name], kinds)]
-        if wrong or "error" not in value:
+        if wrong is not None or "error" not in value:
             raise StudyError(
-                f"{path}:{number} is damaged (its {wrong[0] if wrong else 'error'} cannot be); delete that line and "
-                "resume: its episode runs again"
+                f"{path}:{number} is damaged (its {'error' if wrong is None else wrong[0]} cannot be); delete that "
+                "line and resume: its episode runs again"
             )
         yield value
-
-
-def _can_be(value: Any, kinds: Any) -> bool:
-    return isinstance(value, kinds) and not (isinstance(value, float) and not math.isfinite(value))
 
 
 def bytes_of(path: Path) -> bytes:
