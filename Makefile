@@ -38,7 +38,7 @@ test: $(TEST_READY)
 # Tests that are long by nature (many cases, many processes, a whole site); `make test` leaves them out.
 slow: $(TEST_READY)
 	@$(RUN) -c 'from rlm_loop.tasks.package_bugs import recorded as r; from rlm_loop.tasks.sdists import pull; [pull(p) for p in {b.package for b in r()} if p.name in ("inflection", "xmltodict")]' || echo "their tests will be skipped"
-	$(PYTEST) -m slow $(TESTS)
+	$(PYTEST) -m slow $(or $(TESTS),$(shell grep -rl 'mark\.slow' tests --include='test_*.py'))
 
 # The robustness cases on other projects' interpreters, each in an environment of its own; writes its column of
 # tests/robustness/results.csv.  make PEERS=rlms robustness

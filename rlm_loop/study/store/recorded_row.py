@@ -51,5 +51,5 @@ def wrong_field(value: dict[str, Any]) -> tuple[str, bool] | None:
         _ROWS.validate_python(value)
     except ValidationError as error:
         found = sorted(error.errors(), key=lambda one: one["type"] != "missing")[0]
-        return str(found["loc"][0]), found["type"] == "missing"
+        return str((*found["loc"], "row")[0]), found["type"] == "missing"
     return None
