@@ -120,7 +120,7 @@ def test_frames(lines: list[bytes], piece: int) -> None:
 
     def take() -> None:
         for start in range(0, len(data), piece * 16):
-            for _, frame in reader.take(data[start : start + piece * 16]):
+            for frame in reader.take(data[start : start + piece * 16]):
                 assert "t" in frame
 
     within(len(data), take)
