@@ -47,9 +47,9 @@ export PAUSE=3 PYTHONPATH=$here
 run study submit study.py --out array --array 2 --time 5m --cluster slurm
 until cat array/results/*.jsonl 2>/dev/null | grep -q '"arm"'; do sleep 1; done
 squeue -r
-scancel --signal=KILL --full "$(squeue -h -r -o %i | head -n 1)"
+pkill -KILL -n -f 'python.* -m submitit.core._submit'
 while squeue -h | grep -q .; do sleep 1; done
-run study status array
+run study status array --json | grep -v '"left": 0,'  # else nothing was killed in the middle
 run study submit study.py --out array --array 2 --time 5m --cluster slurm
 while squeue -h | grep -q .; do sleep 1; done
 run study status array
