@@ -1,4 +1,4 @@
-"""What error messages share: the line that installs an optional part, the nearest name, and a short traceback."""
+"""Parts of error messages: the line that installs an optional part, the nearest name, and a short traceback."""
 
 from __future__ import annotations
 

@@ -83,10 +83,10 @@ def _broken(earlier: _Sent, now: _Sent) -> tuple[int, str, Literal["changed", "l
     old = earlier.prompt.messages[same]
     lost = earlier.tokens - sum(part.tokens for part in earlier.parts if part.message < same)
     if same == len(new_keys) or new_keys[same] in old_keys[same:]:
-        return same, _cause_at(old, 0), "left_out", lost, old.text
+        return same, cause_at(old, 0), "left_out", lost, old.text
     new = now.prompt.messages[same]
     at = common(new.text, old.text)
-    cause = _cause_at(new, at) if at < len(new.text) else _cause_at(old, at)
+    cause = cause_at(new, at) if at < len(new.text) else cause_at(old, at)
     if new.role == old.role:  # shares by characters may come out above it
         lost = max(
             0,
@@ -98,17 +98,17 @@ def _broken(earlier: _Sent, now: _Sent) -> tuple[int, str, Literal["changed", "l
 
 def _shared(message: Message, characters: int, parts: Sequence[Part]) -> int:
     """Return the tokens of a message's start: the template's before its text, and a share of those inside."""
-    head = sum(1 for _ in takewhile(_of_template, parts))
-    tail = len(parts) - sum(1 for _ in takewhile(_of_template, reversed(parts[head:])))
+    head = sum(1 for _ in takewhile(of_template, parts))
+    tail = len(parts) - sum(1 for _ in takewhile(of_template, reversed(parts[head:])))
     inside = sum(part.tokens for part in parts[head:tail])
     return sum(part.tokens for part in parts[:head]) + inside * characters // max(1, len(message.text))
 
 
-def _of_template(part: Part) -> bool:
+def of_template(part: Part) -> bool:
     return part.cause == "template"
 
 
-def _cause_at(message: Message, at: int) -> str:
+def cause_at(message: Message, at: int) -> str:
     """Return the cause of the text at a character; of the last text where there is none."""
     for span in message.spans:
         if at < len(span.text):

@@ -8,12 +8,12 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
-from breaks import SHOWN, Break
+from breaks import SHOWN, Break, cause_at, of_template
 
 from rlm_loop.accounting.attribution import Part, tool_name
 from rlm_loop.accounting.charges import accounts_of
 from rlm_loop.accounting.tree import shortened
-from rlm_loop.messages import Message, Prompt, ToolCall, common, digest
+from rlm_loop.messages import Prompt, ToolCall, common, digest
 from rlm_loop.traces import RunRecord
 
 Key = tuple[str, str, str]  # role, text, and calls
@@ -53,8 +53,8 @@ class Sent:
         if role != other[0]:
             return 0
         own = [p for p in self.parts if p.message == index]
-        head = sum(1 for _ in takewhile(_of_template, own))
-        tail = len(own) - sum(1 for _ in takewhile(_of_template, reversed(own[head:])))
+        head = sum(1 for _ in takewhile(of_template, own))
+        tail = len(own) - sum(1 for _ in takewhile(of_template, reversed(own[head:])))
         inside = sum(p.tokens for p in own[head:tail])
         if text == other[1] and (calls == other[2] or not begun):
             shared = inside if calls == other[2] else 0
@@ -102,22 +102,9 @@ def broken(earlier: Sent, now: Sent) -> Break | None:
     old = earlier.prompt.messages[same]
     lost = earlier.tokens - earlier.through(same)
     if same == len(now.keys) or now.keys[same] in earlier.keys[same:]:
-        return Break(*who, same, _cause_at(old, 0), "left_out", lost, shortened(old.text, SHOWN), now.node)
+        return Break(*who, same, cause_at(old, 0), "left_out", lost, shortened(old.text, SHOWN), now.node)
     new = now.prompt.messages[same]
     at = common(new.text, old.text)
-    found = _cause_at(new, at) if at < len(new.text) else _cause_at(old, at)
+    found = cause_at(new, at) if at < len(new.text) else cause_at(old, at)
     lost = max(0, lost - now.within(same, earlier.keys[same], False))  # shares by characters may come out above it
     return Break(*who, same, found, "changed", lost, shortened(new.text[at:] or old.text[at:], SHOWN), now.node)
-
-
-def _of_template(part: Part) -> bool:
-    return part.cause == "template"
-
-
-def _cause_at(message: Message, at: int) -> str:
-    """Return the cause of the text at a character; of the last text where there is none."""
-    for span in message.spans:
-        if at < len(span.text):
-            return span.cause
-        at -= len(span.text)
-    return message.spans[-1].cause if message.spans else message.role

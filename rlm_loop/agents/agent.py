@@ -155,7 +155,7 @@ class Agent:
 
     @cached_property
     def dialect(self) -> Dialect:
-        """How the strategy speaks, its injectors included."""
+        """The language of the strategy, its injectors included."""
         injectors = tuple(i for i in self.injectors if not isinstance(i, Localise)) if self.injectors else ()
         if self.rules.may_block:
             injectors = (*injectors, Told(MAY_BLOCK, "may_block"))

@@ -35,7 +35,7 @@ class Cells:
 
     @property
     def isolation(self) -> str:
-        """How the cells are kept apart from this machine; empty where no cell was run."""
+        """The isolation of the cells from this machine; empty where no cell was run."""
         return self._session.isolation if self._begun and self._session is not None else ""
 
     def new_result(self) -> CellResult | None:

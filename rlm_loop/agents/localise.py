@@ -1,4 +1,4 @@
-"""Where in a repository to look: files ranked for an issue's text by BM25.
+"""The files of a repository to look at first, ranked for an issue's text by BM25.
 
     >>> LeanAgent(injectors=[Localise(files=10)])  # doctest: +SKIP
 

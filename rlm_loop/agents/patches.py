@@ -104,7 +104,7 @@ class PatchResult:
 
     @property
     def evidence(self) -> Mapping[str, Any]:
-        """What verified the patch; `check` is true, false, or `None` for no check.  The hidden score is never asked."""
+        """Return the evidence for the patch; `check` is true, false, or `None` for none.  No hidden score is asked."""
         known = {"check": None, **(self.outcome.evidence or {})}
         return {name: value for name, value in known.items() if name not in ("attempts", "chosen")}
 

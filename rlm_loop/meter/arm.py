@@ -53,7 +53,7 @@ class FunctionArm:
         return self.function(task, endpoint)
 
     def settings(self) -> dict[str, Any]:
-        """What tells the arm from others: the function's name and the text of its source, the model, the budget."""
+        """Return the marks of the arm: the function's name and the text of its source, the model, the budget."""
         source = repr(self.function)
         with suppress(OSError, TypeError):
             source = inspect.getsource(self.function)

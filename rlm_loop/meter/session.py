@@ -64,7 +64,7 @@ class MeterSession:
         self._started: float | None = None
         self._run = (f"session {name}", "metered")
         self.result: tuple[Any, Stop, str] | None = None
-        """How the run ended, as answer, stop and reason, where somebody knows."""
+        """The end of the run as answer, stop and reason, where it is known."""
         self.refused: BudgetSpent | None = None
         """The limit that the latest refused request met."""
 

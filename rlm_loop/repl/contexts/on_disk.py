@@ -86,7 +86,7 @@ def _readable(path: Path) -> Path:
 
 
 def is_text(head: bytes) -> bool:
-    """Whether a file that begins so is text: UTF-8, and less than an eighth NUL, as far as `SNIFF` bytes tell.
+    """Return True where a file that begins so is text: UTF-8, and less than an eighth NUL, as far as `SNIFF` tells.
 
     What is not UTF-8 further on becomes lone surrogates (`surrogateescape`), so that no byte is lost.
     """
