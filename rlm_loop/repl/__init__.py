@@ -1,4 +1,4 @@
-"""Where code runs: a persistent Python namespace in a process of its own."""
+"""The REPL: a persistent Python namespace in a process of its own."""
 
 from __future__ import annotations
 
@@ -8,16 +8,12 @@ from rlm_loop.repl.base import CellError, CellResult, EvaluationFailed, ReplErro
 
 if TYPE_CHECKING:
     from rlm_loop.repl.contexts.context import describe_context
-    from rlm_loop.repl.contexts.fingerprint import context_fingerprint
-    from rlm_loop.repl.contexts.on_disk import ContextError, ContextFile
+    from rlm_loop.repl.contexts.on_disk import ContextError, ContextFile, context_fingerprint
     from rlm_loop.repl.host.launch import Launch
-    from rlm_loop.repl.in_process.attached import NotebookREPL, attach_current
+    from rlm_loop.repl.in_process.attached import NotebookREPL
     from rlm_loop.repl.isolation.container import Container
-    from rlm_loop.repl.isolation.hardened import Hardened
-    from rlm_loop.repl.isolation.sandbox import Sandbox
-    from rlm_loop.repl.kernel.session import KernelREPL
-    from rlm_loop.repl.restricted.session import RestrictedREPL
-    from rlm_loop.repl.session import PythonREPL
+    from rlm_loop.repl.isolation.launchers import Hardened, Sandbox
+    from rlm_loop.repl.session import KernelREPL, PythonREPL, RestrictedREPL
     from rlm_loop.repl.settings import Limits
 
 KINDS = ("auto", "subprocess", "plain", "hardened", "sandbox", "container", "kernel", "restricted", "notebook")
@@ -46,7 +42,7 @@ def open_repl(kind: str = "auto", **options: Any) -> Session:
     return __getattr__("PythonREPL")(**options)
 
 
-_CLASSES = {"kernel": "KernelREPL", "restricted": "RestrictedREPL", "notebook": "attach_current"}
+_CLASSES = {"kernel": "KernelREPL", "restricted": "RestrictedREPL", "notebook": "NotebookREPL"}
 
 
 def __getattr__(name: str) -> Any:
@@ -62,15 +58,13 @@ def __getattr__(name: str) -> Any:
 _HOME = {
     **dict.fromkeys(("ContextError", "ContextFile"), "contexts.on_disk"),
     "describe_context": "contexts.context",
-    "context_fingerprint": "contexts.fingerprint",
+    "context_fingerprint": "contexts.on_disk",
     "Launch": "host.launch",
-    "PythonREPL": "session",
-    "KernelREPL": "kernel.session",
+    **dict.fromkeys(("KernelREPL", "PythonREPL", "RestrictedREPL"), "session"),
     "Limits": "settings",
-    "RestrictedREPL": "restricted.session",
     "NotebookREPL": "in_process.attached",
-    "attach_current": "in_process.attached",
-    **{name: f"isolation.{name.lower()}" for name in ("Container", "Hardened", "Sandbox")},
+    "Container": "isolation.container",
+    **dict.fromkeys(("Hardened", "Sandbox"), "isolation.launchers"),
 }
 
 
@@ -83,19 +77,6 @@ __all__ = [
     "ContextFile",
     "EvaluationFailed",
     "Hardened",
-    "KernelREPL",
-    "Launch",
-    "Limits",
-    "NotebookREPL",
-    "PythonREPL",
-    "ReplError",
-    "ReplTool",
-    "RestrictedREPL",
-    "Sandbox",
-    "Session",
-    "SetupFailed",
-    "attach_current",
-    "context_fingerprint",
-    "describe_context",
-    "open_repl",
 ]
+__all__ += ["KernelREPL", "Launch", "Limits", "NotebookREPL", "PythonREPL", "ReplError", "ReplTool", "RestrictedREPL"]
+__all__ += ["Sandbox", "Session", "SetupFailed", "context_fingerprint", "describe_context", "open_repl"]

@@ -1,15 +1,22 @@
-"""Cells on record, with what they asked of the host: a trace stores them, a restart and a fork run them again."""
+"""Cells on record, with what they asked of the host: a trace stores them, a restart and a fork run them again.
+
+A cell that runs again is given the recorded results of its host calls, and what was not as before is told.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from rlm_loop.repl.base import CellCall, CellError, CellResult
+from rlm_loop.actions import CallTool, FailureKind, Observation, RunCode
+from rlm_loop.repl.base import CellCall, CellError, CellResult, Session
+from rlm_loop.repl.host.frames import decode
+from rlm_loop.repl.text import dedented, same_text
 from rlm_loop.repl.worker import form_of
 
 MOST = 262_144
@@ -21,8 +28,8 @@ class CellRecord:
     """A cell that ran, with what it takes to run it again and to compare.
 
     `output` is what the model saw; `error` and `seconds` are as in `CellResult`.  `changed` has the names that were
-    new or changed afterwards, each with a few words about its value (a change inside an object that keeps its size
-    is not noticed).  `number` counts the session's cells from 1, or is the turn of a trace.
+    new or bound anew afterwards, or grew or shrank.  `number` counts the session's cells from 1, or is the turn of a
+    trace.
     """
 
     code: str
@@ -30,7 +37,7 @@ class CellRecord:
     output: str = ""
     error: CellError | None = None
     seconds: float = 0.0
-    changed: Mapping[str, str] = field(default_factory=dict[str, str])
+    changed: tuple[str, ...] = ()
     number: int = 0
     whole: bool = True
     """False where `output` is only a part of what the cell printed."""
@@ -42,24 +49,100 @@ class CellRecord:
         """True if it ran to its own end.  One that was stopped or killed is never run again: it might go on again."""
         return self.error in (None, "runtime")
 
-    def weight(self) -> int:
-        """Count about how many characters the record takes."""
-        asked = sum([len(json.dumps(c.outcome)) + 100 for c in self.calls]) if self.calls else 0
-        return len(self.code) + len(self.output) + asked + 64 * len(self.changed)
+
+def asked_with(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a host tool's arguments."""
+    form = [[form_of(a, MOST) for a in args], {k: form_of(v, MOST) for k, v in sorted(kwargs.items())}]
+    return hashlib.sha256(json.dumps(form, separators=(",", ":"), default=repr).encode()).hexdigest()
 
 
-@dataclass(frozen=True)
-class Rebuilt:
-    """The variables that came back after a restart, and those that did not.
+def kept(form: Any) -> Mapping[str, Any]:
+    """Return the outcome of a call that gave this form: the `value`, or the length of one too long to keep."""
+    length = len(json.dumps(form))
+    return {"value": form} if length <= MOST else {"left_out": length}
 
-    `names` were rebuilt by running cells again; `lost` are gone; `notes` say, one line each, what was not as before (a
-    different output, other host calls), and `doubtful` names the variables of such cells, perhaps with another value.
+
+#: A cell of a trace that ended so never ran.
+_NOT_RUN: tuple[FailureKind | None, ...] = ("skipped", "invalid_arguments", "denied", "unknown_tool", "malformed")
+#: One that ended so was stopped, and might go on again.
+_STOPPED = ("timeout", "died", "interrupted", "budget")
+_CELL = re.compile(r"(?<=<cell )\d+(?=>)")
+
+
+def cells_of(
+    turn: int, actions: Iterable[object], seen: Iterable[Observation], calls: list[CellCall]
+) -> list[CellRecord]:
+    """Return the cells of a turn that ran, in order; they share the turn's host calls."""
+    cells: list[CellRecord] = []
+    for action, observation in zip(actions, seen, strict=True):
+        code = _code(action)
+        kind = None if observation.failure is None else observation.failure.kind
+        if code is not None and kind not in _NOT_RUN:
+            text = observation.text
+            code = code if kind == "runtime" and _NOT_DEDENTED in text else dedented(code)
+            error = kind if kind == "runtime" or kind in _STOPPED else None
+            whole = not observation.truncated and kind in (None, "runtime")
+            cells.append(CellRecord(code, calls, text, error, observation.seconds, (), turn, whole))  # type: ignore[arg-type]
+    return cells
+
+
+#: What a cell came to that was indented as a whole, as long as calls were run as they were written.
+_NOT_DEDENTED = "IndentationError: unexpected indent"
+
+
+def _code(action: object) -> str | None:
+    if isinstance(action, RunCode):
+        return action.code
+    if isinstance(action, CallTool) and action.name == "python":
+        try:
+            code = json.loads(action.arguments or "{}", strict=False).get("code")
+        except (ValueError, AttributeError):
+            return None
+        return code if isinstance(code, str) else None
+    return None
+
+
+def run_again(session: Session, cells: Iterable[CellRecord], names: Iterable[str]) -> tuple[str, ...]:
+    """Run the cells of a trace; host functions of these names give what they gave, and are not called.
+
+    Returns what was not as before, a line each; a cell that was stopped is not run again.
     """
+    notes: list[str] = []
+    past, shared = PastCalls(()), None
+    for cell in cells:
+        if not cell.repeatable:
+            notes.append(f"a cell of turn {cell.number} was stopped ({cell.error}), and is not run again")
+            continue
+        if cell.calls is not shared:
+            past, shared = PastCalls(cell.calls), cell.calls
+        past.unknown.clear()
+        session.add_tools({name: past.function(name) for name in names})
+        try:
+            result = session.run(cell.code, timeout=max(60.0, 3 * cell.seconds))
+        finally:
+            session.give_back(names)
+        same = not cell.whole or _same_but_numbers(cell.output, result.output)
+        if what := difference(past.unknown, cell, result, same):
+            notes.append(f"a cell of turn {cell.number} {what} when it was run again")
+    return tuple(notes)
 
-    names: tuple[str, ...] = ()
-    lost: tuple[str, ...] = ()
-    doubtful: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+
+def _same_but_numbers(before: str, now: str) -> bool:
+    """Return True if two outputs agree, apart from the numbers of cells."""
+    old, new = (_CELL.sub("", text).strip() for text in (before, now))
+    return old.startswith(new) or same_text(old, new)
+
+
+def difference(asked: Iterable[str], cell: CellRecord, result: CellResult, same_output: bool) -> str:
+    """Compare a cell with its record; return the first difference in a few words, or an empty string.
+
+    `asked` names the host tools that were called otherwise.
+    """
+    if names := ", ".join(dict.fromkeys(asked)):
+        return f"called {names} otherwise"
+    if (cell.error is None) != (result.error is None):
+        return f"failed: {result.message}" if result.error else "did not fail"
+    return "" if same_output else "printed something else"
 
 
 class PastCalls:
@@ -75,36 +158,29 @@ class PastCalls:
         """Names of tools that were called according to the record, and now were not."""
         return [call.name for call in self._left]
 
-    def take(self, name: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> CellCall | None:
-        """Return the recorded call of a tool with these arguments, no longer on record after."""
-        if any(call.name == name for call in self._left):
+    def function(self, name: str, live: Callable[..., Any] | None = None) -> Callable[..., Any]:
+        """A host function that gives what it gave; what is not on record the `live` one gives."""
+
+        def play(*args: Any, **kwargs: Any) -> Any:
             asked = asked_with(args, kwargs)
             with self._lock:
-                for place, call in enumerate(self._left):
-                    if call.name == name and call.asked == asked:
-                        return self._left.pop(place)
-        return None
+                call = next((c for c in self._left if c.name == name and c.asked == asked), None)
+                if call is not None:
+                    self._left = [c for c in self._left if c is not call]
+            if call is not None:
+                return _result(call.outcome or {"error": "RuntimeError: it had not answered when its cell ended"})
+            if live is not None:
+                return live(*args, **kwargs)
+            self.unknown.append(name)
+            raise RuntimeError("this call is not on record, and is not made while the cell runs again")
+
+        return play
 
 
-def difference(asked: Iterable[str], failed: bool, result: CellResult, same_output: Callable[[], bool]) -> str:
-    """Compare a cell with its record; return the first difference in a few words, or an empty string.
-
-    `asked` names the host tools that were called otherwise; `failed` says whether the cell failed before.
-    """
-    if names := ", ".join(dict.fromkeys(asked)):
-        return f"called {names} otherwise"
-    if failed != (result.error is not None):
-        return f"failed: {result.message}" if result.error else "did not fail"
-    return "" if same_output() else "printed something else"
-
-
-def asked_with(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a host tool's arguments."""
-    form = [[form_of(a, MOST) for a in args], {k: form_of(v, MOST) for k, v in sorted(kwargs.items())}]
-    return hashlib.sha256(json.dumps(form, separators=(",", ":"), default=repr).encode()).hexdigest()
-
-
-def kept(form: Any) -> Mapping[str, Any]:
-    """Return the outcome of a call that gave this form: the `value`, or the length of one too long to keep."""
-    length = len(json.dumps(form))
-    return {"value": form} if length <= MOST else {"left_out": length}
+def _result(outcome: Mapping[str, Any]) -> Any:
+    if "value" in outcome:
+        return decode(outcome["value"])
+    if "left_out" in outcome:
+        raise RuntimeError(f"the result of this call was too long to be recorded ({outcome['left_out']:,} characters)")
+    name, _, text = str(outcome.get("error", outcome.get("end"))).partition(": ")
+    raise type(name if name.isidentifier() else "RuntimeError", (Exception,), {})(text)

@@ -9,9 +9,8 @@ from typing import Any, cast
 
 from rlm_loop.actions import Display, FinalAnswer
 from rlm_loop.repl.base import CellCall, CellError, CellResult
-from rlm_loop.repl.host.driver import Ended
-from rlm_loop.repl.host.incoming import decode_within
-from rlm_loop.repl.records import Rebuilt
+from rlm_loop.repl.host.child import Ended
+from rlm_loop.repl.host.frames import decode_within
 from rlm_loop.repl.text import RECORD_CAP, Piece, clip_parts, shown
 from rlm_loop.repl.worker import MOST_DISPLAYED, MOST_DISPLAYS, RICH
 
@@ -20,30 +19,38 @@ _LEAST = 0.5  # seconds that reading an answer may take
 
 
 @dataclass(frozen=True)
-class RestartReport:
-    """The effect of a restart on the variables, and the note about it in the next cell's result.
+class Loss:
+    """A REPL that ended, with the public `names` in it: `lost` are gone, and `promised` will be rebuilt.
 
-    `lost` names variables that are gone, `promised` those that will be rebuilt.  `note` is empty where the cell that
-    led to the restart tells of it itself, or where there was none.
+    `cause` says how it ended where no cell's result told of it.
     """
 
+    names: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     promised: tuple[str, ...] = ()
+    cause: str = ""
+
+
+@dataclass(frozen=True)
+class Restart:
+    """The note about a restart in the next cell's result, empty where nothing is to be told, and the `lost` names."""
+
+    lost: tuple[str, ...] = ()
     note: str = ""
 
 
-NO_RESTART = RestartReport()  # made once, since nearly every cell ends so
+NO_LOSS, NO_RESTART = Loss(), Restart()  # made once, since nearly every cell ends so
 
 
 def cell_result(
     ended: Ended,
     limit: float,
     cap: int,
-    restart: RestartReport = NO_RESTART,
-    earlier: RestartReport = NO_RESTART,
+    loss: Loss = NO_LOSS,
+    restart: Restart = NO_RESTART,
     calls: Sequence[CellCall] = (),
 ) -> CellResult:
-    """The result of a cell that ended with `restart`, or with none; `earlier` is of a restart before it.
+    """The result of a cell that ended with `loss`, or with none; `restart` was before it.
 
     `limit` is in seconds, `cap` in characters.
     """
@@ -58,15 +65,13 @@ def cell_result(
         fault = cast("dict[str, Any]", fault)
         error, message = "runtime", shown(str(fault.get("message", "")))
         text = _below(text, _piece(fault.get("text")))
-    if "restored" in report and (restored := _restored(report["restored"])):
+    if "restored" in report and (restored := _listed(names_in(report, "restored"))):
         text = _below(text, Piece(f"[restored after this cell: {restored}. Use other names for your own values.]"))
     if ended.how != "done" or ended.stopped:
         error = ended.stopped or "died"
-        message = restarted(ended, limit, restart)
-    lost = restart.lost
-    if earlier.note:
-        lost = tuple(dict.fromkeys(earlier.lost + lost))
-        text = Piece(f"[{earlier.note}]\n").then(text)
+        message = restarted(ended, limit, loss)
+    if restart.note:
+        text = Piece(f"[{restart.note}]\n").then(text)
     answer = None
     if isinstance(report.get("answer"), dict):
         answer = given(report["answer"], report.get("size", 0), limit - ended.seconds)
@@ -77,7 +82,7 @@ def cell_result(
         message=message,
         answer=answer if error is None else None,
         pending=answer if error is not None else None,
-        lost=lost,
+        lost=tuple(dict.fromkeys(restart.lost + loss.lost)),
         truncated=truncated,
         characters=text.characters if truncated else len(output),
         seconds=ended.seconds,
@@ -87,7 +92,7 @@ def cell_result(
     )
 
 
-def restarted(ended: Ended, limit: float, restart: RestartReport) -> str:
+def restarted(ended: Ended, limit: float, loss: Loss) -> str:
     """Return in one line why the job was stopped or died, and what became of the variables."""
     why = {
         "timeout": f"the cell was stopped after {limit:g} s, its time limit",
@@ -102,38 +107,29 @@ def restarted(ended: Ended, limit: float, restart: RestartReport) -> str:
     elif ended.stopped:
         why += f" (and the process died: {ended.cause})"
     text = f"{why}; the REPL was restarted, what this cell had set is lost"
-    if restart.lost:
-        text += f", and {_listed(restart.lost)}"
-    if restart.promised:
-        text += (
-            f"; {_listed(restart.promised)} will be rebuilt before the next cell, by running the earlier cells again"
-        )
+    if loss.lost:
+        text += f", and {_listed(loss.lost)}"
+    if loss.promised:
+        text += f"; {_listed(loss.promised)} will be rebuilt before the next cell, by running the earlier cells again"
     return text
 
 
-def restart_report(cause: str, expected: RestartReport, rebuilt: Rebuilt | None) -> RestartReport:
-    """The report of a restart.  `cause` is empty where the result of the cell that led to it told of it.
-
-    `expected` is what was said then; a rebuild that came out as it promised needs no further word.
-    """
-    if rebuilt is None:
-        if not cause:
+def restart_after(loss: Loss, lost: tuple[str, ...], came: tuple[str, ...], notes: Sequence[str]) -> Restart:
+    """Return what the next cell tells of a restart: the names that are `lost` now, those that `came` back, and the
+    `notes` on how.  A rebuild that came out as promised needs no further word."""
+    if not loss.cause:
+        lost = tuple(n for n in lost if n not in loss.lost)
+        if not lost and not notes:
             return NO_RESTART
-        gone = f"these names are lost: {_listed(expected.lost)}" if expected.lost else "no variables were lost"
-        return RestartReport(expected.lost, note=f"before this cell the REPL was restarted ({cause}); {gone}")
-    lost = rebuilt.lost if cause else tuple(n for n in rebuilt.lost if n not in expected.lost)
-    if not cause and not lost and not rebuilt.notes and not rebuilt.doubtful:
-        return NO_RESTART
-    parts = [f"before this cell the REPL was restarted ({cause})" if cause else "after the restart of the REPL"]
-    if rebuilt.names:
-        parts.append(f"rebuilt from the journal: {_listed(rebuilt.names)}")
+    began = f"before this cell the REPL was restarted ({loss.cause})" if loss.cause else "after the restart of the REPL"
+    parts = [began]
+    if came:
+        parts.append(f"rebuilt from the journal: {_listed(came)}")
     parts.append(f"lost: {_listed(lost)}" if lost else "no variables were lost")
-    if rebuilt.doubtful:
-        parts.append(f"perhaps with another value than before: {_listed(rebuilt.doubtful)}")
-    if rebuilt.notes:
-        more = f" and {len(rebuilt.notes) - 3} more" if len(rebuilt.notes) > 3 else ""
-        parts.append(", ".join(rebuilt.notes[:3]) + more)
-    return RestartReport(lost, note="; ".join(parts))
+    if notes:
+        more = f" and {len(notes) - 3} more" if len(notes) > 3 else ""
+        parts.append(", ".join(notes[:3]) + more)
+    return Restart(lost, "; ".join(parts))
 
 
 def given(report: Mapping[str, Any], size: int = 0, seconds: float = 0.0) -> FinalAnswer:
@@ -160,31 +156,15 @@ def displays_in(report: Mapping[str, Any]) -> tuple[Display, ...]:
     return tuple(displays)
 
 
-def names_in_report(ended: Ended, before: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names in the namespace after a job; it reports them where they changed."""
-    names: Any = ended.report.get("names")
-    return tuple(filter(_is_text, names)) if isinstance(names, list) else before  # pyright: ignore
+def names_in(report: Mapping[str, Any], key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the names that a report lists under a key, or the default where it has no such list."""
+    names = report.get(key)
+    return tuple(map(str, cast("list[Any]", names))) if isinstance(names, list) else default
 
 
-_is_text = str.__instancecheck__
-
-
-def names_changed(ended: Ended) -> dict[str, str]:
-    """Return the names that a job bound anew or changed, with a summary of each value."""
-    changed: Any = ended.report.get("changed")
-    return dict(zip(changed, map(str, changed.values()))) if isinstance(changed, dict) else {}
-
-
-def _listed(lost: tuple[str, ...]) -> str:
-    more = f" and {len(lost) - _NAMES_SHOWN} more" if len(lost) > _NAMES_SHOWN else ""
-    return ", ".join(lost[:_NAMES_SHOWN]) + more
-
-
-def _restored(names: Any) -> str:
-    """The reserved names that a cell had rebound, as a REPL reports them."""
-    if not isinstance(names, list):
-        return ""
-    return _listed(tuple(n for n in cast("list[Any]", names) if isinstance(n, str) and n.isidentifier()))
+def _listed(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return ", ".join(names[:_NAMES_SHOWN]) + more
 
 
 def _piece(parts: Any) -> Piece:

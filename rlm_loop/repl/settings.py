@@ -5,19 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 #: Seconds between interrupts of a cell that goes on.
 REPEAT = 0.15
-_LEAST = {
-    "memory": (32 << 20, "bytes, at least 32 MiB (an empty REPL takes 10)"),
-    "cpu_seconds": (1, "seconds, at least 1"),
-    "processes": (0, "a number, 0 for none besides the REPL itself"),
-    "open_files": (32, "a number, at least 32 (the REPL itself keeps some open)"),
-    "file_size": (0, "bytes, 0 or more"),
-}
+_LEAST = {"memory": 32 << 20, "cpu_seconds": 1, "processes": 0, "open_files": 32, "file_size": 0}
 
 
 @dataclass(frozen=True)
@@ -45,18 +39,15 @@ class Limits:
     file_size: int | None = None
 
     def __post_init__(self) -> None:
-        for name, (least, what) in _LEAST.items():
+        for name, least in _LEAST.items():
             value = getattr(self, name)
-            if value is None:
-                continue
-            whole = (int, float) if name == "cpu_seconds" else (int,)
-            if isinstance(value, bool) or not isinstance(value, whole) or not least <= value < math.inf:
-                raise ValueError(f"{name}={value!r} is no limit: give {what}, or None for no limit")
+            numbers = (int, float) if name == "cpu_seconds" else (int,)
+            if value is not None and (type(value) not in numbers or not least <= value < math.inf):
+                raise ValueError(f"{name} must be a number >= {least}, or None for no limit, got {value!r}")
 
     def as_options(self) -> dict[str, int]:
         """The limits that are set, as whole numbers, for the worker's options."""
-        given = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {name: math.ceil(value) for name, value in given.items() if value is not None}
+        return {name: math.ceil(value) for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)

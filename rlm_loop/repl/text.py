@@ -42,6 +42,40 @@ NOTHING = Piece()
 """The output of a cell that printed nothing."""
 
 
+class Ends:
+    """Text of any length, of which `most` characters of the beginning and of the end are kept."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._head, self._dropped = most, "", 0
+        self._parts: list[str] = []  # behind the head
+        self._held = 0
+
+    def add(self, text: str) -> None:
+        """Add text at the end."""
+        self._parts.append(text)
+        self._held += len(text)
+        if self._held > 4 * self._most:
+            self._shorten()
+
+    def piece(self) -> Piece:
+        """Return the text until now, as a terminal would show it."""
+        if not self._held and not self._head:
+            return NOTHING
+        self._shorten()
+        (tail,) = self._parts
+        return (
+            Piece(shown(self._head), self._dropped, shown(tail)) if self._dropped else Piece(shown(self._head + tail))
+        )
+
+    def _shorten(self) -> None:
+        text = "".join(self._parts)
+        room = self._most - len(self._head)
+        self._head, text = self._head + text[:room], text[room:]
+        tail = text[-self._most :]
+        self._dropped += len(text) - len(tail)
+        self._parts, self._held = [tail], len(tail)
+
+
 def dedented(code: str) -> str:
     """Code without the indentation that all of its lines share, where its first line that is no comment has some."""
     if not code[:1].isspace() and code[:1] != "#":
@@ -71,7 +105,7 @@ def _last_state(line: str) -> str:
 
 
 def same_text(before: str, after: str) -> bool:
-    """Whether two outputs agree, apart from the addresses of objects, which differ in every process."""
+    """Say whether two outputs agree, apart from addresses of objects, which differ in every process."""
     return before == after or _ADDRESS.sub("0x", before) == _ADDRESS.sub("0x", after)
 
 

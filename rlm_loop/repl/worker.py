@@ -5,9 +5,9 @@ Frames are JSON without blanks, one a line, on one socket to the host.  They beg
     host -> REPL   exec, eval, set, tools, new_run, drop, ping (each with an `id`); reply
     REPL -> host   hello, call, done
 
-A job that may print (`CAPTURED`) brings the descriptor of a pipe for its output.  Descriptor 0 is the life line: a
-pipe of which only the host has the other end.  When that is closed, by the host or by its death, the kernel kills the
-REPL's process group, whatever a cell is doing.
+The first message brings the descriptor of a pipe for all that is printed.  Descriptor 0 is the life line: a pipe of
+which only the host has the other end.  When that is closed, by the host or by its death, the kernel kills the REPL's
+process group, whatever a cell is doing.
 
 The first half (the codec) is imported by the host too; importing this module does nothing else.
 """
@@ -21,7 +21,7 @@ if __name__ == "__main__":  # the script's folder would let `import base` find o
 
 import __future__
 
-import _ast  # `ast`, `socket` and `decimal` would take a tenth of the start
+import _ast  # `ast` and `socket` would take a tenth of the start
 import _signal  # pyright: ignore[reportMissingImports]  # `signal` makes an enumeration of all that it gives back
 import _socket
 import base64
@@ -36,10 +36,10 @@ import linecache
 import os
 import select
 import signal
+import struct
 import threading
 import traceback
 import types
-import zlib
 
 TYPE_CHECKING = False  # importing `typing` would cost a tenth of the start
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 TAG = "~"  # {"~": kind, "v": payload} stands for a value that JSON has no form for
 DEEPEST = 60  # levels of nesting; the host's own stack may be deep already
+_ALIKE = 16  # different keys that may share a hash
+_DIGITS = 1_000_000  # of a number; arithmetic beyond it takes minutes
 _PLAIN_DIGITS = 10_000  # bits; longer ints go as hex, since decimal text of them is quadratic and limited
 _LARGEST, _MOST = 20 << 20, 500_000  # characters and values of one value from a cell; the host refuses twice that
 
@@ -77,7 +79,7 @@ class DepthExceeded(SubCallError):
 
 
 class SubAnswer(str):
-    """One answer of a batch of sub-calls: the text itself, which also says that it is one."""
+    """An answer of a batch of sub-calls: the text itself, which also says that it is one."""
 
     ok = True
     error = None
@@ -87,7 +89,7 @@ class SubAnswer(str):
 
 
 class SubFailure:
-    """One sub-call of a batch that failed.  It is no text, so that it cannot be taken for an answer."""
+    """A failed sub-call of a batch.  It is no text, so that it cannot be taken for an answer."""
 
     ok = False
 
@@ -126,13 +128,7 @@ def encode(value: Any, depth: int = 0) -> Any:
         return value
     if kind is int:
         return value if value.bit_length() < _PLAIN_DIGITS else {TAG: "int", "v": hex(value)}
-    if kind is str:
-        if not value.isascii():
-            try:
-                value.encode()
-            except UnicodeEncodeError:  # JSON would join two lone surrogates into one character
-                raw = value.encode("utf-8", "surrogatepass")
-                return {TAG: "str", "v": base64.b64encode(raw).decode()}
+    if kind is str:  # two lone surrogates side by side become one character
         return value
     if depth > DEEPEST:
         raise NotExact("nested too deeply, or contains itself")
@@ -143,7 +139,7 @@ def encode(value: Any, depth: int = 0) -> Any:
     if kind is list:
         return [inner(v) for v in value]
     if kind is dict:
-        if TAG not in value and all(type(k) is str and k.isascii() for k in value):
+        if TAG not in value and all(type(k) is str for k in value):
             return {k: inner(v) for k, v in value.items()}
         return {TAG: "dict", "v": [[inner(k), inner(v)] for k, v in value.items()]}
     if kind in (tuple, set, frozenset):
@@ -152,8 +148,6 @@ def encode(value: Any, depth: int = 0) -> Any:
         return {TAG: "bytes", "v": base64.b64encode(value).decode()}
     if kind in (datetime.datetime, datetime.date):
         return {TAG: kind.__name__, "v": value.isoformat()}
-    if kind is getattr(sys.modules.get("decimal"), "Decimal", None):
-        return {TAG: "decimal", "v": str(value)}
     if kind is SubAnswer:
         return {TAG: "answer", "v": str.__str__(value)}
     if kind is SubFailure:
@@ -164,67 +158,81 @@ def encode(value: Any, depth: int = 0) -> Any:
 def _plain(value: Any, kind: type) -> Any:
     """The equal value of a built-in type."""
     if kind.__module__ == "numpy":
-        if getattr(getattr(value, "dtype", None), "kind", "") in "biufcSU" and getattr(value, "shape", None) == ():
-            item = value.tolist()
-            if type(item).__module__ == "builtins":
-                return item
+        if getattr(value, "shape", None) == () and type(item := value.tolist()).__module__ == "builtins":
+            return item
         raise NotExact(kind.__name__)
     bases: tuple[Any, ...] = (str, int, float, list, tuple, dict, set, frozenset, bytes)
     for base in bases:
         if isinstance(value, base):
             return str.__str__(value) if base is str else base(value)
     if isinstance(value, datetime.datetime):
-        plain = datetime.datetime.combine(value.date(), value.timetz())
-        if type(plain) is datetime.datetime and plain == value:
-            return plain
+        return datetime.datetime.fromisoformat(value.isoformat())
     raise NotExact(kind.__name__)
 
 
-def decode(value: Any, kinds: Any = None) -> Any:
+def decode(value: Any) -> Any:
     """The value of a JSON form; anything that `encode` cannot have written raises.
 
-    `kinds` makes the value of each tagged form: `UNPACK`, or what bounds it (`host/incoming.py`).
+    The form may come from a cell: nothing in it leads to an import, to a class that it names, or to more memory or
+    time than it took to send.
     """
     if type(value) is list:
-        return [decode(v, kinds) for v in value]
+        return [decode(v) for v in value]
     if type(value) is not dict:
         return value
     kind = value.get(TAG)
     if kind is None:
-        return {k: decode(v, kinds) for k, v in value.items()}
-    kinds = kinds or UNPACK
-    return kinds[kind](value["v"], kinds)
+        return {k: decode(v) for k, v in value.items()}
+    return _UNPACK[kind](value["v"])
 
 
-def unpack_items(form: Any, kinds: Any) -> list[Any]:
+def _items(form: Any) -> list[Any]:
     if not isinstance(form, list):
         raise TypeError("no list")
-    return [decode(v, kinds) for v in form]
+    return [decode(v) for v in form]
 
 
-def unpack_text(form: Any) -> str:
+def _text(form: Any) -> str:
     if not isinstance(form, str):
         raise TypeError("no text")
     return form
 
 
-def _unpack_bytes(form: Any, _: Any) -> bytes:
-    return base64.b64decode(unpack_text(form), validate=True)
+def _int(form: Any) -> int:
+    if len(_text(form)) > _DIGITS:
+        raise ValueError("too many digits")
+    return int(form, 16)
 
 
-UNPACK: dict[str, Callable[[Any, Any], Any]] = {
-    "tuple": lambda v, kinds: tuple(unpack_items(v, kinds)),
-    "set": lambda v, kinds: set(unpack_items(v, kinds)),
-    "frozenset": lambda v, kinds: frozenset(unpack_items(v, kinds)),
-    "dict": lambda v, kinds: dict(unpack_items(v, kinds)),
-    "bytes": _unpack_bytes,
-    "datetime": lambda v, _: datetime.datetime.fromisoformat(v),
-    "date": lambda v, _: datetime.date.fromisoformat(v),
-    "answer": lambda v, _: SubAnswer(unpack_text(v)),
-    "failure": lambda v, _: SubFailure(unpack_text(v)),
-    "int": lambda v, _: int(unpack_text(v), 16),
-    "str": lambda v, _: _unpack_bytes(v, _).decode("utf-8", "surrogatepass"),
-    "decimal": lambda v, _: __import__("decimal").Decimal(v),
+def _hashable(keys: list[Any]) -> list[Any]:
+    """Return values that are to be hashed, unless many different ones share a hash: to tell these apart would take
+    the square of their number."""
+    groups: dict[int, list[Any]] = {}
+    for key in keys:
+        groups.setdefault(hash(key), []).append(key)
+    for group in groups.values():
+        if len(group) > _ALIKE and len({(type(k), repr(k)) for k in group}) > _ALIKE:
+            raise ValueError("keys that were chosen to collide")
+    return keys
+
+
+def _dict(form: Any) -> dict[Any, Any]:
+    pairs = _items(form)
+    _hashable([key for key, _ in pairs])
+    return dict(pairs)
+
+
+_UNPACK: dict[str, Callable[[Any], Any]] = {
+    "tuple": lambda v: tuple(_items(v)),
+    "set": lambda v: set(_hashable(_items(v))),
+    "frozenset": lambda v: frozenset(_hashable(_items(v))),
+    "dict": _dict,
+    "bytes": lambda v: base64.b64decode(_text(v), validate=True),
+    "datetime": lambda v: datetime.datetime.fromisoformat(v),
+    "date": lambda v: datetime.date.fromisoformat(v),
+    "answer": lambda v: SubAnswer(_text(v)),
+    "failure": lambda v: SubFailure(_text(v)),
+    "int": _int,
 }
 
 
@@ -240,35 +248,16 @@ def safe_repr(value: Any, limit: int) -> str:
     return f"{text[:half]}... [{len(text) - 2 * half} characters left out] ...{text[-half:]}"
 
 
-_ATOMS = (bool, int, float, complex, str, bytes, type(None))
 _SIZED = frozenset((list, dict, set, bytearray, collections.deque, collections.Counter, collections.defaultdict))
+_TABLES = ("DataFrame", "Series", "ndarray")
 
 
-def summary(value: Any) -> str:
-    """A few words about a value that differ where the value does, as far as that is cheap to see."""
+def mark(value: Any) -> tuple[int, Any]:
+    """Return the identity and the size of a value: one differs after most changes.  It keeps no value alive."""
     kind = type(value)
-    try:
-        if kind in (str, bytes) and len(value) > 60:
-            head = value[:100_000]
-            raw = head if kind is bytes else head.encode("utf-8", "surrogatepass")
-            return f"{kind.__name__} of {len(value)}, {zlib.crc32(raw):08x}"
-        if kind is int and value.bit_length() > 200:
-            return f"int of {value.bit_length()} bits, {value % 0xFFFFFFFB:08x}"
-        if kind in _ATOMS:
-            return f"{kind.__name__} {value!r}"
-        if kind in _SIZED or kind in (tuple, frozenset):
-            text = f"{kind.__name__} of {len(value)}"
-            if len(value) <= 50:
-                items = [*value.items()] if isinstance(value, dict) else [*value]
-                flat = [v for item in items for v in (item if type(item) is tuple and len(item) == 2 else (item,))]
-                if all(type(v) in _ATOMS for v in flat):
-                    text += f", {zlib.crc32(repr(flat)[:100_000].encode('utf-8', 'surrogatepass')):08x}"
-            return text
-        if kind.__module__.partition(".")[0] in ("numpy", "pandas"):
-            return f"{kind.__name__} of shape {tuple(value.shape)}"
-        return str(kind.__name__)
-    except Exception:
-        return "object"
+    if kind in _SIZED:
+        return id(value), len(value)
+    return id(value), str(getattr(value, "shape", "")) if kind.__name__ in _TABLES else 0
 
 
 def form_of(value: Any, limit: int) -> Any:
@@ -292,7 +281,7 @@ def bounded(value: Any, limit: int) -> dict[str, Any]:
 
 
 def values_in(text: bytes | bytearray) -> tuple[int, int]:
-    """How many values JSON text holds, about, and how many levels; nothing is built of it."""
+    """Estimate how many values and levels JSON text has; nothing is built of it."""
     import re
 
     bare = re.sub(rb'(?s)"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', b"", text)  # commas within strings separate nothing
@@ -365,14 +354,10 @@ class Interrupts:
             self.wake()
             return
         if self.count > 1:
-            # The cell swallowed the first one (`except BaseException` in a loop): raise also on the next line of
-            # the frames around, one further out each time.
-            frames: list[types.FrameType] = []
+            # The cell swallowed the first one (`except BaseException` in a loop): raise also on the next line.
             while frame is not None and frame.f_code.co_filename != _OURS:
-                frames.append(frame)
+                frame.f_trace = self._raise_on_line
                 frame = frame.f_back
-            for f in frames[(self.count - 2) % (len(frames) or 1) :]:
-                f.f_trace = self._raise_on_line
             sys.settrace(_no_trace)
         raise KeyboardInterrupt
 
@@ -401,7 +386,6 @@ class Link:
         self._fd = sock.fileno()
         self.pid = os.getpid()
         self.jobs: collections.deque[dict[str, Any]] = collections.deque()
-        self._pipe = -1  # for the output of the next job
         self._waiting: dict[int, dict[str, Any]] = {}
         self._ids = itertools.count(1)
         self._lock = threading.Lock()
@@ -422,6 +406,11 @@ class Link:
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         os.dup2(nothing, self._fd, inheritable=False)
         os.close(nothing)
+
+    def descriptor(self) -> int:
+        """Receive the descriptor that the host sends before all else."""
+        enclosed = self.sock.recvmsg(1, _socket.CMSG_SPACE(4), _CLOSE_ON_EXEC)[1]
+        return int.from_bytes(enclosed[0][2][:4], sys.byteorder)
 
     def send(self, frame: dict[str, Any]) -> None:
         # The line break in front ends what a cell may have written to this descriptor.
@@ -503,26 +492,16 @@ class Link:
             os.read(self.interrupts.wake_r, 4096)
             if self._fd not in [fd for fd, _ in ready]:
                 return []
-        data, extra, _, _ = self.sock.recvmsg(1 << 16, _ONE_DESCRIPTOR, _CLOSE_ON_EXEC)
+        data = self.sock.recv(1 << 16)
         if not data:
             os._exit(0)  # the other side is gone
-        if extra:
-            self._pipe = int.from_bytes(extra[0][2][:4], sys.byteorder)
         self._partial += data
         if b"\n" not in data:
             return []
         *lines, self._partial = self._partial.split(b"\n")
-        frames = [_parse(line.decode())[0] for line in lines if line]
-        for frame in frames:
-            if frame["t"] in CAPTURED:  # -1 where no descriptor was left for it
-                frame["pipe"], self._pipe = self._pipe, -1
-        return frames
+        return [_parse(line.decode())[0] for line in lines if line]
 
 
-CAPTURED = ("exec", "eval")  # jobs that run code of the user's, which may print
-_ONE_DESCRIPTOR = _socket.CMSG_SPACE(4)
-_PASSCRED = getattr(_socket, "SO_PASSCRED", 0)  # Linux
-ONE_SENDER = _socket.CMSG_SPACE(12) if _PASSCRED else 0  # a process, a user, a group; no room for descriptors
 _CLOSE_ON_EXEC = getattr(_socket, "MSG_CMSG_CLOEXEC", 0)
 
 
@@ -535,68 +514,49 @@ def _crossing(value: Any) -> Any:
     return next(iter(bounded(value, 1_000_000).values()))
 
 
-def tell_sender(sock: Any) -> None:
-    """Have the kernel say of each message that is received which process sent it, where it can (Linux)."""
-    if _PASSCRED:
-        sock.setsockopt(_socket.SOL_SOCKET, _PASSCRED, 1)
-
-
 # ------------------------------------------------------------------------------------------------ output
 
 
 class Output:
-    """`sys.stdout` and `sys.stderr` of the cells: one line-flushed writer over descriptor 1, a new pipe per cell.
+    """`sys.stdout` and `sys.stderr` of the cells: one line-flushed writer over descriptor 1, a pipe to the host.
 
-    Between cells descriptor 1 leads nowhere.  A process that a cell leaves running keeps the old pipe, so what it
-    prints later is lost; a thread writes to the cell that runs.
+    Threads and processes that a cell leaves running write to the cell that runs, as in IPython.
     """
 
-    def __init__(self) -> None:
-        self.nothing = os.open(os.devnull, os.O_WRONLY)
+    def __init__(self, writer: int) -> None:
+        self.writer = writer
         self.unusable: list[Any] = []
-        self.stdout: Any = None
-        self.stderr: Any = None
-        self.stdin: Any = None
+        self._make()
 
-    def between_cells(self) -> None:
-        """What is still written to the descriptors goes nowhere; what processes of the cell hold is not touched."""
-        with contextlib.suppress(OSError):
-            os.dup2(self.nothing, 1)
-            os.dup2(self.nothing, 2)
+    def _make(self) -> None:
+        raw = io.BufferedWriter(io.FileIO(1, "wb", closefd=False))
+        self.stdout, self.stderr = (
+            io.TextIOWrapper(raw, "utf-8", "backslashreplace", "\n", line_buffering=True, write_through=True)
+            for _ in "12"
+        )
+        self.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, "rb", closefd=False)), "utf-8")
 
-    def open_cell(self, writer: int) -> None:
-        os.dup2(writer, 1)  # where no descriptor was left for it, this ends the REPL: a fresh one says why
-        os.dup2(writer, 2)
-        if writer > 2:
-            os.close(writer)
-        if not (_usable(self.stdout) and _usable(self.stderr)):
-            raw = io.BufferedWriter(io.FileIO(1, "wb", closefd=False))
+    def open_cell(self) -> None:
+        os.dup2(self.writer, 1)  # where a cell closed it, this ends the REPL
+        os.dup2(self.writer, 2)
+        try:
+            closed = self.stdout.closed or self.stderr.closed or self.stdin.closed
+        except ValueError:  # detached
+            closed = True
+        if closed:
             self.unusable.append((self.stdout, self.stderr))  # collected, they would write what they still hold
-            self.stdout, self.stderr = _text(raw), _text(raw)
-        if not _usable(self.stdin):
-            self.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, "rb", closefd=False)), "utf-8")
+            self._make()
         sys.stdout, sys.stderr, sys.stdin = self.stdout, self.stderr, self.stdin
         sys.__stdout__, sys.__stderr__, sys.__stdin__ = self.stdout, self.stderr, self.stdin  # type: ignore[misc]
 
     def close_cell(self) -> None:
-        with contextlib.suppress(Exception):  # the cell's own, and it may be anything
+        with contextlib.suppress(Exception):  # the cell's own may be anything
             sys.stdout.flush()
         try:
             self.stdout.flush()
         except Exception:  # closed; or descriptor 1 takes nothing, and a later cell must not get what is left
             self.unusable.append((self.stdout, self.stderr))
-            self.stdout = self.stderr = None
-
-
-def _usable(stream: Any) -> bool:
-    try:
-        return stream is not None and not stream.closed
-    except ValueError:  # detached
-        return False
-
-
-def _text(raw: Any) -> io.TextIOWrapper:
-    return io.TextIOWrapper(raw, "utf-8", "backslashreplace", "\n", line_buffering=True, write_through=True)
+            self._make()
 
 
 # ---------------------------------------------------------------------------------------------- displays
@@ -604,7 +564,6 @@ def _text(raw: Any) -> io.TextIOWrapper:
 RICH = ("image/png", "image/jpeg", "image/svg+xml", "text/html", "text/markdown", "text/latex")  # best first
 MOST_DISPLAYED = 4_000_000  # characters of a cell's displays
 MOST_DISPLAYS = 50  # of a cell
-_METHODS = tuple(zip(RICH, ("png", "jpeg", "svg", "html", "markdown", "latex")))
 
 
 class Displays:
@@ -615,7 +574,7 @@ class Displays:
 
     def __init__(self) -> None:
         self.items: list[list[str]] = []
-        # What shows things where no notebook runs: attributes set on modules when they are imported.
+        # Attributes that modules get when they are imported: they show things where no notebook runs.
         self.hooks: dict[str, tuple[str, Any]] = {
             "matplotlib.backends.backend_agg": ("show", self.flush),
             "IPython.core.display_functions": ("display", self.show),
@@ -642,39 +601,34 @@ class Displays:
         if not kind:
             return False
         data: Any = bundle[kind]
-        if isinstance(data, (bytes, bytearray)):
-            data = base64.b64encode(data).decode()
-        data = "".join(data)
+        data = base64.b64encode(data).decode() if isinstance(data, bytes) else str(data)
         picture = kind.startswith("image/")
         if picture:
-            print("[picture: " + kind + _size_of(data) + "]")
+            size = ""
+            if data.startswith("iVBORw0KGgo"):  # a PNG, with its size in the first chunk
+                size = ", {}x{}".format(*struct.unpack(">2I", base64.b64decode(data[:32])[16:24]))
+            print("[picture: " + kind + size + "]")
         room = MOST_DISPLAYED - sum(len(item[1]) for item in self.items)
         if len(data) <= room and len(self.items) < MOST_DISPLAYS:
             self.items.append([kind, data])
         return picture
 
     def bundle(self, value: Any) -> dict[str, Any]:
-        """Return the rich forms of a value by MIME type, by the methods that Jupyter asks."""
+        """Return the best rich form of a value by its MIME type, by the methods that Jupyter asks."""
         kind: Any = type(value)
-        if kind.__module__ == "builtins":
-            return {}
         try:
             if kind.__module__ == "matplotlib.figure":
                 raw = io.BytesIO()
                 value.savefig(raw, format="png")
                 sys.modules["matplotlib._pylab_helpers"].Gcf.destroy_fig(value)  # shown once
                 return {"image/png": raw.getvalue()}
-            made = value._repr_mimebundle_() if hasattr(kind, "_repr_mimebundle_") else {}
-            forms = dict(made[0] if isinstance(made, tuple) else made or {})
-            for mime, method in _METHODS:
-                if mime not in forms and hasattr(kind, "_repr_" + method + "_"):
-                    data = getattr(value, "_repr_" + method + "_")()
-                    forms[mime] = data[0] if isinstance(data, tuple) else data
-                if forms.get(mime):
-                    break
-            return forms
+            for mime in RICH:
+                method = "_repr_" + mime.partition("/")[2].partition("+")[0] + "_"
+                if hasattr(kind, method) and (data := getattr(value, method)()):
+                    return {mime: data[0] if isinstance(data, tuple) else data}
         except Exception:
-            return {}
+            pass
+        return {}
 
     def flush(self, *_: Any, **__: Any) -> None:
         """Show the open figures of Matplotlib and close them."""
@@ -685,33 +639,22 @@ class Displays:
                 self.add(self.bundle(figure))
             helpers.Gcf.destroy(manager.num)
 
-    # -- the finder and loader of the modules in `hooks`
-
     def find_spec(self, name: str, path: Any = None, _target: Any = None) -> Any:
+        """Find a module in `hooks`, as a finder of `sys.meta_path`."""
         if name not in self.hooks:
             return None
         from importlib.machinery import PathFinder
 
         spec: Any = PathFinder.find_spec(name, path)
         if spec is not None:
-            self.loader, spec.loader = spec.loader, self
+            execute = spec.loader.exec_module
+
+            def exec_module(module: Any) -> None:
+                execute(module)
+                setattr(module, *self.hooks[name])
+
+            spec.loader.exec_module = exec_module
         return spec
-
-    def create_module(self, _spec: Any) -> None:
-        """Leave the making of a module to the import system."""
-
-    def exec_module(self, module: Any) -> None:
-        self.loader.exec_module(module)
-        setattr(module, *self.hooks[module.__name__])
-
-
-def _size_of(data: str) -> str:
-    """Return the size of a PNG in base64, to end its line."""
-    head = base64.b64decode(data[:32]) if data.startswith("iVBORw0KGgo") else b""
-    if len(head) < 24:
-        return ""
-    width, height = (int.from_bytes(head[at : at + 4], "big") for at in (16, 20))
-    return f", {width}x{height}"
 
 
 # ------------------------------------------------------------------------------------------------ errors
@@ -761,7 +704,7 @@ class AnswerGiven(SystemExit):
 
 
 class AnswerSlot:
-    """What `final_answer` is while no answer is set: call it, or assign to the name.
+    """The value of `final_answer` while no answer is set: call it, or assign to the name.
 
     This, or an answer of an earlier cell, is found in `shown` (the namespace's built-ins).  So an assignment by the
     running cell is simply the name being in the namespace, whatever its value.
@@ -770,7 +713,7 @@ class AnswerSlot:
     def __init__(self, names: dict[str, Any], shown: Any) -> None:
         self._names, self._shown = names, shown
         self._earlier: Any = self
-        self._before: Any = self
+        self._before: Any = self  # what the name is bound to as a cell begins, for `del`
         shown[_ANSWER] = self
 
     def __call__(self, answer: Any) -> None:
@@ -782,17 +725,25 @@ class AnswerSlot:
 
     def begin(self, code: str) -> None:
         """Before a cell: an earlier answer moves out of the namespace, where it could be taken for this cell's."""
-        self._earlier = self._names.pop(_ANSWER, self._earlier)
-        calls, deletes = _uses_of_answer(code)
-        visible = self if calls else self._earlier  # a value could be read, but not called
+        self._earlier = self._shown[_ANSWER] = self._names.pop(_ANSWER, self._earlier)
         self._before = self
-        if deletes:  # else `del` would not find it
-            self._names[_ANSWER] = self._before = visible
-            self._earlier = visible = self
-        self._shown[_ANSWER] = visible
+        if _ANSWER not in code:
+            return
+        import ast
+
+        try:
+            nodes = list(ast.walk(ast.parse(code)))
+        except Exception:
+            return
+        uses = [n for n in nodes if isinstance(n, ast.Name) and n.id == _ANSWER]
+        if any(isinstance(n, ast.Call) and n.func in uses for n in nodes):
+            self._shown[_ANSWER] = self  # a value could be read, but not called
+        if any(isinstance(n.ctx, ast.Del) for n in uses):  # else `del` would not find it
+            self._names[_ANSWER] = self._before = self._shown[_ANSWER]
+            self._earlier = self._shown[_ANSWER] = self
 
     def given(self) -> bool:
-        """Whether this cell set an answer: it is in the namespace."""
+        """True where this cell set an answer: it is in the namespace."""
         return _ANSWER in self._names and self._names[_ANSWER] is not self._before
 
     def forget(self) -> None:
@@ -809,24 +760,6 @@ class AnswerSlot:
 _ANSWER = "final_answer"
 
 
-def _uses_of_answer(code: str) -> tuple[bool, bool]:
-    """Whether a cell calls `final_answer`, and whether it deletes the name."""
-    if _ANSWER not in code:
-        return False, False
-    import ast
-
-    try:
-        nodes = list(ast.walk(ast.parse(code)))
-    except Exception:
-        return False, False
-    calls = any(isinstance(n, _ast.Call) and _is_answer(n.func) for n in nodes)
-    return calls, any(_is_answer(n) and isinstance(n.ctx, _ast.Del) for n in nodes)  # type: ignore[attr-defined]
-
-
-def _is_answer(node: Any) -> bool:
-    return isinstance(node, _ast.Name) and node.id == _ANSWER
-
-
 def cut(text: str, cap: int) -> list[Any]:
     """Head, number of characters dropped, tail: enough for the host to clip to `cap`, never a giant frame."""
     text = text.encode("utf-8", "backslashreplace").decode()
@@ -834,13 +767,6 @@ def cut(text: str, cap: int) -> list[Any]:
     if len(text) <= 2 * half:
         return [text, 0, ""]
     return [text[:half], len(text) - 2 * half, text[-half:]]
-
-
-def take_last(tree: Any, code: str) -> Any:
-    """Take the last expression out of a cell's tree, where its value is to be shown."""
-    if tree.body and isinstance(tree.body[-1], _ast.Expr) and not code.rstrip().endswith(";"):
-        return tree.body.pop().value
-    return None
 
 
 def restore(names: dict[str, Any], reserved: dict[str, Any]) -> list[str]:
@@ -866,14 +792,33 @@ class Cells:
         self.displays = Displays()
         self.covered: dict[str, list[tuple[Any, bool]]] = {}
         self.reserved: dict[str, Any] = {}
+        self.tools: dict[str, Any] = {}
+        self.hidden: dict[str, Any] = {}  # names that are no variables while they have these values
+        self.marks: dict[str, tuple[int, Any]] = {}
         self.flags = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         self.loop: Any = None
+
+    def work(self, job: dict[str, Any], report: dict[str, Any]) -> None:
+        """Do a job; whatever its code raises is in the report."""
+        try:
+            try:
+                getattr(self, "_job_" + job["t"])(job, report)
+            except AnswerGiven:
+                pass
+            except BaseException as error:
+                report["error"] = self._describe(error)
+            if job["t"] == "exec" and self.answer.given():
+                report["answer"] = bounded(self.names[_ANSWER], self.cap)
+        except BaseException as error:  # of the text of an error, or of an answer
+            report.setdefault("error", {"message": one_line(error), "text": [one_line(error) + "\n", 0, ""]})
 
     def _job_exec(self, job: dict[str, Any], report: dict[str, Any]) -> None:
         code, file = job["code"], job["file"]
         linecache.cache[file] = (len(code), None, code.splitlines(True), file)
         tree = _compile(code, file, "exec", self.flags | _ast.PyCF_ONLY_AST, dont_inherit=True)
-        last = take_last(tree, code)
+        last: Any = None  # the expression of which the value is to be shown
+        if tree.body and isinstance(tree.body[-1], _ast.Expr) and not code.rstrip().endswith(";"):
+            last = tree.body.pop().value
         try:
             if tree.body or last is None:
                 self._execute(self.compiled(tree, file, "exec"))
@@ -888,6 +833,24 @@ class Cells:
     def _job_eval(self, job: dict[str, Any], report: dict[str, Any]) -> None:
         tree = _compile(job["code"], "<expression>", "eval", _ast.PyCF_ONLY_AST, dont_inherit=True)
         report.update(bounded(self._execute(self.compiled(tree, "<expression>", "eval")), self.cap))
+
+    def _job_set(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
+        self.put(job["name"], load(job), job.get("reserved", False))
+
+    def _job_give_back(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
+        self.uncover(job["name"])
+
+    def _job_tools(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
+        for name in set(self.tools) - set(job["tools"]):
+            self.uncover(name)
+        for name in set(job["tools"]) - set(self.tools):
+            self.cover(name)
+        self.tools = {name: self._stand_in(name, doc) for name, doc in job["tools"].items()}
+        self.names.update(self.tools)
+        self.reserved.update(self.tools)
+
+    def _job_new_run(self, _job: dict[str, Any], _report: dict[str, Any]) -> None:
+        self.answer.forget()
 
     def put(self, name: str, value: Any, reserved: bool) -> None:
         """Bind a variable; a reserved one is put over the value that the name has."""
@@ -915,6 +878,31 @@ class Cells:
             self.reserved[name] = value
         if not self.covered[name]:
             del self.covered[name]
+
+    def _stand_in(self, name: str, doc: str) -> Callable[..., Any]:
+        def tool(*args: Any, **kwargs: Any) -> Any:
+            return self.call(name, args, kwargs)
+
+        tool.__name__ = tool.__qualname__ = name
+        tool.__doc__ = doc
+        tool.__module__ = "__main__"
+        return tool
+
+    def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a host tool."""
+        raise NotImplementedError
+
+    def _note_names(self, report: dict[str, Any]) -> None:
+        """Report the public names, and those that are new or changed, where there are any such."""
+        marks: dict[str, tuple[int, Any]] = {}
+        for name, value in list(self.names.items()):  # a thread may bind names meanwhile
+            public = type(name) is str and name[:1] not in ("", "_") and name not in self.tools and name != _ANSWER
+            if public and self.hidden.get(name, MISSING) is not value:
+                marks[name] = mark(value)
+        if marks != self.marks:
+            report["names"] = list(marks)
+            report["changed"] = [name for name in marks if marks[name] != self.marks.get(name)]
+        self.marks = marks
 
     def compiled(self, tree: Any, file: str, mode: str) -> types.CodeType:
         """The code of a cell's tree."""
@@ -944,7 +932,7 @@ class Cells:
 
 
 class Repl(Cells):
-    """One persistent namespace, and the jobs that the host asks for."""
+    """A persistent namespace, and the jobs that the host asks for."""
 
     def __init__(self, link: Link, cap: int) -> None:
         self.module = types.ModuleType("__main__")
@@ -953,60 +941,42 @@ class Repl(Cells):
         self.names["__builtins__"] = builtins
         # Classes made in cells say that they live in __main__: pickle, typing and dataclasses look there.
         self.worker_module, sys.modules["__main__"] = sys.modules["__main__"], self.module
-        self.output = Output()
         builtins.SubCallError, builtins.DepthExceeded = SubCallError, DepthExceeded  # type: ignore[attr-defined]
         sys.meta_path.insert(0, self.displays)  # type: ignore[arg-type]
         builtins.display = self.displays.show  # type: ignore[attr-defined]
-        self.tools: dict[str, Any] = {}
-        self.marks: dict[str, tuple[int, int]] = {}
         self.folder = os.getcwd()
         sys.breakpointhook = no_debugger
         threading.excepthook = self._thread_failed
 
     def serve(self) -> None:
         self.link.send({"t": "hello"})
+        self.output = Output(self.link.descriptor())
         while True:
             job = self.link.next_job()
-            captured = job["t"] in CAPTURED
-            frame: dict[str, Any] = {"t": "done", "id": job["id"]}
-            frame.update(self.perform(job))
+            report = self.perform(job)
             if os.getpid() != self.link.pid:
                 os._exit(0)  # a child that the cell forked fell off the end of the cell
-            if captured:
-                self.output.between_cells()  # so that the pipe's reader sees its end, if nobody else holds it
-            self.link.send(frame)
+            self.link.send({**report, "t": "done", "id": job["id"]})
 
     def perform(self, job: dict[str, Any]) -> dict[str, Any]:
         if job["t"] == "ping":
             return {}
-        work = getattr(self, "_job_" + job["t"])
-        captured = job["t"] in CAPTURED
+        runs_code = job["t"] in ("exec", "eval")
         report: dict[str, Any] = {}
         try:
-            if captured:
+            if runs_code:
                 self.answer.begin(job["code"] if job["t"] == "exec" else "")
-                self.output.open_cell(job["pipe"])
+                self.output.open_cell()
             self.interrupts.count, self.interrupts.pending, self.interrupts.cell = 0, False, job["id"]
-            try:  # from here to the end of this block an interrupt may strike anywhere
-                try:
-                    work(job, report)
-                except AnswerGiven:
-                    pass
-                except BaseException as error:
-                    report["error"] = self._describe(error)
-                if job["t"] == "exec" and self.answer.given():
-                    report["answer"] = bounded(self.names[_ANSWER], self.cap)
-            except BaseException as error:
-                report.setdefault("error", {"message": one_line(error), "text": [one_line(error) + "\n", 0, ""]})
+            self.work(job, report)  # an interrupt may strike anywhere in it
         finally:
-            if captured:
+            if runs_code:
                 self.output.close_cell()
             self.interrupts.cell = None
             if self.interrupts.count > 1:
                 sys.settrace(None)
-        if captured:
-            restored = self._tidy()
-            if restored:
+        if runs_code:
+            if restored := self._tidy():
                 report["restored"] = restored
             self.link.abandon_calls()
         if displays := self.displays.take():
@@ -1017,24 +987,6 @@ class Repl(Cells):
 
     # -- jobs
 
-    def _job_set(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
-        self.put(job["name"], load(job), job.get("reserved", False))
-
-    def _job_give_back(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
-        self.uncover(job["name"])
-
-    def _job_tools(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
-        for name in set(self.tools) - set(job["tools"]):
-            self.uncover(name)
-        for name in set(job["tools"]) - set(self.tools):
-            self.cover(name)
-        self.tools = {name: self._stand_in(name, doc) for name, doc in job["tools"].items()}
-        self.names.update(self.tools)
-        self.reserved.update(self.tools)
-
-    def _job_new_run(self, _job: dict[str, Any], _report: dict[str, Any]) -> None:
-        self.answer.forget()
-
     def _job_drop(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
         for name in job["names"]:
             if name not in self.reserved:
@@ -1042,37 +994,8 @@ class Repl(Cells):
 
     # -- parts
 
-    def _note_names(self, report: dict[str, Any]) -> None:
-        """Report which public names there are, where that changed, and which are new or changed, with a summary.
-
-        A change is another object, or another size of a built-in container: to look deeper costs more than most cells.
-        """
-        marks: dict[str, tuple[int, int]] = {}
-        changed: dict[str, str] = {}
-        known, tools = self.marks, self.tools
-        for name, value in list(self.names.items()):  # a thread may bind names meanwhile
-            if type(name) is not str or name[:1] in ("", "_") or name in tools or name == _ANSWER:
-                continue
-            # Never the object itself: holding it would keep it alive after `del`.
-            marks[name] = mark = (id(value), len(value) if type(value) in _SIZED else 0)
-            if known.get(name) != mark:
-                changed[name] = summary(value)
-        if changed:
-            report["changed"] = changed
-        if changed or len(marks) != len(known):
-            names = list(marks)
-            if names != list(known):
-                report["names"] = names
-        self.marks = marks
-
-    def _stand_in(self, name: str, doc: str) -> Callable[..., Any]:
-        def tool(*args: Any, **kwargs: Any) -> Any:
-            return self.link.call(name, args, kwargs)
-
-        tool.__name__ = tool.__qualname__ = name
-        tool.__doc__ = doc
-        tool.__module__ = "__main__"
-        return tool
+    def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.link.call(name, args, kwargs)
 
     def _is_user(self, file: str) -> bool:
         return super()._is_user(file) or file.startswith(self.folder + os.sep)
@@ -1119,54 +1042,20 @@ _compile = compile  # a cell may take it from builtins
 _ANNOTATIONS = __future__.annotations.compiler_flag
 
 
-class ContextGone(OSError):
-    """The file of a context cannot be read any more."""
-
-
 def load(job: dict[str, Any]) -> Any:
-    """The value of a `set` job: in the frame, in a file that the host wrote (`path`), or in the user's (`source`)."""
+    """The value of a `set` job: in the frame, or in a file (`source`) of the host or the user."""
     form = job["form"]
     if form == "frame":
         return decode(job["value"])
-    path = job.get("source") or job["path"]
-    try:
-        if form == "pickle":
-            return _unpickled(path, job["needs"])
-        raw = _content(path, job["shown"], job["size"])
-        return raw if form == "bytes" else raw.decode("utf-8", "surrogateescape")
-    except MemoryError:
-        size = job.get("size") or os.path.getsize(path)
-        raise MemoryError(
-            f"{job.get('shown', 'the value')} takes about {size:,} bytes, more than this REPL may use: raise its limit "
-            "(Limits(memory=...)), or give a part of it"
-        ) from None
+    with open(job["source"], "rb") as f:
+        if form == "pickle":  # host to worker only; nothing that a worker wrote is ever unpickled
+            import pickle
 
-
-def _content(path: str, shown: str, size: int) -> bytes:
-    """The first `size` bytes of a file; `shown` is its name in a message."""
-    try:
-        with open(path, "rb") as f:
-            raw = f.read(size)
-    except OSError as error:
-        raise ContextGone(f"{shown} cannot be read: {error.strerror}") from None
-    if len(raw) < size:
-        raise ContextGone(f"{shown} was cut to {len(raw):,} bytes; it had {size:,} when the run began")
-    return raw
-
-
-def _unpickled(path: str, needs: str) -> Any:
-    """Host to worker only; nothing that a worker wrote is ever unpickled."""
-    import pickle
-
-    try:
-        with open(path, "rb") as f:
             return pickle.load(f)
-    except (ImportError, AttributeError) as error:  # `Can't get attribute 'Order' on <module '__main__'>`
-        needs = needs or "module that has the class"
-        raise type(error)(
-            f"the REPL's Python ({sys.version.split()[0]}, {sys.executable}) has no usable {needs}, which the value "
-            f"needs ({error}): install it there, or give plain lists and dicts (such as dataclasses.asdict)"
-        ) from None
+        raw = f.read(job["size"])
+    if len(raw) < job["size"]:
+        raise OSError(f"{f.name} was cut to {len(raw):,} bytes; it had {job['size']:,} when the run began")
+    return raw if form == "bytes" else raw.decode("utf-8", "surrogateescape")
 
 
 # --------------------------------------------------------------------------------------------- process
@@ -1236,11 +1125,8 @@ def be_modest() -> None:
 
     with contextlib.suppress(OSError, ValueError):  # not Linux, or not allowed
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-        fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)  # a file object would touch, and so copy, more memory
-        try:
-            os.write(fd, b"500")
-        finally:
-            os.close(fd)
+        with open("/proc/self/oom_score_adj", "w") as f:
+            f.write("500")
 
 
 def limit(limits: dict[str, int]) -> None:
@@ -1261,7 +1147,7 @@ def limit(limits: dict[str, int]) -> None:
 
 
 def tasks_of_user() -> int:
-    """How many processes and threads this user has; 0 where that cannot be seen."""
+    """Count the processes and threads of this user; 0 where they cannot be seen."""
     count, user = 0, os.getuid()
     try:
         for pid in filter(str.isdigit, os.listdir("/proc")):

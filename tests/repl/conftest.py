@@ -45,14 +45,15 @@ def nothing_is_left() -> Iterator[None]:
         patch.setattr(tempfile, "tempdir", str(folder))
         patch.setenv("TMPDIR", str(folder))
         yield
+    killed = "rlm-loop-episode-"  # of workers that a test ends with SIGKILL, which nobody can tidy up after
     end = time.monotonic() + 30
-    while (left := {p for p in marked(folder.name) | _children() - before if not _of_pools(p)}) and (
-        time.monotonic() < end
-    ):
+    while True:  # a session that a stopped run had is closed in a thread: its process ends before its folder goes
+        left = {p for p in marked(folder.name) | _children() - before if not _of_pools(p)}
+        homes = [p.name for p in folder.iterdir() if p.name.startswith("rlm-loop-") and not p.name.startswith(killed)]
+        if not (left or homes) or time.monotonic() > end:
+            break
         time.sleep(0.02)
     shown = [_command(pid) for pid in left]
-    killed = "rlm-loop-episode-"  # of workers that a test ends with SIGKILL, which nobody can tidy up after
-    homes = [p.name for p in folder.iterdir() if p.name.startswith("rlm-loop-") and not p.name.startswith(killed)]
     shutil.rmtree(folder, ignore_errors=True)
     assert not left, f"processes were left behind: {shown}"
     assert not homes, f"private folders of sessions were left behind: {homes}"

@@ -49,7 +49,7 @@ def session(kind: str, folder: Path, **options: Any) -> Iterator[Any]:
     need(kind)
     with contextlib.ExitStack() as stack:
         if kind == "notebook":
-            made: Any = NotebookREPL(stack.enter_context(ipython_shell(folder)), report=None, **options)
+            made: Any = NotebookREPL(stack.enter_context(ipython_shell(folder)), **options)
         else:
             made = {"subprocess": PythonREPL, "kernel": KernelREPL, "restricted": RestrictedREPL}[kind](**options)
         yield stack.enter_context(made)

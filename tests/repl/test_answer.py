@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -29,11 +28,10 @@ OBJECTS: list[tuple[str, Any]] = [
     ("b'\\x00\\xff'", b"\x00\xff"),
     ("float('inf')", math.inf),
     ("0.1 + 0.2", 0.1 + 0.2),
-    ("'\\ud83d\\ude00 lone'", "\ud83d\ude00 lone"),
+    ("'\\ud83d lone'", "\ud83d lone"),
     ("'a\\r\\nb\\x00'", "a\r\nb\x00"),
     ("__import__('datetime').date(2024, 2, 29)", dt.date(2024, 2, 29)),
     ("__import__('datetime').datetime(2024, 1, 2, 3, 4, 5, 6)", dt.datetime(2024, 1, 2, 3, 4, 5, 6)),
-    ("__import__('decimal').Decimal('1.10')", Decimal("1.10")),
     ("__import__('collections').Counter('aab')", {"a": 2, "b": 1}),
     ("__import__('collections').namedtuple('P', 'x y')(1, 2)", (1, 2)),
 ]

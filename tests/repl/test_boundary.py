@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from test_protocol import FIND
 
 from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.host.incoming import LONGEST, MOST, FrameReader, OutOfBounds, check, decode, decode_within
+from rlm_loop.repl.host.frames import LONGEST, MOST, FrameReader, OutOfBounds, check, decode, decode_within
+from rlm_loop.repl.host.launch import WORKER
 from rlm_loop.repl.results import given as given_answer
 from rlm_loop.repl.worker import encode, values_in
 
@@ -48,8 +49,7 @@ REFUSED: list[Any] = [
     {"~": "tuple", "v": 5},
     {"~": "datetime", "v": "never"},
     {"~": "int", "v": "f" * 1_000_001},
-    {"~": "decimal", "v": "1e999999999"},
-    {"~": "decimal", "v": [0, [1], 10**9]},
+    {"~": "decimal", "v": "1"},
     {"~": "set", "v": [(2**61 - 1) * n for n in range(5000)]},
     {"~": "dict", "v": [[(2**61 - 1) * n, 0] for n in range(5000)]},
     {"~": "set", "v": [*range(50_000), *((2**61 - 1) * n for n in range(40_000))]},  # more than half are ordinary
@@ -73,7 +73,7 @@ def test_a_large_value_is_decoded_off_the_main_thread_and_in_time(monkeypatch: p
         time.sleep(1)
         return value
 
-    monkeypatch.setattr("rlm_loop.repl.host.incoming.decode", slow)
+    monkeypatch.setattr("rlm_loop.repl.host.frames.decode", slow)
     began = time.perf_counter()
     with pytest.raises(ValueError, match="too long"):
         decode_within([1], 2 << 20, 0.1)
@@ -84,12 +84,16 @@ def test_a_large_value_is_decoded_off_the_main_thread_and_in_time(monkeypatch: p
 def test_the_decoder_imports_nothing() -> None:
     import ast
 
-    import rlm_loop.repl.host.incoming as module
+    import rlm_loop.repl.host.frames as module
 
-    tree = ast.parse(Path(module.__file__).read_text("utf-8"))
-    inner = [n for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) for n in ast.walk(f)]
+    trees = [ast.parse(Path(module.__file__).read_text("utf-8"))]
+    lines = WORKER.read_text("utf-8")
+    begin = lines.index("def decode(")
+    trees.append(ast.parse(lines[begin : lines.index("def safe_repr(")]))
+    inner = [n for tree in trees for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) for n in ast.walk(f)]
     assert not [n for n in inner if isinstance(n, ast.Import | ast.ImportFrom)]
-    assert not [n for n in inner if isinstance(n, ast.Name) and n.id in ("__import__", "eval", "exec", "getattr")]
+    names = [n.id for n in [*inner, *ast.walk(trees[1])] if isinstance(n, ast.Name)]
+    assert not {"__import__", "eval", "exec", "getattr"} & {*names}
 
 
 _plain = st.recursive(

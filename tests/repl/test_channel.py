@@ -30,8 +30,11 @@ os.write(link[0], b'\\n' + line.encode() + b'\\n')
 
 
 def test_a_cell_that_imitates_its_own_end_does_not_spoil_later_ones(patient: PythonREPL) -> None:
-    assert patient.run(IMITATED + "print('one')").output in ("one\n", "")
-    assert [patient.run(f"print({n})").output for n in range(3)] == ["0\n", "1\n", "2\n"]
+    first, *more = [
+        patient.run(code).output for code in (IMITATED + "print('one')", *map("print({})".format, range(3)))
+    ]
+    assert (first + more[0]).removeprefix("one\n") == "0\n"  # what comes after its end may go to the next cell
+    assert more[1:] == ["1\n", "2\n"]
 
 
 def test_the_host_does_not_wait_for_a_repl_that_does_not_read(patient: PythonREPL) -> None:
@@ -94,7 +97,7 @@ def test_a_start_that_fails_says_why(tmp_path: Path) -> None:
                 act()
 
 
-def test_a_process_that_a_cell_left_prints_and_lives_on(patient: PythonREPL) -> None:
-    patient.run("import subprocess; noisy = subprocess.Popen('sleep 0.2; echo late; sleep 600', shell=True)")
-    assert [patient.run(f"import time; time.sleep(0.2); {n}").output for n in range(3)] == ["0", "1", "2"]
-    assert patient.run("noisy.poll() is None").output == "True"
+def test_a_process_that_a_cell_left_prints_into_the_cell_that_runs(patient: PythonREPL) -> None:
+    patient.run("import subprocess; noisy = subprocess.Popen('read x; echo late', shell=True, stdin=subprocess.PIPE)")
+    assert patient.run("1").output == "1"
+    assert patient.run("noisy.communicate(b'go\\n'); print('mine')").output == "late\nmine\n"

@@ -42,7 +42,7 @@ def test_names_that_were_added_changed_and_removed() -> None:
 def test_many_files_are_counted_and_too_many_are_not_looked_at() -> None:
     with PythonREPL(launcher="plain") as repl:
         many = repl.run("for i in range(300): open(f'f{i}', 'w').close()").effects
-        assert (len(many["added"]), many["left_out"]) == (100, 200)
+        assert len(many["added"]) == 300
         flood = repl.run("for i in range(1500): open(f'g{i}', 'w').close()").effects
         assert "1000" in flood["unknown"]
         assert repl.run("x = 1").effects == flood

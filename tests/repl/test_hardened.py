@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ from processes import removed
 from rlm_loop.repl import Hardened, Limits, PythonREPL, Sandbox
 from rlm_loop.repl.host.launch import isolated_environment
 from rlm_loop.repl.isolation.harden import landlock_abi
-from rlm_loop.repl.isolation.kinds import Strongest
+from rlm_loop.repl.isolation.launchers import Strongest
 
 PROBLEM = Hardened().problem(sys.executable)
 needs_landlock = pytest.mark.skipif(bool(PROBLEM), reason=f"no landlock: {PROBLEM}")
@@ -225,18 +224,3 @@ def test_auto_takes_the_strongest_that_works_and_warns_where_none_does(tmp_path:
         assert Strongest((missing, Hardened()))(sys.executable, options).kind == "hardened"
     with pytest.warns(RuntimeWarning, match="rlm-loop doctor"):
         assert Strongest((missing,))(sys.executable, options).kind == "plain"
-
-
-def test_a_trial_of_bubblewrap_is_made_once_in_a_process(tmp_path: Path) -> None:
-    log, program = tmp_path / "log", tmp_path / "bwrap"
-    program.write_text(f'#!/bin/sh\n[ "$1" = --version ] || echo tried >>{log}\nsleep 0.1\nexec bwrap "$@"\n')
-    program.chmod(0o755)
-    sandbox, found = Sandbox(program=str(program)), list[str]()
-    threads = [threading.Thread(target=lambda: found.append(sandbox.problem(sys.executable))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert log.read_text() == "tried\n"
-    assert len(found) == 4
-    assert len(set(found)) == 1

@@ -213,14 +213,11 @@ def test_an_interrupt_does_not_reach_the_next_kernel() -> None:
         assert repl.run("print('next')").output == "next\n"
 
 
-@pytest.mark.slow
 @linux
-def test_a_kernel_without_descriptors_is_replaced() -> None:
+def test_a_kernel_without_descriptors_goes_on() -> None:
     with KernelREPL(timeout=60) as repl:
         repl.run("import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))")
-        assert repl.run("print('one')").error == "died"
-        assert repl.run("print('two')").error == "died"  # the first cell was run again; from now on it is not
-        assert repl.run("print('three')").output == "three\n"
+        assert repl.run("print('one')").output == "one\n"
 
 
 @linux
@@ -307,13 +304,11 @@ def spec(folder: Path, name: str, **content: Any) -> None:
 def test_any_kernelspec_for_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
     spec(tmp_path, "mine", env={"OF_THE_SPEC": "yes"})
-    spec(tmp_path, "other", language="R")
     spec(tmp_path, "broken", argv=[sys.executable, "-c", "raise SystemExit('no such thing')"])
     with open_repl("kernel", kernel="mine") as repl:
         assert repl.run("import os; os.environ['OF_THE_SPEC']").output == "'yes'"
     for name, message in {
-        "other": "'other' runs R; a session needs one for Python",
-        "nowhere": "no Jupyter kernel named 'nowhere'; there are: .*mine",
+        "nowhere": "No such kernel named nowhere; there are: .*mine",
         "broken": "ended while starting",
     }.items():
         with KernelREPL(name) as repl, pytest.raises(ReplError, match=message):

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -25,8 +26,10 @@ from patience import Stopwatch
 from processes import gone, removed
 from suite.world import marked
 
+from rlm_loop import ScriptedModel, ToolLoopAgent
 from rlm_loop.repl import Launch, PythonREPL, ReplError
 from rlm_loop.repl.host.launch import WORKER, worker_environment
+from rlm_loop.repl.host.shielded import interrupt_thread, shielded
 
 CHILDREN = (
     "import os, subprocess\n"
@@ -68,6 +71,59 @@ def test_a_session_that_is_dropped_is_cleared_away() -> None:
     gc.collect()
     assert gone(pid)
     assert not folder.exists()
+
+
+def test_a_closed_session_makes_no_folder_again() -> None:
+    repl = PythonREPL(launcher="plain")
+    repl.close()
+    with pytest.raises(ReplError, match="closed"):
+        _ = repl.cwd
+
+
+@linux
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a stop may strike in a finalizer
+def test_runs_that_are_stopped_at_any_moment_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    cell = "```python\nfinal_answer = 1\n```"
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(60):
+        run = ToolLoopAgent(model=ScriptedModel([cell]), repl=lambda: PythonREPL(launcher="plain")).start("?")
+        time.sleep(number * 0.0008)
+        run.stop()
+        with contextlib.suppress(TimeoutError):
+            run.result(60)
+    end = time.monotonic() + 30
+    while any(tmp_path.iterdir()) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not any(tmp_path.iterdir())
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= before
+
+
+def test_one_stop_does_not_break_off_what_is_shielded() -> None:
+    done, told = list[str](), threading.Event()
+
+    def work(strikes: int) -> None:
+        try:
+            with shielded(), shielded():
+                for _ in range(strikes):
+                    interrupt_thread(threading.get_ident())
+                done.append("the work")
+            done.append("what follows")
+        except KeyboardInterrupt:
+            done.append("interrupted")
+        told.set()
+
+    for strikes, expected in [
+        (0, ["the work", "what follows"]),
+        (1, ["the work", "interrupted"]),
+        (2, ["interrupted"]),
+    ]:
+        done.clear()
+        told.clear()
+        threading.Thread(target=work, args=(strikes,)).start()
+        assert told.wait(30)
+        assert done == expected
 
 
 HOST = """
@@ -125,7 +181,7 @@ LAUNCHERS = ["plain", "hardened", pytest.param("sandbox", marks=needs_bwrap)]
 STARTING = """
     import sys
     from rlm_loop.repl import Launch, PythonREPL
-    from rlm_loop.repl.isolation.kinds import LAUNCHERS
+    from rlm_loop.repl.isolation.launchers import LAUNCHERS
     def slow(python, options):
         launch = LAUNCHERS[{launcher!r}](python, options)
         print(repl.cwd.parent, flush=True)

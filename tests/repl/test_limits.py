@@ -38,7 +38,7 @@ linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other k
     ],
 )
 def test_nonsense_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=f"{next(iter(wrong))}=.* is no limit"):
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
         Limits(**wrong)
 
 

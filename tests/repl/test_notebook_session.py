@@ -1,4 +1,4 @@
-"""A session in the user's own namespace: what it changes, what it gives back, and how it is stopped."""
+"""A session in the user's own namespace: what it works on, what it gives back, and how it is stopped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import threading
-import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from keyboard import press
 from session_kinds import ipython_shell
 
 from rlm_loop.actions import Display, FinalAnswer
-from rlm_loop.repl import ReplError, attach_current, open_repl
+from rlm_loop.repl import NotebookREPL, ReplError, open_repl
 
 pytest.importorskip("IPython", reason='needs IPython: pip install -e ".[kernel]"')
 
@@ -39,7 +38,7 @@ def names(shell: Any) -> Iterator[dict[str, Any]]:
 
 def test_the_cells_work_on_the_users_own_objects(names: dict[str, Any]) -> None:
     mine = names["mine"] = [1]
-    with attach_current(report=None) as session:
+    with NotebookREPL() as session:
         assert session.run("mine.append(2); mine").output == "[1, 2]"
         assert session.variables == ("mine",)
         assert session.cwd == Path.cwd()
@@ -47,31 +46,9 @@ def test_the_cells_work_on_the_users_own_objects(names: dict[str, Any]) -> None:
     assert names["mine"] is mine
 
 
-def test_what_was_changed_is_listed(names: dict[str, Any]) -> None:
-    names.update(same=[1], grown=[1], bound=1, gone="x", gen=(i for i in ()), text="abc")
-    told: list[str] = []
-    with attach_current(report=told.append) as session:
-        session.set("context", "big")
-        session.add_tools({"tool": lambda: 1})
-        session.run("grown.append(2)\nbound = 2\ndel gone\nfresh = tool()\n_hidden = 1")
-        session.run("final_answer = 3")
-        assert session.changes == "new: fresh; changed: grown, bound; deleted: gone"
-    names["same"] = 5
-    assert told == [f"the agent changed variables of this notebook: {session.changes}"]  # as it was at the end
-
-
-def test_nothing_changed_nothing_said(names: dict[str, Any]) -> None:
-    names["mine"] = {"a": 1}
-    told: list[str] = []
-    with attach_current(report=told.append) as session:
-        session.run("mine['a'], len(mine)")
-    assert session.changes == ""
-    assert told == []
-
-
 def test_names_that_the_session_binds_are_given_back(names: dict[str, Any]) -> None:
     names.update(context="the user's", final_answer="too")
-    with attach_current(report=None) as session:
+    with NotebookREPL() as session:
         session.set("context", "the task's", reserved=True)
         session.add_tools({"add": lambda a: a + 1})
         assert session.run("print(context)").output == "the task's\n"
@@ -80,7 +57,6 @@ def test_names_that_the_session_binds_are_given_back(names: dict[str, Any]) -> N
     assert (names["context"], names["final_answer"]) == ("the user's", "too")
     assert "add" not in names
     assert "final_answer" not in vars(builtins)
-    assert not session.changes
 
 
 def test_a_users_function_may_be_a_tool_of_the_same_name(names: dict[str, Any]) -> None:
@@ -88,14 +64,14 @@ def test_a_users_function_may_be_a_tool_of_the_same_name(names: dict[str, Any]) 
         return word.upper()
 
     names["lookup"] = lookup
-    with attach_current(report=None) as session:
+    with NotebookREPL() as session:
         session.add_tools({"lookup": lookup})
         assert session.run("lookup('a')").output == "'A'"
     assert names["lookup"] is lookup
 
 
 def test_leaving_asking_and_stopping_do_not_reach_the_user(names: dict[str, Any]) -> None:
-    with attach_current(report=None) as session:
+    with NotebookREPL() as session:
         for code, message in {
             "exit()": "SystemExit",
             "quit(3)": "SystemExit: 3",
@@ -110,14 +86,14 @@ def test_leaving_asking_and_stopping_do_not_reach_the_user(names: dict[str, Any]
 
 def test_functions_of_the_user_are_in_tracebacks(shell: Any, names: dict[str, Any]) -> None:
     shell.run_cell("def mine(x):\n    return 1 / x\n")
-    with attach_current(report=None) as session:
+    with NotebookREPL() as session:
         result = session.run("mine(0)")
     assert "in mine" in result.output
     assert result.output.endswith("ZeroDivisionError: division by zero\n")
 
 
 def test_rich_outputs_are_kept_and_not_shown(names: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
-    with attach_current(report=None) as session:
+    with NotebookREPL() as session:
         session.run("from IPython.display import HTML, display")
         shown = session.run("print('a')\ndisplay(HTML('<i>x</i>'))\nprint('b')")
         assert shown.output == "a\n<IPython.core.display.HTML object>\nb\n"
@@ -130,7 +106,7 @@ def test_rich_outputs_are_kept_and_not_shown(names: dict[str, Any], capsys: pyte
 @pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals reach the main thread")
 @pytest.mark.parametrize("code", ["while True: pass", "import asyncio\nawait asyncio.sleep(60)", "wait()"])
 def test_ctrl_c_stops_the_cell_and_keeps_the_session(names: dict[str, Any], code: str) -> None:
-    with attach_current(report=None) as session:
+    with NotebookREPL() as session:
         session.add_tools({"wait": lambda: threading.Event().wait(60), "press": press})
         session.run("kept = 1")
         with pytest.raises(KeyboardInterrupt):
@@ -142,7 +118,7 @@ def test_ctrl_c_stops_the_cell_and_keeps_the_session(names: dict[str, Any], code
 
 
 def test_a_time_limit_while_awaiting(names: dict[str, Any]) -> None:
-    with attach_current(report=None) as session:
+    with NotebookREPL() as session:
         code = "import asyncio\nlog = []\ntry:\n    await asyncio.sleep(60)\nfinally:\n    log.append('cleaned up')"
         assert session.run(code, timeout=0.3).error == "timeout"
         assert session.run("log").output == "['cleaned up']"
@@ -154,7 +130,7 @@ def test_an_agent_by_name(names: dict[str, Any]) -> None:
 
     names["numbers"] = [1, 2, 3]
     model = ScriptedModel(["```python\nfinal_answer = sum(numbers)\ndoubled = 2 * final_answer\n```"])
-    outcome = ToolLoopAgent(model=model, repl=lambda: open_repl("notebook", report=None)).run("What is the sum?")
+    outcome = ToolLoopAgent(model=model, repl=lambda: open_repl("notebook")).run("What is the sum?")
     assert outcome.answer == 6
     assert names["doubled"] == 12
     with pytest.raises(ValueError, match="takes no files"):
@@ -164,7 +140,7 @@ def test_an_agent_by_name(names: dict[str, Any]) -> None:
 def test_outside_of_ipython_there_is_nothing_to_attach_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "IPython")
     with pytest.raises(ReplError, match="no notebook here to attach to"):
-        attach_current()
+        NotebookREPL()
 
 
 def test_in_a_real_notebook() -> None:
@@ -174,24 +150,8 @@ def test_in_a_real_notebook() -> None:
 
     with KernelREPL(timeout=120) as kernel:
         kernel.run("import os, sys\nsys.path.insert(0, " + repr(os.getcwd()) + ")\ndata = [1]")
-        kernel.run("from rlm_loop.repl import attach_current\nsession = attach_current()")
+        kernel.run("from rlm_loop.repl import NotebookREPL\nsession = NotebookREPL()")
         code = "r = session.run('import asyncio\\nawait asyncio.sleep(0)\\ndata.append(2)\\nprint(len(data))')\n"
         code += "r.output, data"
         assert kernel.run(code).output == "('2\\n', [1, 2])"
-        closed = kernel.run("session.close()").output
-        assert closed.startswith("the agent changed variables of this notebook: ")
-        assert "changed: data" in closed
-
-
-def test_a_table_with_another_shape_is_changed_and_no_value_is_kept_alive(names: dict[str, Any]) -> None:
-    pd = pytest.importorskip("pandas")
-
-    class Value:
-        pass
-
-    names.update(df=pd.DataFrame({"a": [1, 2]}), same=pd.DataFrame({"a": [1]}), v=Value())
-    value = weakref.ref(names["v"])
-    with attach_current(report=None) as session:
-        session.run("df['b'] = 3\nsame.describe()\ndel v")
-        assert session.changes == "changed: df; deleted: v"
-        assert value() is None
+        assert kernel.run("session.close()").error is None

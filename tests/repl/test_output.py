@@ -80,17 +80,15 @@ def test_a_handler_of_an_earlier_cell_writes_to_the_cell_that_logs(repl: PythonR
     assert repl.run("logging.warning('now')").output == "now\n"
 
 
-def test_what_a_cell_leaves_running_prints_into_the_cell_that_runs_or_nowhere(repl: PythonREPL) -> None:
+def test_what_a_cell_leaves_running_prints_into_the_cell_that_runs(repl: PythonREPL) -> None:
     repl.add_tools({"echo": lambda x: x})
     repl.run(
-        "import subprocess, threading\nfrom concurrent.futures import ThreadPoolExecutor\n"
+        "import threading\nfrom concurrent.futures import ThreadPoolExecutor\n"
         "go = threading.Event(); pool = ThreadPoolExecutor(1)\n"
-        "t = threading.Thread(target=lambda: (go.wait(), print('late'))); t.start()\n"
-        "p = subprocess.Popen('while true; do echo lost; sleep 0.01; done', shell=True)"
+        "t = threading.Thread(target=lambda: (go.wait(), print('late'))); t.start()"
     )
     assert repl.run("go.set(); t.join(); print('mine')").output == "late\nmine\n"
     assert repl.run("pool.submit(lambda: print(echo('two'))).result()").output == "two\n"
-    assert repl.get("p.poll()") is None  # it lives on: its pipe is still read
 
 
 FLOODS = {

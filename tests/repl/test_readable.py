@@ -13,7 +13,6 @@ import pytest
 
 from rlm_loop.repl import Hardened, PythonREPL, ReplError, Sandbox
 from rlm_loop.repl.host.launch import worker_environment
-from rlm_loop.repl.isolation import interpreter
 from rlm_loop.repl.isolation.ordinary_user import RootFolder, cell_user, may_read
 from rlm_loop.repl.isolation.readable import readable
 
@@ -21,29 +20,25 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="for root only")
 
 
 def test_a_chain_of_links_is_followed_to_the_program(tmp_path: Path) -> None:
-    for name in ("venv", "alias", "real"):
+    for name in ("venv", "alias"):
         (tmp_path / name).mkdir()
-    (tmp_path / "real" / "python3.11").touch()
-    (tmp_path / "alias" / "python3").symlink_to(tmp_path / "real" / "python3.11")
+    (tmp_path / "alias" / "python3").symlink_to(os.path.realpath(sys.executable))
     (tmp_path / "venv" / "python").symlink_to("../alias/python3")
-    folders = {os.path.normpath(f) for f in interpreter._links(str(tmp_path / "venv" / "python"))}  # pyright: ignore[reportPrivateUsage]
-    assert folders == {str(tmp_path / name) for name in ("venv", "alias", "real")}
+    paths = readable(str(tmp_path / "venv" / "python"), {})[0]
+    program = os.path.dirname(os.path.realpath(sys.executable))
+    assert {str(tmp_path / "venv"), str(tmp_path / "alias"), program} <= set(paths)
+    assert "/" not in paths
 
 
 def test_packages_that_are_installed_editable_are_found(tmp_path: Path) -> None:
-    (tmp_path / "a.pth").write_text("# a comment\nimport sys\n/src/one\ntwo\n\n")
-    (tmp_path / "not-one.txt").write_text("/src/three\n")
-    added = interpreter._added_by(str(tmp_path))  # pyright: ignore[reportPrivateUsage]
-    assert added == ["/src/one", str(tmp_path / "two")]
-
-
-def test_this_interpreter_and_one_that_is_asked_agree(tmp_path: Path) -> None:
-    link = tmp_path / "python"
-    link.symlink_to(os.path.realpath(sys.executable))
-    here = interpreter.needs_of(os.path.realpath(sys.executable))
-    assert os.path.realpath(sys.base_prefix) in {os.path.realpath(p) for p in here}
-    assert str(tmp_path) in interpreter.needs_of(str(link))
-    assert "/" not in here
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    packages, program = tmp_path / "lib" / version / "site-packages", tmp_path / "bin" / "python"
+    for folder in (packages, program.parent, tmp_path / "src", packages / "two"):
+        folder.mkdir(parents=True)
+    (tmp_path / "pyvenv.cfg").write_text(f"home = {os.path.dirname(os.path.realpath(sys.executable))}\n")
+    program.symlink_to(os.path.realpath(sys.executable))
+    (packages / "a.pth").write_text(f"# a comment\nimport sys\n{tmp_path / 'src'}\ntwo\n\n")
+    assert {str(tmp_path / "src"), str(packages / "two"), str(packages)} <= set(readable(str(program), {})[0])
 
 
 def test_a_missing_interpreter_or_folder_is_named(tmp_path: Path) -> None:
@@ -55,7 +50,7 @@ def test_a_missing_interpreter_or_folder_is_named(tmp_path: Path) -> None:
 
 def test_search_paths_of_the_environment_are_readable(tmp_path: Path) -> None:
     environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), "/no/such/folder"])}
-    paths = readable(sys.executable, environment).paths
+    paths = readable(sys.executable, environment)[0]
     assert str(tmp_path) in paths
     assert "/no/such/folder" not in paths
     assert len(paths) == len(set(paths))
@@ -114,9 +109,9 @@ def test_a_checkout_of_ours_is_left_out_and_one_of_others_is_not(tmp_path: Path)
         folder.mkdir()
         (folder / "pyproject.toml").write_text(f'[project]\nname = "{name}"\n')
     environment = {"PYTHONPATH": os.pathsep.join([str(theirs), str(ours)])}
-    paths = readable(sys.executable, environment).paths
+    paths = readable(sys.executable, environment)[0]
     assert (str(theirs) in paths, str(ours) in paths) == (True, False)
-    assert str(ours) in readable(sys.executable, environment, [ours]).paths
+    assert str(ours) in readable(sys.executable, environment, [ours])[0]
 
 
 def test_what_lies_in_a_closed_folder_is_not_open_to_all() -> None:

@@ -40,6 +40,8 @@ CLOSED = {
     "format": "'{0.__class__.__base__}'.format(())",
     "format_map": "'{a.__dict__}'.format_map({'a': print})",
     "the class's format": "str.format('{0.__globals__}', print)",
+    "format of a class of its own": "class S(str):\n    def f(self): return super().format(self.f)\n"
+    "S('{0.__func__}').f()",
     "annotations": "import typing\ndef f(a: '[].__class__.__base__.__subclasses__()'): ...\ntyping.get_type_hints(f)",
     "singledispatch's annotations": "import functools\n@functools.singledispatch\ndef f(a): ...\n"
     "@f.register\ndef g(a: '().__class__.__base__.__subclasses__()[0]'): ...",
@@ -187,13 +189,10 @@ def test_files_only_in_the_working_folder() -> None:
         RestrictedREPL(files={"../x": ""})
 
 
-def test_setup_is_the_hosts_own_and_leaves_no_way_out() -> None:
-    setup = "import os, json\nsecret = os.getcwd()\ndef where(): return os.sep"
-    with open_repl("restricted", setup=setup) as made:
-        assert made.run("where(), json.dumps([secret])[:2]").output == "('/', '[\"')"
-        assert made.run("os").message == "NameError: name 'os' is not defined"
-        assert made.run("json.codecs").error == "runtime"
-    with RestrictedREPL(setup="1/0") as made, pytest.raises(SetupFailed, match="ZeroDivisionError"):
+def test_setup_keeps_to_the_rules() -> None:
+    with open_repl("restricted", setup="import json\ndef dumped(x): return json.dumps(x)") as made:
+        assert made.run("dumped([1])").output == "'[1]'"
+    with RestrictedREPL(setup="import os") as made, pytest.raises(SetupFailed, match="'os' cannot be imported"):
         made.run("1")
 
 

@@ -109,8 +109,8 @@ def test_a_late_result_is_credited_to_nobody(repl: PythonREPL) -> None:
         return n
 
     repl.add_tools({"wait": wait, "begun": begun.is_set, "now": lambda: "now"})
-    code = "import threading, time\nt = threading.Thread(target=lambda: wait(1), daemon=True)\nt.start()\n"
-    code += "while not begun(): time.sleep(0.01)"
+    code = "import threading, time\ndef work():\n    try: wait(1)\n    except RuntimeError: pass\n"
+    code += "t = threading.Thread(target=work, daemon=True)\nt.start()\nwhile not begun(): time.sleep(0.01)"
     assert repl.run(code).error is None
     gate.set()
     result = repl.run("t.join(5); print(t.is_alive(), now())")

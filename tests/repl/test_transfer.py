@@ -6,7 +6,6 @@ import datetime as dt
 import json
 import math
 from collections import Counter, OrderedDict
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlm_loop.repl import EvaluationFailed, PythonREPL
-from rlm_loop.repl.host.transfer import IN_FRAME, set_frame
+from rlm_loop.repl.host.frames import IN_FRAME, set_frame
 from rlm_loop.repl.worker import NotExact, decode, encode, load
 
 leaves = (
@@ -23,11 +22,10 @@ leaves = (
     | st.booleans()
     | st.integers()
     | st.floats(allow_nan=False)
-    | st.text(st.characters(codec=None))
+    | st.text()
     | st.binary(max_size=20)
     | st.dates()
     | st.datetimes(timezones=st.none() | st.just(dt.UTC))
-    | st.decimals(allow_nan=False)
 )
 hashable = st.recursive(leaves, lambda s: st.tuples(s, s) | st.frozensets(s, max_size=3), max_leaves=5)
 values = st.recursive(
@@ -62,7 +60,7 @@ def test_deep_nesting_is_refused() -> None:
 
 EXACT: list[Any] = [
     "x" * (IN_FRAME + 1),
-    "é\r\n\0\ud83d\ude00\udfff😀" * 200_000,
+    "é\r\n\0\udfff😀" * 200_000,
     b"\r\n\x00\xff" * 300_000,
     "\r\n\0 small \ud800",
     [1, (2, {3})],
@@ -70,7 +68,6 @@ EXACT: list[Any] = [
     OrderedDict(b=1, a=2),
     ["y" * IN_FRAME, {"k": b"z"}],
     Path("/tmp/x"),
-    Decimal("1.10"),
     10**5000,
 ]
 
@@ -147,7 +144,7 @@ def test_get_that_kills_the_repl(repl: PythonREPL) -> None:
 
 
 @settings(max_examples=30)
-@given(st.text(st.characters(codec=None), max_size=50))
+@given(st.text(max_size=50))
 def test_any_text_goes_through_the_process_and_back(shared_text: PythonREPL, text: str) -> None:
     shared_text.set("text", text)
     assert shared_text.get("text") == text

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from session_kinds import KINDS, session
 
-from rlm_loop.repl import ContextFile, Hardened, Limits, PythonREPL, ReplError, Sandbox
-from rlm_loop.repl.host.transfer import IN_FRAME, set_frame
+from rlm_loop.repl import ContextFile, Hardened, PythonREPL, ReplError, Sandbox
+from rlm_loop.repl.host.frames import IN_FRAME, set_frame
 
 TEXT = "a\r\nb\rc\u2028ä😀\n" * 3
 
@@ -54,7 +54,7 @@ def test_a_file_that_went_or_was_cut_is_said_and_the_session_goes_on(file: Path)
     with PythonREPL(launcher="plain") as repl:
         repl.set("context", ContextFile(file))
         file.unlink()
-        with pytest.raises(ReplError, match=r"cannot set 'context'.*ContextGone: notes\.txt cannot be read"):
+        with pytest.raises(ReplError, match=r"cannot set 'context'.*FileNotFoundError: .*notes\.txt"):
             repl.run("1")
         file.write_bytes(b"short")
         with pytest.raises(ReplError, match="was cut to 5 bytes"):
@@ -106,38 +106,6 @@ def test_isolated_cells_reach_what_is_given_late_or_closed_to_others(kind: str, 
         repl.run("import os; os._exit(1)")
         assert repl.get("context") == TEXT
         assert repl.run(f"open({str(file.parent / 'other')!r}, 'w')").error == "runtime"
-
-
-@pytest.mark.parametrize("given", ["object", "text", "file"])
-def test_what_is_larger_than_memory_is_one_clear_line(tmp_path: Path, given: str) -> None:
-    text = "0123456789 äöü the needle\n" * 1_300_000
-    (tmp_path / "large.txt").write_text(text)
-    value = {"object": [text + str(i) for i in range(2)], "text": text, "file": ContextFile(tmp_path / "large.txt")}
-    with PythonREPL(limits=Limits(memory=32 << 20)) as repl:
-        repl.set("context", value[given])
-        with pytest.raises(ReplError, match=r"cannot set 'context' .* takes about [\d,]+ bytes, more than this REPL"):
-            repl.run("1")
-
-
-def test_a_value_whose_package_is_missing_there_is_one_clear_line(tmp_path: Path, monkeypatch: Any) -> None:
-    (tmp_path / "only_here_frames.py").write_text("class Frame:\n    pass\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    import only_here_frames  # pyright: ignore[reportMissingImports]
-
-    with PythonREPL() as repl:
-        repl.set("context", only_here_frames.Frame())
-        with pytest.raises(ReplError, match=r"has no usable only_here_frames, which .* install it there"):
-            repl.run("1")
-
-
-def test_objects_of_a_class_of_the_script_are_named_with_what_to_give(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As of a notebook's cell: pickle finds the class in `__main__` here, and in no other process."""
-    order = type("Order", (), {"__module__": "__main__"})
-    monkeypatch.setattr(sys.modules["__main__"], "Order", order, raising=False)
-    with PythonREPL() as repl:
-        repl.set("context", [order()])
-        with pytest.raises(ReplError, match=r"no usable .*'Order'.*dataclasses\.asdict"):
-            repl.run("1")
 
 
 @pytest.mark.parametrize(

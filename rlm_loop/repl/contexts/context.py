@@ -12,12 +12,10 @@ from rlm_loop.repl.contexts.frame import frame_line, frame_text, is_frame, short
 from rlm_loop.repl.contexts.on_disk import ContextFile
 from rlm_loop.repl.text import clip
 
-CONTEXT_TOKENS = 60
-"""Tokens of the line at most, of three characters each."""
-FRAME_TOKENS = 120
+ROOM = 174
+"""Characters of the line at most: a small model's 60 tokens."""
+FRAME_ROOM = 354
 """The same for a data frame, with the values of its columns in it (context_dose in `experiments/README.md`)."""
-LEAST_TOKENS = 30
-"""The fewest tokens that the line can be given."""
 TOLD = "The REPL already has the variable context,"
 #: Small models like to retype a text from its preview; a line of code that reads it keeps some of them from that.
 READ = "Read it with code, such as context.splitlines()"
@@ -33,14 +31,14 @@ def describe_workspace(tools: Iterable[str]) -> str:
     return f"The files are in a git checkout{': ' if ways else ''}{ways}. Only what is changed in them counts."
 
 
-def describe_context(context: Any, *, tokens: int | None = None) -> str:
+def describe_context(context: Any) -> str:
     """Return one line with the type, the size and a preview of a context.
 
     A text is told by its first lines, a dict by keys, a data frame by columns (see `frame_line`), a list by
-    its first item: each whole, as many as fit into `tokens`, by default 120 for a data frame, else 60.  A first one
-    that does not fit is cut, but the first line of a text may take twice the room.  Never raises.
+    its first item: each whole, as many as there is room for.  A first one that does not fit is cut, but the first line
+    of a text may take twice the room.  Never raises.
     """
-    room = 3 * (max(tokens or (FRAME_TOKENS if is_frame(context) else CONTEXT_TOKENS), LEAST_TOKENS) - 2)
+    room = FRAME_ROOM if is_frame(context) else ROOM
     try:
         return _line(context, room)
     except Exception:  # a value of the caller's own class can do anything

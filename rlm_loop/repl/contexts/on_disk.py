@@ -1,13 +1,17 @@
-"""A context that lies on disk: a file, named by the caller and read where the cells run.
+"""A context that is a file, named by the caller and read where the cells run; and the hash of any context.
 
 `run(context=Path(...))` makes one of these.  The REPL reads it when it is bound (`worker.load`).
+A trace holds a hash in the place of a context, made beside the run.
 """
 
 from __future__ import annotations
 
-import os
-import stat
-from collections.abc import Iterator
+import codecs
+import hashlib
+import pickle
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +21,7 @@ class ContextError(ValueError):
     """A context cannot be used; the message is one line that says what to do."""
 
 
-SNIFF = 1 << 16  # bytes at the beginning of a file that decide whether it is text
+_SNIFF = 1 << 16  # bytes at the beginning of a file that decide whether it is text
 
 
 @dataclass(frozen=True)
@@ -35,10 +39,21 @@ class ContextFile:
     kind: Literal["str", "bytes"] = field(init=False)
 
     def __post_init__(self) -> None:
-        path = _readable(self.path)
-        object.__setattr__(self, "path", path)
-        object.__setattr__(self, "size", path.stat().st_size)
-        object.__setattr__(self, "kind", "str" if is_text(self.head(SNIFF)) else "bytes")
+        what = f"the context {str(self.path)!r}"
+        try:
+            path = self.path.expanduser().resolve(strict=True)
+            if not path.is_file():
+                raise ContextError(
+                    f"{what} is no file; of a folder give the texts: {{str(p): p.read_text() for p in ...}}"
+                )
+            size = path.stat().st_size
+            with path.open("rb") as f:
+                head = f.read(_SNIFF)
+        except (OSError, RuntimeError) as error:  # a loop of links is no `OSError`
+            reason = getattr(error, "strerror", None) or error
+            raise ContextError(f"{what} cannot be read: {reason}; check the path and its permissions") from None
+        for name, value in {"path": path, "size": size, "kind": "str" if _is_text(head) else "bytes"}.items():
+            object.__setattr__(self, name, value)
 
     def read(self) -> Iterator[bytes]:
         """Return the bytes in steps."""
@@ -62,38 +77,104 @@ def as_context(value: Any) -> Any:
     return ContextFile(value) if isinstance(value, Path) else value
 
 
-def _readable(path: Path) -> Path:
-    """Return the absolute path of a regular file that this user may read."""
-    try:
-        resolved = path.expanduser().resolve(strict=True)
-        mode = resolved.stat().st_mode
-    except FileNotFoundError:
-        reason = "does not exist: No such file or directory; check the path"
-    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL in the name
-        reason = f"cannot be read: {getattr(error, 'strerror', None) or error}; check the path"
-    else:
-        if stat.S_ISDIR(mode):
-            reason = (
-                "is a folder; give the texts of its files: {str(p): p.read_text() for p in Path(...).rglob('*.md')}"
-            )
-        elif not stat.S_ISREG(mode):
-            reason = "is no file; copy it into one first"
-        elif os.access(resolved, os.R_OK):
-            return resolved
-        else:
-            reason = "cannot be read: Permission denied; change its permissions"
-    raise ContextError(f"the context {str(path)!r} {reason}")
-
-
-def is_text(head: bytes) -> bool:
-    """Return True where a file that begins so is text: UTF-8, and less than an eighth NUL, as far as `SNIFF` tells.
-
-    What is not UTF-8 further on becomes lone surrogates (`surrogateescape`), so that no byte is lost.
-    """
+def _is_text(head: bytes) -> bool:
+    """Return True where a file that begins so is text: UTF-8, and less than an eighth NUL."""
     if 8 * head.count(b"\0") > len(head):  # UTF-16 of English is half NUL, and so UTF-8 of a kind; so are holes
         return False
     try:
-        head.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return len(head) == SNIFF and error.start > SNIFF - 4 and error.reason == "unexpected end of data"
+        codecs.getincrementaldecoder("utf-8")().decode(head, final=len(head) < _SNIFF)
+    except UnicodeDecodeError:
+        return False
     return True
+
+
+PATIENCE = 2.0
+"""Seconds that a run which is over waits for the hash at most."""
+UNFINISHED = "hash unfinished: the run was over"
+_AT_ONCE = 1 << 20  # characters of a text, or bytes; what is longer, and any other value, is hashed beside the run
+_STEP = 1 << 20
+_WRITTEN_OUT = (list, dict, tuple, int, float, bool)  # pickles of equal ones may differ
+
+
+def context_fingerprint(context: Any, *, over: Callable[[], bool] = lambda: False) -> dict[str, Any] | None:
+    """Return `{"type", "bytes", "sha256"}` of any value; `None` for `None`.
+
+    Hashed are the bytes of a text in UTF-8, of bytes and of a file; for plain lists, dicts and numbers their `repr`;
+    for anything else its pickle.  `bytes` is how many.  It is left unfinished as soon as `over()` is true.
+    """
+    if context is None:
+        return None
+    digest, size = hashlib.sha256(), 0
+    for piece in _pieces(context):
+        if over():
+            break
+        digest.update(piece)
+        size += len(piece)
+    return {**_type_and_size(context), "bytes": size, "sha256": digest.hexdigest()}
+
+
+class Fingerprint:
+    """The fingerprint of a run's context, made in a thread beside the run unless it is known at once.
+
+    `known` is what is known at once.  `tell` gets the rest at the end, once: the fingerprint, or what is known and an
+    `error` where the context could not be read, or the run ended first.  A value that cells share with the caller (in
+    a notebook session) may be hashed as a cell left it.
+    """
+
+    def __init__(self, context: Any, tell: Callable[[dict[str, Any]], None]) -> None:
+        self.known = _known_at_once(context)
+        self._context, self._tell = context, tell
+        self._made: dict[str, Any] = {"error": UNFINISHED}
+        self._over = "sha256" in self.known
+        self._thread = threading.Thread(target=self._work, daemon=True, name="hash of the context")
+
+    def begin(self) -> None:
+        """Begin to hash, where that is still to be done."""
+        if not self._over:
+            self._thread.start()
+
+    def end(self, seconds_left: float | None = None) -> None:
+        """Tell it; the hash is given up once the run's time or `PATIENCE` is over, or at Ctrl-C."""
+        if self._over or self._thread.ident is None:
+            return
+        with suppress(KeyboardInterrupt):  # the run itself is over
+            self._thread.join(PATIENCE if seconds_left is None else max(0.0, min(seconds_left, PATIENCE)))
+        self._over = True
+        with suppress(Exception):  # a trace that cannot be written has ended the run already
+            self._tell({**self.known, **self._made})
+
+    def _work(self) -> None:
+        try:
+            made = context_fingerprint(self._context, over=lambda: self._over) or {}
+        except Exception as error:  # it has gone, or is closed to us: the cells are told themselves
+            made = {"error": str(error)}
+        self._made = made
+
+
+def _known_at_once(context: Any) -> dict[str, Any]:
+    """Return the fingerprint of a short text, bytes or file, and of any other value type and size without `sha256`."""
+    known = _type_and_size(context)
+    size = len(context) if type(context) is str else known["bytes"]
+    return known if size is None or size > _AT_ONCE else context_fingerprint(context) or {}
+
+
+def _type_and_size(context: Any) -> dict[str, Any]:
+    if isinstance(context, ContextFile):
+        return {"type": context.kind, "bytes": context.size}
+    return {"type": type(context).__name__, "bytes": len(context) if type(context) is bytes else None}
+
+
+def _pieces(context: Any) -> Iterable[bytes | memoryview]:
+    """Return what is hashed of a value, in steps."""
+    if isinstance(context, ContextFile):
+        return context.read()
+    data: Any = context
+    if type(context) in _WRITTEN_OUT:
+        data = repr(context)
+    elif not isinstance(context, str | bytes | bytearray | memoryview):
+        try:
+            data = pickle.dumps(context, 5)
+        except Exception:
+            data = str(context)
+    view = memoryview(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data).cast("B")
+    return (view[start : start + _STEP] for start in range(0, len(view), _STEP))

@@ -6,13 +6,11 @@ import contextvars
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from rlm_loop.accounting.scope import Scope, cell_scope
 from rlm_loop.repl.base import CellCall
-from rlm_loop.repl.host.child import Child
-from rlm_loop.repl.host.incoming import decode
+from rlm_loop.repl.host.frames import decode
 from rlm_loop.repl.records import asked_with, kept
 from rlm_loop.repl.worker import form_of
 
@@ -28,16 +26,21 @@ inside: contextvars.ContextVar[frozenset[int]] = contextvars.ContextVar("inside"
 class CellCalls:
     """The calls of one cell.  While at least one is under way, the cell's own clock stands still."""
 
-    def __init__(self, tools: Mapping[str, Callable[..., Any]], clock: Callable[[], float]) -> None:
-        self._tools, self._clock = tools, clock
+    def __init__(
+        self,
+        tools: Mapping[str, Callable[..., Any]],
+        clock: Callable[[], float],
+        send: Callable[[Mapping[str, Any]], None],
+        wake: Callable[[], None],
+        session: int,
+    ) -> None:
+        self._tools, self._clock, self._send, self._wake, self._session = tools, clock, send, wake, session
         self._lock = threading.Lock()
         self.under_way = 0
-        self._since = 0.0
-        self._waited = 0.0
+        self._since = self._waited = 0.0
         self._closed = False
-        self._bytes = 0
-        self._threads = 0
-        self._queue: deque[Callable[[], None]] = deque()
+        self._bytes = self._threads = 0
+        self._queue: deque[tuple[CellCall, Mapping[str, Any]]] = deque()
         self._scope: Scope | None = None  # of the first call on
         self.made: list[CellCall] = []
         """All calls of the cell, in the order in which they came."""
@@ -60,51 +63,48 @@ class CellCalls:
         if scope is not None:
             scope.end("the cell that asked has ended")
 
-    def start(self, frame: Mapping[str, Any], child: Child, session: int) -> None:
-        """Answer a `call` frame: run the tool that it asks for, in a thread, and send the child what comes of it."""
-        number, name = frame.get("id"), str(frame.get("name"))
-        call, refusal = CellCall(name, ""), ""
-        work = partial(self._work, child, call, number, frame)
+    def start(self, frame: Mapping[str, Any]) -> None:
+        """Answer a `call` frame: run the tool that it asks for, in a thread, and send what comes of it."""
+        call, refusal = CellCall(str(frame.get("name")), ""), {}
         with self._lock:
             self._bytes += frame.get("size", 0)
             if self._closed:
-                refusal = "the cell is being stopped"
+                refusal = {"error": "RuntimeError: the cell is being stopped"}
             elif len(self.made) >= _MOST or self._bytes > _MOST_BYTES:
-                refusal = f"a cell may make {_MOST:,} calls, with {_MOST_BYTES:,} bytes of arguments and results in all"
+                most = f"{_MOST:,} calls, with {_MOST_BYTES:,} bytes of arguments and results in all"
+                refusal = {"error": f"RuntimeError: a cell may make {most}"}
             else:
                 self.made.append(call)
                 if self.ended is not None:
-                    child.send({"t": "reply", "id": number, "end": "the cell was ended"})
-                    return
-                if not self.under_way:
-                    self._since = self._clock()
-                self.under_way += 1
-                if self._threads >= _AT_ONCE:
-                    self._queue.append(work)
-                    return
-                self._threads += 1
+                    refusal = {"end": "the cell was ended"}
+            if refusal:
+                self._send({"t": "reply", "id": frame.get("id"), **refusal})
+                return
+            if not self.under_way:
+                self._since = self._clock()
+            self.under_way += 1
+            self._queue.append((call, frame))
+            if self._threads >= _AT_ONCE:
+                return
+            self._threads += 1
             if self._scope is None:
                 self._scope = Scope()
-        if refusal:
-            child.send({"t": "reply", "id": number, "error": f"RuntimeError: {refusal}"})
-            return
         context = contextvars.copy_context()
-        context.run(inside.set, inside.get() | {session})
+        context.run(inside.set, inside.get() | {self._session})
         context.run(cell_scope.set, self._scope)
-        threading.Thread(target=context.run, args=(self._in_turn, work), daemon=True).start()
+        threading.Thread(target=context.run, args=(self._in_turn,), daemon=True).start()
 
-    def _in_turn(self, work: Callable[[], None]) -> None:
-        """One call after the other, while there are any that wait for their turn."""
+    def _in_turn(self) -> None:
+        """Do one call after the other, while there are any."""
         while True:
-            work()
             with self._lock:
                 if self._closed or not self._queue:
                     self._threads -= 1
-                    self._queue.clear()
                     return
-                work = self._queue.popleft()
+                call, frame = self._queue.popleft()
+            self._work(call, frame)
 
-    def _work(self, child: Child, call: CellCall, number: Any, frame: Mapping[str, Any]) -> None:
+    def _work(self, call: CellCall, frame: Mapping[str, Any]) -> None:
         ended: BaseException | None = None
         try:
             outcome: Mapping[str, Any] = self._outcome(call, frame)
@@ -119,14 +119,13 @@ class CellCalls:
             size = len(str(record["value"])) if "value" in record else 100
             self._bytes += size
             call.outcome = record if self._bytes <= _MOST_BYTES else {"left_out": size}
-            if ended is not None and self.ended is None:
-                self.ended = ended
+            self.ended = self.ended or ended
             self.under_way -= 1
             if not self.under_way:
                 self._waited += self._clock() - self._since
-        child.send({"t": "reply", "id": number, **outcome})
+        self._send({"t": "reply", "id": frame.get("id"), **outcome})
         if ended is not None:
-            child.wake()
+            self._wake()
 
     def _outcome(self, call: CellCall, frame: Mapping[str, Any]) -> Mapping[str, Any]:
         try:

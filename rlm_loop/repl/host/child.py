@@ -1,9 +1,10 @@
-"""A REPL process, seen from the host: its socket, its life line, what its cells print, and its end."""
+"""A REPL process, seen from the host: its socket, its life line, the jobs that it does, and its end."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import select
 import signal
 import socket
@@ -12,22 +13,46 @@ import sys
 import time
 import weakref
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.host.incoming import FrameReader
+from rlm_loop.repl.host.calls import CellCalls
+from rlm_loop.repl.host.frames import FrameReader, Outgoing, Output
 from rlm_loop.repl.host.launch import Launch, tidied
-from rlm_loop.repl.host.outgoing import Outgoing
-from rlm_loop.repl.host.output import Output
-from rlm_loop.repl.text import NOTHING, Piece
-from rlm_loop.repl.worker import CAPTURED, ONE_SENDER, tell_sender
+from rlm_loop.repl.host.shielded import shielded
+from rlm_loop.repl.settings import REPEAT, Settings
+from rlm_loop.repl.text import Piece
 
 _READ = 1 << 16
-_SOON = 2  # milliseconds: a cell that is over by then is woken for once, at its end, and not when it prints
+_PASSCRED = getattr(socket, "SO_PASSCRED", 0)  # Linux: the kernel says of each message which process sent it
+_ONE_SENDER = socket.CMSG_SPACE(12) if _PASSCRED else 0  # a process, a user, a group; no room for descriptors
 _CONNECT = 120.0  # seconds for a process that connects by itself, such as a kernel, to do so
+_START = 30.0  # seconds for a process to say hello
 _STATUS = 1.0  # seconds for the exit status, once the socket is closed
+_SLICE = 0.5  # seconds: never sleep longer without a look at the clock, which is an argument
+_BUSY_SLICE = 0.05
+_AFTER_KILL = 0.2  # seconds for the kernel to end what was killed, before force is used
+_UNASKED = 1000  # messages that answer nothing: an honest REPL sends none
+_BETWEEN = 0.5  # seconds to read what came between two cells
+_FLOOD = "it sent messages that nobody had asked for"
+
+Stopped = Literal["", "timeout", "budget", "interrupted"]
+
+
+class Ended(NamedTuple):
+    """The end of a job: `how` it came back, whether the host had `stopped` it, and what it printed and reported.
+
+    `cause` says how the REPL ended, where it did; `seconds` is the job's own time.
+    """
+
+    how: Literal["done", "died", "killed"]
+    stopped: Stopped
+    report: Mapping[str, Any]
+    out: Piece
+    seconds: float
+    cause: str = ""
 
 
 class ChildEnded(Exception):
@@ -37,34 +62,32 @@ class ChildEnded(Exception):
 class Child:
     """A started process.  Nothing that it says is trusted.
 
-    Its private folder is `home`.  It ends when `close` is called, or when this process ends in any way.
+    Its private folder is `home`; `session` is the identity of the session, which the tools that it waits for must not
+    use.  It ends when `close` is called, when a job of its does not end well, or when this process ends in any way.
     """
 
-    def __init__(self, launch: Launch, cwd: Path, home: Path, cap: int) -> None:
-        self._launch, self._cap, self._log = launch, cap, home / "worker.log"
+    def __init__(self, launch: Launch, cwd: Path, home: Path, settings: Settings, session: int) -> None:
+        self._launch, self._settings, self._session = launch, settings, session
+        self._log = home / "worker.log"
         self.kind = launch.kind
-        self.unasked = 0
-        self.fault = ""  # why it was killed, where it broke the protocol
-        self.pid = 0  # as the kernel says; 0 while it has not spoken
-        self._ended = self._closed = False
+        self.closed = self._ended = False
+        self._fault = ""  # why it was killed, where it broke the protocol
+        self._unasked = 0
+        self._pid = 0  # as the kernel says; 0 while it has not spoken
         self._frames: deque[dict[str, Any]] = deque()
         self._raw: list[tuple[bytes, list[Any], int, Any]] = []
         self._reader = FrameReader()
-        self._outputs: dict[int, Output] = {}  # by descriptor: of the cell that runs, and of processes that cells left
-        self._output: Output | None = None  # of the cell that runs
-        self._watched = True  # its pipe is not, at first
-        self._spare: tuple[int, int] | None = None  # the next cell's pipe
         line, ours = os.pipe()
         self._line = [ours]  # a list: taking it out is one step, and whichever thread does it closes it
-        here, there = socket.socketpair()
+        self._sock, there = socket.socketpair()
+        self._listener = _listener(launch.connects_to) if launch.connects_to is not None else None
         try:
-            listener = _listener(launch.connects_to) if launch.connects_to is not None else None
             with self._log.open("wb") as err:
                 # A session of its own: Ctrl-C in the terminal reaches the host, which decides what it means.
                 self._popen = subprocess.Popen(
                     tidied(launch.argv, home),
                     stdin=line,
-                    stdout=there.fileno() if listener is None else subprocess.DEVNULL,
+                    stdout=there.fileno() if self._listener is None else subprocess.DEVNULL,
                     stderr=err,
                     env=dict(launch.env),
                     cwd=cwd,
@@ -72,58 +95,175 @@ class Child:
                 )
         except OSError as e:
             os.close(ours)
-            here.close()
             raise ReplError(f"cannot start the REPL with {launch.argv[0]!r}: {e.strerror or e}") from e
         finally:
             os.close(line)
             there.close()
         _children.add(self)
-        self._sock = here
+        printed, self._writer = os.pipe()
+        self._output = Output(printed, settings.output_cap)
         self._wake_r, self._wake_w = os.pipe()
-        os.set_blocking(self._wake_r, False)
+        for fd in (printed, self._wake_r):
+            os.set_blocking(fd, False)
+        if os.geteuid() == 0:
+            os.fchmod(self._writer, 0o622)  # the cells' user is another, and they may open /dev/stdout
         self._poll = select.poll()
-        self._poll.register(self._wake_r, select.POLLIN)
-        if listener is not None:
-            here.close()
-            self._sock = self._connected(listener)
-        tell_sender(self._sock)
-        self._sock_fd = self._sock.fileno()
-        self._poll.register(self._sock_fd, select.POLLIN)
-        self._out = Outgoing(self._sock)
+        for fd in (printed, self._wake_r):
+            self._poll.register(fd, select.POLLIN)
 
-    def _connected(self, listener: socket.socket) -> socket.socket:
+    def greet(self) -> None:
+        """Send the pipe for its output, and wait until it has said hello; raises `ReplError` where it does not."""
+        try:
+            if self._listener is not None:
+                self._sock = self._accepted(self._listener)
+            if _PASSCRED:
+                self._sock.setsockopt(socket.SOL_SOCKET, _PASSCRED, 1)
+            self._sock_fd, self._out = self._sock.fileno(), Outgoing(self._sock)
+            self._poll.register(self._sock_fd, select.POLLIN)
+            with contextlib.suppress(OSError):  # it has ended
+                socket.send_fds(self._sock, [b"\n"], [self._writer])
+            end = self._settings.clock() + _START
+            while (frame := self._receive(_SLICE)) is None or frame["t"] != "hello":
+                if self._settings.clock() > end:
+                    raise ReplError(f"the REPL did not start within {_START:g} s")
+        except ChildEnded:
+            written = self._log.read_text("utf-8", "replace").strip().splitlines()
+            cause = written[-1] if written else self._death()
+            self.drop()
+            raise ReplError(f"the REPL ended while starting: {cause}") from None
+        except BaseException:
+            self.drop()
+            raise
+
+    def _accepted(self, listener: socket.socket) -> socket.socket:
         """Wait for the process to connect."""
         end = time.monotonic() + _CONNECT
         with listener:
             while time.monotonic() < end and self._popen.poll() is None:
                 if select.select([listener], [], [], 0.05)[0]:
+                    self._sock.close()
                     return listener.accept()[0]
-        self._sock = socket.socket()
-        self._out = Outgoing(self._sock)
-        self._sock_fd = -1
-        self._ended = True
-        self.close()
-        raise ReplError(f"the REPL ended while starting: {self.complaint() or 'it did not connect'}")
+        raise ChildEnded
+
+    # -- jobs
+
+    def do(
+        self,
+        frame: Mapping[str, Any],
+        tools: Mapping[str, Callable[..., Any]],
+        limit: float,
+        grace: float | None = None,
+    ) -> tuple[Ended, CellCalls]:
+        """Run a job; return how it ended, and its calls of host tools: `ended` is what is to be raised.
+
+        The job is stopped at `limit` seconds of its own time, or when a tool ends the cell: it is interrupted, again
+        and again during the grace time, which `grace` shortens, then killed.  Ctrl-C stops the job and keeps the REPL;
+        a second one kills the REPL.
+        """
+        calls = CellCalls(tools, self._settings.clock, self.send, self._wake, self._session)
+        grace = self._settings.grace if grace is None else min(grace, self._settings.grace)
+        job = secrets.randbits(48) + 1  # a cell may write frames, and none for cells to come
+        self._output.read()
+        self._output.take()  # what threads and processes printed since the job before goes nowhere
+        try:
+            try:
+                self.send({**frame, "id": job})
+                ended = self._wait(job, limit, calls, grace)
+            except KeyboardInterrupt as interrupt:
+                calls.ended = interrupt
+                calls.close()
+                self.send({"t": "ping", "id": job + 1})  # answered after the job, also if the job never got there
+                ended = self._wait(job, 0.0, calls, grace, "interrupted")
+        except BaseException:
+            self.drop()
+            raise
+        if ended.how != "done":
+            self.drop()
+        return ended, calls
+
+    def _wait(self, job: int, timeout: float, calls: CellCalls, grace: float, stopped: Stopped = "") -> Ended:
+        """Serve a job until it ends.  One that is `stopped` already is given the grace time only."""
+        clock = self._settings.clock
+        began = since = clock()
+        next_interrupt, killed = 0.0, False
+        how: Literal["done", "died", "killed"] = "done"
+        report, cause = dict[str, Any](), ""
+        try:
+            while True:
+                now = clock()
+                own = now - began - (calls.waited() if calls.made else 0.0)
+                if not stopped and (calls.ended is not None or own >= timeout):
+                    stopped = "budget" if calls.ended is not None else "timeout"
+                    since, next_interrupt = now, 0.05 if stopped == "budget" else 0.0
+                    if stopped == "timeout":
+                        calls.close()
+                if stopped:
+                    spent = now - since
+                    if killed and spent > grace + _AFTER_KILL:
+                        self._force()
+                        raise ChildEnded
+                    if spent >= grace and not killed:
+                        self.kill()
+                        killed = True
+                    elif spent >= next_interrupt and not killed:
+                        self._signal(signal.SIGINT)  # the process sees it before it reads anything of a later cell
+                        next_interrupt = spent + REPEAT
+                    pause = (grace + _AFTER_KILL if killed else min(next_interrupt, grace)) - spent
+                else:
+                    # A cell that waits for a tool spends nothing, but may go on at any moment.
+                    pause = max(timeout - own, _BUSY_SLICE if calls.made and calls.under_way else 0.0)
+                frame = self._receive(min(max(pause, 0.001), _SLICE))
+                if frame is None:
+                    continue
+                if frame["t"] == "call" and frame.get("cell") == job:
+                    calls.start(frame)
+                elif frame["t"] == "done" and frame.get("id") in (job, job + 1):
+                    if frame["id"] == job:
+                        report = frame
+                        if stopped == "timeout" and not frame.get("interrupts"):
+                            stopped = ""  # it was done before the interrupt reached it
+                    break
+                else:
+                    self._count_unasked()
+        except ChildEnded:
+            how, cause = ("killed", "") if killed else ("died", self._death())
+        self._output.read()
+        waited = 0.0
+        if calls.made:
+            calls.close()
+            waited = calls.waited()
+        return Ended(how, stopped, report, self._output.take(), max(0.0, clock() - began - waited), cause)
+
+    def died_meanwhile(self) -> str:
+        """Read what arrived between jobs; return how the REPL ended, or an empty text."""
+        end = self._settings.clock() + _BETWEEN
+        try:
+            while self._frames or self._ended or self._sock_fd in dict(self._poll.poll(0)):
+                if self._settings.clock() > end:
+                    self._refuse(_FLOOD)
+                elif self._receive(0) is not None:
+                    self._count_unasked()
+        except ChildEnded:
+            cause = self._death()
+            self.drop()
+            return cause
+        return ""
+
+    def _count_unasked(self) -> None:
+        self._unasked += 1
+        if self._unasked > _UNASKED:
+            self._refuse(_FLOOD)
 
     # -- to the process
 
     def send(self, frame: Mapping[str, Any]) -> None:
-        """Send a frame, with the pipe for its output where it may print.  Safe from any thread."""
-        enclosed: list[int] = []
-        if frame["t"] in CAPTURED:
-            try:
-                reader, writer = self._spare or _pipe()
-            except OSError as e:
-                raise ReplError(f"cannot make a pipe for the output of a cell: {e.strerror}") from e
-            self._spare, self._watched, enclosed = None, False, [writer]
-            self._outputs[reader] = self._output = Output(reader, self._cap)
-        self._out.send(frame, enclosed)
+        """Send a frame.  Safe from any thread."""
+        self._out.send(frame)
 
-    def interrupt(self) -> None:
-        """Send Ctrl-C.  It cannot strike a later cell: the process sees it before it reads anything more."""
-        if self.pid > 1 and not self._ended:
+    def _signal(self, number: int) -> None:
+        if self._pid > 1 and not self._ended:
             with contextlib.suppress(OSError):
-                os.kill(self.pid, signal.SIGINT)
+                os.kill(self._pid, number)
 
     def kill(self) -> None:
         """Have the kernel end the process and its group, also where it has cut its life line or left the group."""
@@ -131,102 +271,64 @@ class Child:
             os.close(self._line.pop())
         except IndexError:
             return  # it was killed before
-        if self.pid > 1 and not self._ended:
-            with contextlib.suppress(OSError):
-                os.kill(self.pid, signal.SIGKILL)
+        self._signal(signal.SIGKILL)
 
-    def force(self) -> None:
+    def _force(self) -> None:
         """End it where it is not gone long after `kill`, and whatever stands around it."""
-        self.kill()
-        for target in {self._popen.pid, *_in_session(self._popen.pid), self.pid if not self._ended else 0} - {0}:
-            with contextlib.suppress(OSError):
-                os.kill(target, signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            os.killpg(self._popen.pid, signal.SIGKILL)
+        self._signal(signal.SIGKILL)
         self._launch.cleanup()
 
-    def wake(self) -> None:
-        """Make a waiting `receive` return `None` now.  Safe from any thread."""
+    def _wake(self) -> None:
+        """Make a waiting `_receive` return `None` now.  Safe from any thread."""
         with contextlib.suppress(OSError):
             os.write(self._wake_w, b"!")
 
     # -- from the process
 
-    def receive(self, seconds: float) -> dict[str, Any] | None:
-        """Return the next frame, or `None` when there is none in time or `wake` was called.
+    def _receive(self, seconds: float) -> dict[str, Any] | None:
+        """Return the next frame, or `None` when there is none in time or `_wake` was called.
 
         Raises `ChildEnded` once the process has ended and all that it said was returned.
         """
         if not self._frames:
-            if self._ended:
-                raise ChildEnded
-            wait = max(0.0, seconds) * 1000
-            if not self._watched:
-                wait = min(wait, _SOON)
-                if self._spare is None:
-                    with contextlib.suppress(OSError):
-                        self._spare = _pipe()
-            ready = self._poll.poll(wait)
-            if not ready and not self._watched and self._output is not None:
-                self._watched = True
-                self._poll.register(self._output.fd, select.POLLIN)
-            for fd, _ in ready:
+            for fd, _ in () if self._ended else self._poll.poll(max(0.0, seconds) * 1000):
                 if fd == self._sock_fd:
                     self._hear()
                 elif fd == self._wake_r:
-                    os.read(self._wake_r, 4096)
-                elif (output := self._outputs.get(fd)) is not None and output.read():
-                    self._forget(output)
-            if not self._frames and self._ended:
-                raise ChildEnded
-        return self._frames.popleft() if self._frames else None
-
-    def has_said(self) -> bool:
-        """Return whether there is anything to `receive`, or the process has ended."""
-        return bool(self._frames) or self._ended or self._sock_fd in dict(self._poll.poll(0))
-
-    def printed(self) -> Piece:
-        """Return what the cell has printed until now, which is its end."""
-        output = self._output
-        if output is None:
-            return NOTHING
-        if output.fd >= 0:
-            if output.read():
-                self._forget(output)
-            elif not self._watched:  # a process that the cell left behind holds the pipe, and shall live on
-                self._poll.register(output.fd, select.POLLIN)
-        piece = output.piece() if output.head else NOTHING
-        output.live, self._watched, self._output = False, True, None
-        return piece
-
-    def _forget(self, output: Output) -> None:
-        with contextlib.suppress(KeyError):
-            self._poll.unregister(output.fd)
-        if self._outputs.pop(output.fd, None) is not None:  # else `close` took it, in another thread
-            os.close(output.fd)
-        output.fd = -1
+                    os.read(fd, 4096)
+                else:
+                    self._output.read()
+            if not self._frames:
+                if self._ended:
+                    raise ChildEnded
+                return None
+        return self._frames.popleft()
 
     def _hear(self) -> None:
         try:
             if not self._raw:  # read and kept in one call, so that Ctrl-C in between loses nothing
-                self._raw.extend(map(self._sock.recvmsg, (_READ,), (ONE_SENDER,), (socket.MSG_DONTWAIT,)))
+                self._raw.extend(map(self._sock.recvmsg, (_READ,), (_ONE_SENDER,), (socket.MSG_DONTWAIT,)))
             data, about, _, _ = self._raw.pop()
         except BlockingIOError:
             return
         except OSError:
             data, about = b"", []
         if not data:
-            self.refuse("")
+            self._refuse("")
             return
-        sender = int.from_bytes(about[0][2][:4], sys.byteorder) if about else self.pid
-        if not self.pid:
-            self.pid = sender  # it said hello, before any cell ran
-        elif sender != self.pid:
-            self.refuse("a process that a cell left spoke in its place")
+        sender = int.from_bytes(about[0][2][:4], sys.byteorder) if about else self._pid
+        if not self._pid:
+            self._pid = sender  # it said hello, before any cell ran
+        elif sender != self._pid:
+            self._refuse("a process that a cell left spoke in its place")
             return
         self._frames += self._reader.take(data)
         if self._reader.refused:
-            self.refuse(f"it sent {self._reader.refused}")
+            self._refuse(f"it sent {self._reader.refused}")
 
-    def refuse(self, fault: str) -> None:
+    def _refuse(self, fault: str) -> None:
         """Hear it no longer, and have it killed: no honest worker does what it did."""
         if self._ended:
             return
@@ -234,22 +336,15 @@ class Child:
             self._frames.clear()
         self._poll.unregister(self._sock_fd)
         self.kill()
-        self.fault, self._ended = fault, True
+        self._fault, self._ended = fault, True
 
     # -- its end
 
-    def complaint(self) -> str:
-        """Return the last line that it wrote before it ended, for a message about a failed start."""
-        with contextlib.suppress(OSError):
-            lines = self._log.read_text("utf-8", "replace").strip().splitlines()
-            return lines[-1] if lines else ""
-        return ""
-
-    def death(self) -> str:
+    def _death(self) -> str:
         """Return how it ended, in a few words, once it has."""
-        status = None if self.fault else self._waited(_STATUS)
+        status = None if self._fault else self._waited(_STATUS)
         if status is None or status < 0:  # the shell around it did not live to tell
-            return self.fault or "nothing is known of how"
+            return self._fault or "nothing is known of how"
         if status <= 128:
             return f"it ended itself with exit status {status}"
         try:
@@ -257,31 +352,31 @@ class Child:
         except ValueError:
             return f"killed by signal {status - 128}"
 
+    def drop(self) -> None:
+        """Give the REPL up, and all that runs in it."""
+        with shielded():
+            self.close(patience=0.2)
+
     def close(self, patience: float = 1.0) -> None:
         """End the process and what it started; by force if that takes more than `patience` seconds.
 
         May be called again, from any thread.
         """
-        if self._closed:
+        if self.closed:
             return
-        self._closed = True
+        self.closed = True
         self.kill()
-        end = time.monotonic() + patience
         try:
-            if not self._ended:  # waiting for the hang-up is quicker than asking for the exit status again and again
-                poll = select.poll()
-                poll.register(self._sock_fd, 0)
-                poll.poll(patience * 1000)
-            if self._waited(max(0.0, end - time.monotonic())) is None:
-                self.force()
+            if self._waited(patience) is None:
+                self._force()
                 self._waited(10.0)
         finally:
             self._ended = True
             _children.discard(self)
-            self._out.close()
-            while self._outputs:
-                os.close(self._outputs.popitem()[0])
-            for fd in (*(self._spare or ()), self._wake_r, self._wake_w):
+            with contextlib.suppress(OSError):
+                self._sock.shutdown(socket.SHUT_RDWR)  # a thread that waits for the REPL to read ends
+            self._sock.close()
+            for fd in (self._writer, self._output.fd, self._wake_r, self._wake_w):
                 os.close(fd)
 
     def _waited(self, seconds: float) -> int | None:
@@ -312,30 +407,9 @@ os.register_at_fork(after_in_child=_after_fork)
 
 def _listener(path: Path) -> socket.socket:
     """A socket at a path in the private folder, which only the cells' user may enter."""
-    path.unlink(missing_ok=True)  # the one that an earlier process was reached by
-    listener = socket.socket(socket.AF_UNIX)
     path.unlink(missing_ok=True)  # of the REPL before this one
+    listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))
     path.chmod(0o666)
     listener.listen(1)
     return listener
-
-
-def _pipe() -> tuple[int, int]:
-    """A pipe of which the reader never waits, and any user may open the other end."""
-    reader, writer = os.pipe()
-    os.set_blocking(reader, False)
-    if os.geteuid() == 0:
-        os.fchmod(writer, 0o622)  # the cells' user is another, and they may open /dev/stdout
-    return reader, writer
-
-
-def _in_session(session: int) -> list[int]:
-    """The processes of a session, where the kernel lists them (Linux)."""
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            with contextlib.suppress(OSError):  # it has ended meanwhile
-                if os.getsid(int(pid)) == session:
-                    found.append(int(pid))
-    return found

@@ -1,4 +1,4 @@
-"""How the worker is started: an argv, an environment, and where the worker's file is seen from inside.
+"""Starting the worker: an argv, an environment, and the worker's file as seen from inside.
 
 A launcher is the place where isolation is added: it may put a prefix before Python (a sandbox, a container).
 `plain` adds none: it protects the host from crashes, endless loops and a polluted namespace, not from malice.
@@ -31,13 +31,9 @@ _PASSED = frozenset(_ALLOWED.split())
 _PASSED_PREFIXES = ("LC_", "OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_", "VECLIB_")
 
 
-def _nothing() -> None:
-    """Clear up nothing: an ordinary process leaves nothing behind."""
-
-
 @dataclass(frozen=True)
 class Launch:
-    """What `subprocess.Popen` needs: `argv` and the environment.
+    """A start for `subprocess.Popen`: `argv` and the environment.
 
     `kind` is the isolation that is really in force (`plain`, `hardened`, `sandbox`, `container`, `custom`), `note`
     what to know about it in this case, and `cleanup` is called where the process had to be ended by force.  A process
@@ -48,7 +44,7 @@ class Launch:
     env: Mapping[str, str]
     kind: str = "custom"
     note: str = ""
-    cleanup: Callable[[], None] = _nothing
+    cleanup: Callable[[], object] = bool  # does nothing
     connects_to: Path | None = None
 
 
@@ -56,18 +52,9 @@ Launcher = Callable[[str, str], Launch]
 """Called with the interpreter and the worker's options (JSON) each time that a worker is started."""
 
 
-@dataclass(frozen=True)
-class Plain:
-    """The launcher that isolates nothing: the environment is cut down to an allow-list, that is all."""
-
-    kind = "plain"
-
-    def __call__(self, python: str, options: str) -> Launch:
-        """`python worker.py OPTIONS`."""
-        return Launch((python, "-u", script(WORKER, python, options), options), worker_environment(), self.kind)
-
-
-plain = Plain()
+def plain(python: str, options: str) -> Launch:
+    """Isolate nothing: the environment is cut down to an allow-list, that is all."""
+    return Launch((python, "-u", script(WORKER, python, options), options), worker_environment(), "plain")
 
 
 def script(source: Path, python: str, options: str) -> str:
@@ -148,8 +135,3 @@ def isolated_environment(temporary: str) -> dict[str, str]:
 
 
 _OF_THE_USER = ("SHELL", "MPLCONFIGDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
-
-
-def default_python() -> str:
-    """This interpreter, so that cells see the packages that its user installed."""
-    return sys.executable or "python3"

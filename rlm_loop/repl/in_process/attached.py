@@ -5,385 +5,220 @@ from __future__ import annotations
 import asyncio
 import builtins
 import contextvars
+import ctypes
 import inspect
-import linecache
+import signal
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping
+import time
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from rlm_loop.accounting.scope import Scope, cell_scope
-from rlm_loop.repl.base import CellCall, CellResult, EvaluationFailed, ReplError, Session, SetupFailed
+from rlm_loop.repl.base import CellCall, ReplError
 from rlm_loop.repl.contexts.on_disk import ContextFile
 from rlm_loop.repl.host.calls import inside
-from rlm_loop.repl.host.driver import Ended, Stopped
-from rlm_loop.repl.host.transfer import on_disk_frame
-from rlm_loop.repl.in_process.stopper import CellStopped, Stopper
+from rlm_loop.repl.host.child import Ended, Stopped
+from rlm_loop.repl.host.frames import on_disk_frame
+from rlm_loop.repl.host.launch import Launch
 from rlm_loop.repl.in_process.streams import CellOutput, captured
 from rlm_loop.repl.kernel.side import as_python, show_as_ipython
-from rlm_loop.repl.names import about_tool, check_names
 from rlm_loop.repl.records import MOST, asked_with, kept
-from rlm_loop.repl.results import cell_result, given
+from rlm_loop.repl.session import ProcessSession
 from rlm_loop.repl.settings import Settings
-from rlm_loop.repl.worker import (
-    MISSING,
-    STAND_INS,
-    AnswerGiven,
-    Cells,
-    HostEnded,
-    bounded,
-    form_of,
-    load,
-    restore,
-    summary,
-    tool_error,
-)
-
-_ANSWER = "final_answer"
-_EXPRESSION = "<expression>"
-_CONCLUDING = 0.3  # seconds that making the text of an error, or of an answer, may take beyond the time limit
+from rlm_loop.repl.worker import MISSING, STAND_INS, Cells, HostEnded, form_of, load, restore, tool_error
 
 
-def attach_current(**options: Any) -> NotebookREPL:
-    """Return a session in the namespace of the notebook that calls this; `options` are those of `NotebookREPL`.
-
-    Raises `ReplError` outside of IPython.
-    """
-    module = sys.modules.get("IPython")
-    shell = module.get_ipython() if module is not None else None
-    if shell is None:
-        raise ReplError("there is no notebook here to attach to: call this in Jupyter or IPython, or use PythonREPL()")
-    return NotebookREPL(shell, **options)
-
-
-class NotebookREPL(Session):
+class NotebookREPL(ProcessSession):
     """A `Session` in the namespace of a running IPython shell: no copy, no process, no isolation of any kind.
 
     Cells read, change and delete the user's variables, and may do whatever the user may.  **Nothing can be killed**:
     Ctrl-C and `timeout` (seconds) stop a cell as Ctrl-C stops a notebook's cell, so a C function that ignores it
     is waited for; in another thread than the main one there is no Ctrl-C.  What cells print and display is in their
-    results and not in the notebook; what child processes print goes where the notebook's do.
+    results and not in the notebook; what child processes print goes where the notebook's do.  Host tools run in the
+    thread of the cell.
 
-    `changes` lists what is new, changed or gone since the session began; `report` is given that as a line at the end,
-    if there is anything to say.  Names that the session itself binds are given back at the end: the user's variables
-    of the same names return.
+    Names that the session itself binds are given back at the end: the user's variables of the same names return.
 
-    `grace` is taken because the other kinds take it.  Cells may use IPython's syntax, and `await`, which runs in an
-    event loop of its own in another thread.
+    `shell` is by default the one that runs this, `settings` are those of `PythonREPL`.  Cells may use IPython's syntax,
+    and `await`, which runs in an event loop of its own in another thread.  Raises `ReplError` outside of IPython.
     """
 
-    isolation = "notebook"
-
-    def __init__(
-        self,
-        shell: Any,
-        *,
-        files: Mapping[str, str | bytes] | None = None,
-        report: Callable[[str], object] | None = print,
-        **settings: Any,
-    ) -> None:
-        if files:
+    def __init__(self, shell: Any = None, **settings: Any) -> None:
+        if shell is None and (module := sys.modules.get("IPython")) is not None:
+            shell = module.get_ipython()
+        if shell is None:
+            raise ReplError("there is no notebook here to attach to: use this in Jupyter or IPython, or PythonREPL()")
+        options = Settings(**settings, rebuild=False)
+        if options.files:
             raise ValueError("a notebook session works in the notebook's own folder, so it takes no files")
-        options = Settings(**settings)
-        self.timeout, self.grace, self.output_cap = options.timeout, options.grace, options.output_cap
-        self._setup, self._clock = options.setup, options.clock
-        self._shell, self._report = shell, report
-        self._inner = _NotebookCells(shell, options.output_cap)
-        self._names, self._reserved, self._covered = self._inner.names, self._inner.reserved, self._inner.covered
-        self._slot = self._inner.answer
-        self._covered[_ANSWER] = [(self._names.pop(_ANSWER, MISSING), False)]
-        self._slot.forget()
-        self._slot.hide()
-        self._tools: set[str] = set()
-        self._own: set[str] = set()
-        self._turns = threading.RLock()
-        self._cells = 0
-        self._begun = self._closed = False
-        self._stopper: Stopper | None = None
-        self._scope = Scope()
-        self._spent: BaseException | None = None
-        self._waited = 0.0
-        self._calls: list[CellCall] = []
-        self._seen = self._marks()
-        self._changes: str | None = None
-
-    @property
-    def changes(self) -> str:
-        """The user's variables that are new, changed and deleted, so far or until the session was closed.
-
-        A changed one is bound to another object, or its size or short summary differs: a change deep inside an object
-        is not noticed.
-        """
-        if self._changes is not None:
-            return self._changes
-        seen, now = self._seen, self._marks()
-        kinds = {
-            "new": [n for n in now if n not in seen],
-            "changed": [n for n in seen if n in now and now[n] != seen[n]],
-            "deleted": [n for n in seen if n not in now],
-        }
-        return "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names)
+        self._notebook = _Notebook(shell, options, id(self))
+        super().__init__(options, lambda _: Launch((), {}), "notebook")  # no process is started
 
     @property
     def cwd(self) -> Path:
         """The notebook's own working folder."""
         return Path.cwd()
 
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """Public names in the namespace, tools not included."""
-        return tuple(n for n in list(self._names) if self._public(n) and n not in self._tools and n != _ANSWER)
+    def close(self) -> None:
+        """Give back the names that the session had bound.  A cell that runs in another thread is stopped."""
+        self._owned.child = self._start()
+        super().close()
 
-    # -- the session protocol
-
-    def run(self, code: str, *, timeout: float | None = None, grace: float | None = None) -> CellResult:
-        limit = self.timeout if timeout is None else timeout
-        with self._turn():
-            self._cells += 1
-            ended, raised = self._perform(code, f"<cell {self._cells}>", limit)
-            self.last = cell_result(ended, limit, self.output_cap, calls=self._calls)
-            if raised is not None:
-                raise raised
-            return self.last
-
-    def set(self, name: str, value: Any, *, reserved: bool = False) -> None:
-        check_names([name])
-        if name in self._tools:
-            raise ValueError(f"{name!r} is the name of a tool; choose another name for the variable")
+    def _frame(self, name: str, value: Any) -> dict[str, Any]:
         if isinstance(value, ContextFile):
-            value = load(on_disk_frame(name, value))
-        with self._turn(begin=False):
-            if not reserved and name not in self._covered:
-                self._inner.cover(name)
-            self._inner.put(name, value, reserved)
-            self._own.add(name)
+            return on_disk_frame(name, value)
+        return {"t": "set", "name": name, "form": "object", "value": value}
 
-    def get(self, expression: str, *, timeout: float | None = None) -> Any:
-        with self._turn():
-            return given(self._must(expression, _EXPRESSION, timeout, EvaluationFailed, repr(expression))).value
+    def _start(self) -> Any:
+        self._notebook.closed = False
+        return self._notebook
 
-    def add_tools(self, tools: Mapping[str, Callable[..., Any]]) -> None:
-        """As in `Session`; a call runs in the thread of the cell."""
-        check_names(tools, taken=dict.fromkeys(self._own))
-        with self._turn(begin=False):
-            for name, tool in tools.items():
-                self._inner.put(name, self._stand_in(name, tool), reserved=True)
-                self._tools.add(name)
 
-    def give_back(self, names: Iterable[str]) -> None:
-        with self._turn(begin=False):
-            for name in self._reserved.keys() & set(names):
-                self._inner.uncover(name)
-                if name not in self._covered:
-                    self._tools.discard(name)
-                    self._own.discard(name)
+@dataclass
+class _Calls:
+    """The calls of host tools by one cell, as `CellCalls` has them."""
 
-    def new_run(self) -> None:
-        with self._turn(begin=False):
-            self._slot.forget()
-            self._slot.hide()
+    made: list[CellCall] = field(default_factory=list[CellCall])
+    ended: BaseException | None = None
+    waited: float = 0.0
+    scope: Scope = field(default_factory=Scope)
+
+
+class _Notebook(Cells):
+    """Cells in the namespace of an IPython shell, in its syntax and with its displays, in the place of a `Child`."""
+
+    kind = "notebook"
+    closed = False
+
+    def __init__(self, shell: Any, settings: Settings, session: int) -> None:
+        super().__init__(shell.user_ns, builtins.__dict__, settings.output_cap)
+        self._shell, self._clock, self._session = shell, settings.clock, session
+        self.hidden = shell.user_ns_hidden
+        show_as_ipython(shell, self.displays)
+        self.cover("final_answer")
+        self.names.pop("final_answer", None)
+        self.answer.forget()
+        self.answer.hide()
+        self._tools: Mapping[str, Callable[..., Any]] = {}
+        self._stopper: Stopper | None = None
+        self._calls = _Calls()
+
+    # -- what a session asks of a `Child`
+
+    def greet(self) -> None: ...
+
+    def died_meanwhile(self) -> str:
+        return ""
+
+    def drop(self) -> None:
+        self.closed = True
+
+    def kill(self) -> None:
+        self._calls.scope.end("the session was closed")
+        if (stopper := self._stopper) is not None:
+            stopper.at_most(0.0)
 
     def close(self) -> None:
-        """Give back the names that the session had bound, and report what the cells changed.
+        self.closed = True
+        for name, values in self.covered.items():
+            self._bind(name, values[0][0])
 
-        A cell that runs in another thread is stopped.
-        """
-        if self._closed:
-            return
-        self._closed = True
-        self._scope.end("the session was closed")
-        if (stopper := self._stopper) is not None and not stopper.mine:
-            stopper.limit(0.0)
-        self._changes = self.changes
-        for name, values in self._covered.items():
-            self._rebind(name, values[0][0])
-        if self._report is not None and self._changes:
-            self._report(f"the agent changed variables of this notebook: {self._changes}")
-
-    # -- the user's names
-
-    def _rebind(self, name: str, value: Any) -> None:
-        if value is MISSING:
-            self._names.pop(name, None)
+    def do(
+        self, job: Mapping[str, Any], tools: Mapping[str, Callable[..., Any]], limit: float, grace: float | None = None
+    ) -> tuple[Ended, _Calls]:
+        report: dict[str, Any] = {}
+        self._tools, output, calls = tools, CellOutput(self.cap), _Calls()
+        began, stopper = self._clock(), Stopper(limit)
+        if job["t"] in ("exec", "eval"):
+            self._calls, self._stopper = calls, stopper
+            self.answer.begin(job["code"] if job["t"] == "exec" else "")
+            try:
+                with captured(output), self._hidden_from_user(report), stopper:
+                    self.work(dict(job), report)
+            finally:
+                self._stopper = None
+                calls.scope.end("the cell that asked has ended")
+            if restored := restore(self.names, self.reserved):
+                report["restored"] = restored
         else:
-            self._names[name] = value
-
-    def _marks(self) -> dict[str, tuple[int, str]]:
-        """Return a mark of each of the user's variables, which keeps no value alive."""
-        names = {n: v for n, v in list(self._names.items()) if n not in self._covered}
-        names.update((n, values[0][0]) for n, values in self._covered.items() if values[0][0] is not MISSING)
-        return {n: (id(v), summary(v)) for n, v in names.items() if self._public(n)}
-
-    def _public(self, name: str) -> bool:
-        hidden = self._shell.user_ns_hidden
-        return not name.startswith("_") and not (name in hidden and self._names.get(name) is hidden[name])
+            self.work(dict(job), report)
+        self.answer.hide()
+        self._note_names(report)
+        stopped: Stopped = "timeout" if stopper.fired else ""
+        if stopper.ctrl_c:
+            stopped, calls.ended = "interrupted", KeyboardInterrupt()
+        elif calls.ended is not None:
+            stopped = "budget"
+        return Ended("done", stopped, report, output.piece(), max(0.0, self._clock() - began - calls.waited)), calls
 
     # -- how
 
-    @contextmanager
-    def _turn(self, begin: bool = True) -> Generator[None]:
-        if id(self) in inside.get():
-            raise ReplError("a tool cannot use the REPL that is waiting for it; give the tool a session of its own")
-        with self._turns:
-            if self._closed:
-                raise ReplError("this REPL is closed; open a new one")
-            if begin and not self._begun:
-                if self._setup:
-                    self._must(self._setup, "<setup>", None, SetupFailed, "the setup code failed")
-                self._begun = True
-            yield
-
-    def _must(self, code: str, file: str, timeout: float | None, failure: type[ReplError], what: str) -> Any:
-        """Run code and return its report; raise `failure` where it fails."""
-        limit = self.timeout if timeout is None else timeout
-        ended, raised = self._perform(code, file, limit)
-        if raised is not None:
-            raise raised
-        if ended.stopped or "error" in ended.report:
-            failed = cell_result(ended, limit, self.output_cap)
-            more = "" if file == _EXPRESSION else failed.output
-            raise failure(f"{what}: {failed.message}\n{more}".rstrip())
-        return ended.report
-
-    def _perform(self, code: str, file: str, limit: float) -> tuple[Ended, BaseException | None]:
-        """Run code; how that ended, and what is to be raised to the caller of `run`."""
-        report: dict[str, Any] = {}
-        output = CellOutput(self.output_cap)
-        self._spent, self._waited, self._scope, self._calls = None, 0.0, Scope(), []
-        if file != _EXPRESSION:
-            self._slot.begin(code)
+    def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        stopper, calls = self._stopper, self._calls
+        if stopper is None:
+            raise RuntimeError(f"{name}() was called by a thread whose cell has ended")
+        if calls.ended is not None:
+            raise HostEnded("the cell was ended")
+        record = CellCall(name, asked_with(args, kwargs))
+        calls.made.append(record)
         began = self._clock()
-        stopper = self._stopper = Stopper(limit)
         try:
-            with stopper, captured(output):
-                try:
-                    self._execute(code, file, stopper, report)
-                except AnswerGiven:
-                    pass
-                except BaseException as error:
-                    stopper.leave()
-                    self._conclude(stopper, report, lambda e=error: {"error": self._inner.described(e)})
-                if file.startswith("<cell ") and self._slot.given():
-                    answer = self._names["final_answer"]
-                    self._conclude(stopper, report, lambda: {"answer": bounded(answer, self.output_cap)})
+            with stopper.paused(), captured(None):  # a thread that the cell started waits on time of its own
+                context = contextvars.copy_context()
+                context.run(inside.set, inside.get() | {self._session})
+                context.run(cell_scope.set, calls.scope)
+                value = context.run(self._tools[name], *args, **kwargs)
+                record.outcome = kept(form_of(value, MOST))
+                return value
+        except BaseException as e:
+            record.outcome = {"error": f"{type(e).__name__}: {e}"}
+            if isinstance(e, Exception) and type(e).__name__ != "BudgetSpent":
+                raise tool_error(f"{type(e).__name__}: {e}") from None
+            calls.ended = e
+            stopper.at_most(0.05)
+            raise HostEnded(f"{type(e).__name__}: {e}") from None
         finally:
-            self._stopper = None
-            self._scope.end("the cell that asked has ended")
-            self._slot.hide()
-        if restored := restore(self._names, self._reserved):
-            report["restored"] = restored
-        stopped: Stopped = ""
-        raised: BaseException | None = None
-        if stopper.ctrl_c:
-            stopped, raised = "interrupted", KeyboardInterrupt()
-        elif self._spent is not None:
-            stopped, raised = "budget", self._spent
-        elif stopper.fired:
-            stopped = "timeout"
-        seconds = max(0.0, self._clock() - began - self._waited)
-        return Ended("done", stopped, report, output.piece(), seconds), raised
+            if stopper.mine:
+                calls.waited += self._clock() - began
 
-    def _conclude(self, stopper: Stopper, report: dict[str, Any], make: Callable[[], dict[str, Any]]) -> None:
-        """Add to the report what is made by the texts of the cell's objects: their code may raise, and never end."""
-        stopper.at_least(_CONCLUDING)
-        try:
-            stopper.enter()
-            try:
-                made = make()
-            finally:
-                stopper.leave()
-            report.update(made)
-        except BaseException as error:
-            told = "KeyboardInterrupt" if isinstance(error, CellStopped) else type(error).__name__
-            report.setdefault("error", {"message": told, "text": [told + "\n", 0, ""]})
+    def _job_set(self, job: dict[str, Any], report: dict[str, Any]) -> None:
+        if not job["reserved"] and job["name"] not in self.covered:
+            self.cover(job["name"])
+        self.put(job["name"], job["value"] if job["form"] == "object" else load(job), job["reserved"])
 
-    def _execute(self, code: str, file: str, stopper: Stopper, report: dict[str, Any]) -> None:
-        """Run code while what it displays, and asks its user for, stays with the session."""
-        displays, publisher = self._inner.displays, self._shell.display_pub
-        hidden, names = self._shell.user_ns_hidden, self._names
-        own = {n: names.get(n, MISSING) for n in STAND_INS if n not in names or names[n] is hidden.get(n)}
-        publisher.publish = displays.publish
+    def _job_exec(self, job: dict[str, Any], report: dict[str, Any]) -> None:
+        super()._job_exec({**job, "code": as_python(self._shell, job["code"])}, report)
+
+    @contextmanager
+    def _hidden_from_user(self, report: dict[str, Any]) -> Generator[None]:
+        """Keep what code displays for the report, and what it asks its user for from the user."""
+        publisher, names = self._shell.display_pub, self.names
+        own = {n: names.get(n, MISSING) for n in STAND_INS if n not in names or names[n] is self.hidden.get(n)}
+        publisher.publish = self.displays.publish
         names.update({n: STAND_INS[n] for n in own})
-        stopper.enter()
         try:
-            self._inner.run(code, file, report)
+            yield
         finally:
-            stopper.leave()
-            displays.flush()
             del publisher.publish
             for name, value in own.items():
                 if names.get(name) is STAND_INS[name]:
-                    self._rebind(name, value)
-            report["displays"] = displays.take()
+                    self._bind(name, value)
+            report["displays"] = self.displays.take()
 
-    def _stand_in(self, name: str, tool: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            stopper = self._stopper
-            if stopper is None:
-                raise RuntimeError(f"{name}() was called by a thread whose cell has ended")
-            if self._spent is not None:
-                raise HostEnded("the cell was ended")
-            mine = stopper.mine  # a thread that the cell started waits on time of its own
-            if mine:
-                stopper.leave()
-            began = self._clock()
-            record = CellCall(name, asked_with(args, kwargs))
-            self._calls.append(record)
-            token, within = inside.set(inside.get() | {id(self)}), cell_scope.set(self._scope)
-            try:
-                with captured(None):
-                    value = tool(*args, **kwargs)
-                    record.outcome = kept(form_of(value, MOST))
-                    return value
-            except BaseException as e:
-                record.outcome = {"error": f"{type(e).__name__}: {e}"}
-                if isinstance(e, Exception) and type(e).__name__ != "BudgetSpent":
-                    raise tool_error(f"{type(e).__name__}: {e}") from None
-                self._spent = e
-                stopper.limit(0.05)
-                raise HostEnded(f"{type(e).__name__}: {e}") from None
-            finally:
-                inside.reset(token)
-                cell_scope.reset(within)
-                if mine:
-                    self._waited += self._clock() - began
-                    stopper.enter()
-
-        call.__name__ = call.__qualname__ = name
-        call.__doc__ = about_tool(name, tool)
-        call.__module__ = "__main__"
-        return call
-
-
-class _NotebookCells(Cells):
-    """Cells in the namespace of an IPython shell, in its syntax and with its displays."""
-
-    def __init__(self, shell: Any, cap: int) -> None:
-        super().__init__(shell.user_ns, builtins.__dict__, cap)
-        self._shell = shell
-        self._sources: dict[str, str] = {}
-        show_as_ipython(shell, self.displays)
-
-    def run(self, code: str, file: str, report: dict[str, Any]) -> None:
-        if file == _EXPRESSION:
-            self._job_eval({"code": code}, report)
-            return
-        self._sources[file] = code
-        self._job_exec({"code": as_python(self._shell, code, self.flags), "file": file}, report)
+    def _bind(self, name: str, value: Any) -> None:
+        if value is MISSING:
+            self.names.pop(name, None)
+        else:
+            self.names[name] = value
 
     def _execute(self, code: CodeType) -> Any:
         value = eval(code, self.names)
         return _awaited(value) if code.co_flags & inspect.CO_COROUTINE else value
-
-    def described(self, error: BaseException) -> dict[str, Any]:
-        for file, code in self._sources.items():  # other sessions of this process use the same names
-            linecache.cache[file] = (len(code), None, code.splitlines(True), file)
-        if isinstance(error, CellStopped):
-            error = KeyboardInterrupt().with_traceback(error.__traceback__)
-        return self._describe(error)
 
     def _is_user(self, file: str) -> bool:
         return super()._is_user(file) or file.startswith("<ipython") or "ipykernel_" in file
@@ -409,3 +244,99 @@ def _awaited(coroutine: Any) -> Any:
         over.wait(0.5)
         raise
     return task.result()
+
+
+_TICK = 0.02  # seconds between looks at the clock
+_REPEAT = 0.2  # seconds between stops: a cell may swallow the first
+
+
+class Stopper:
+    """A time limit, and Ctrl-C, for a cell in this process: a `with` block, in which a `KeyboardInterrupt` is raised.
+
+    The main thread is stopped by a signal, as Ctrl-C does it: loops, sleeping and waiting end.  Another thread finds
+    an exception at its next step of Python code.  A C function that looks for neither, or `except BaseException` around
+    everything, is not stopped.
+
+    The limit is real time without what passes while it is `paused`.  `fired` says that the cell was stopped, `ctrl_c`
+    that the user did it.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._left, self._end, self._inside = seconds, 0.0, False
+        self._thread, self._lock, self._over = threading.get_ident(), threading.Lock(), threading.Event()
+        self._main = threading.current_thread() is threading.main_thread()
+        self._due = False
+        self._old: Any = None
+        self.fired = self.ctrl_c = False
+
+    def __enter__(self) -> Stopper:
+        if self._main:
+            self._old = signal.signal(signal.SIGINT, self._on_signal)
+        threading.Thread(target=self._watch, daemon=True).start()
+        self._enter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._leave()
+        finally:
+            self._over.set()
+            if self._main:
+                signal.signal(signal.SIGINT, self._old)
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """The cell waits for a host tool; in another thread than the cell's this does nothing."""
+        if not self.mine:
+            yield
+            return
+        self._leave()
+        try:
+            yield
+        finally:
+            self._enter()
+
+    @property
+    def mine(self) -> bool:
+        """True in the cell's thread."""
+        return threading.get_ident() == self._thread
+
+    def at_most(self, seconds: float) -> None:
+        """Leave the cell so many seconds at most: it was ended, and has a moment to end by itself."""
+        self._left, self._end = min(self._left, seconds), min(self._end, time.monotonic() + seconds)
+
+    def _enter(self) -> None:
+        self._end, self._inside = time.monotonic() + self._left, True
+
+    def _leave(self) -> None:
+        with self._lock:
+            inside, self._inside = self._inside, False
+            if not self._main:
+                _raise_in(self._thread, None)
+        if inside:
+            self._left = self._end - time.monotonic()
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        due, self._due = self._due, False
+        if due and self._inside:
+            raise KeyboardInterrupt
+        if not due and callable(self._old):
+            self.ctrl_c = self._old is signal.default_int_handler
+            self._old(number, frame)
+
+    def _watch(self) -> None:
+        while not self._over.wait(_TICK):
+            with self._lock:
+                if not self._inside or time.monotonic() < self._end:
+                    continue
+                self.fired, self._end = True, time.monotonic() + _REPEAT
+                if self._main:
+                    self._due = True
+                    signal.pthread_kill(self._thread, signal.SIGINT)
+                else:
+                    _raise_in(self._thread, KeyboardInterrupt)
+
+
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    """Leave an exception for a thread to find, or take it back."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error) if error else None)

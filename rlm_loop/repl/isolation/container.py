@@ -8,18 +8,27 @@ import resource
 import shutil
 import subprocess
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.host.launch import WORKER, Launch, folders
+from rlm_loop.repl.host.launch import Launch, folders
 from rlm_loop.repl.isolation import seccomp
 from rlm_loop.repl.isolation.ordinary_user import cell_user
-from rlm_loop.repl.isolation.readable import HARDEN
+from rlm_loop.repl.isolation.readable import HARDEN, THE_WORKER, Script
 
-_INSIDE, _HARDEN = "/rlm-loop-worker.py", "/rlm-loop-harden.py"
+_SCRIPT, _HARDEN = "/rlm-loop-script.py", "/rlm-loop-harden.py"
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")  # engines pass them on; they hold keys
+_ENVIRONMENT = {
+    "HOME": "/tmp",
+    "TMPDIR": "/tmp",
+    "LANG": "C.UTF-8",
+    "MPLBACKEND": "Agg",
+    "PYTHONHASHSEED": "0",
+    "PYTHONIOENCODING": "utf-8",
+    **dict.fromkeys([*_PROXIES, *(p.upper() for p in _PROXIES)], ""),
+}
 
 
 @dataclass(frozen=True)
@@ -54,40 +63,40 @@ class Container:
             return f"{Path(engine).name} has no image {self.image!r}: pull or import it first ({reason})"
         return ""
 
-    def __call__(self, python: str, options: str) -> Launch:
+    def __call__(self, python: str, options: str, run: Script = THE_WORKER) -> Launch:
         """Raises `ReplError` where no engine is found; an image that is missing ends the start with its message."""
         del python
-        argv, environment, cleanup = self.command(options, [(WORKER, _INSIDE), (HARDEN, _HARDEN)])
+        engine, name = self._engine(), f"rlm-loop-{uuid.uuid4().hex[:12]}"
+        podman = Path(engine).name.startswith("podman")
+        cwd, home = folders(options)
+        user = cell_user(cwd, home)
+        argv = ["env", "-u", "RLM_LOOP_HOME", engine, "run"]  # else the engine's own processes would count as a cell's
+        argv += ["--interactive", "--rm", "--name", name, "--pull", "never"]
+        argv += ["--network", "none", "--read-only", "--cap-drop=all", "--security-opt", "no-new-privileges"]
+        argv += ["--security-opt", "label=disable", *_resources(json.loads(options).get("limits", {}))]
+        argv += ["--user", "{}:{}".format(*(user or (os.getuid(), os.getgid())))]
+        if podman:
+            argv += ["--http-proxy=false", *(["--userns=keep-id"] if user is None else [])]
+            # crun, podman's default, refuses machines that have control groups of version 1, or of both versions.
+            mixed = not Path("/sys/fs/cgroup/cgroup.controllers").exists() and shutil.which("runc") is not None
+            argv += ["--runtime", "runc"] if mixed else []
+        argv += ["--tmpfs", f"/tmp:size={self.temporary},mode=1777"]
+        for variable in {**_ENVIRONMENT, **(run.env or {})}.items():
+            argv += ["--env", "=".join(variable)]
+        readable = {p: p for p in (home, *(Path(folder).absolute() for folder in self.read))}
+        for inside, source in {_HARDEN: HARDEN, _SCRIPT: run.file, **readable}.items():
+            argv += ["--mount", f"type=bind,source={source},target={inside},readonly"]
+        argv += ["--mount", f"type=bind,source={cwd},target={cwd}", "--workdir", str(cwd)]
         # The engine's own filter has a hole or two, by its version: AF_VSOCK leads to the host of a virtual machine.
         rights = json.dumps({"filter": seccomp.for_this_machine(shares="nothing").hex()})
-        path = folders(options)[1] / "socket"  # an engine passes bytes on, and no descriptors
-        options = json.dumps({**json.loads(options), "socket": str(path)})
-        command = (*argv, self.python, "-u", _HARDEN, rights, _INSIDE, options)
-        return Launch(command, environment, self.kind, cleanup=cleanup, connects_to=path)
-
-    def command(
-        self, options: str, scripts: list[tuple[Path, str]]
-    ) -> tuple[list[str], dict[str, str], Callable[[], None]]:
-        """Everything before the program that is to be run, with its environment and what removes the container.
-
-        `scripts` are files with their places inside.  Raises `ReplError` where no engine is found.
-        """
-        engine = self._engine()
-        cwd, home = folders(options)
-        limits = json.loads(options).get("limits", {})
-        name = f"rlm-loop-{uuid.uuid4().hex[:12]}"
-        argv = ["env", "-u", "RLM_LOOP_HOME", engine, "run"]  # else the engine's own processes would count as a cell's
-        argv += ["--interactive", "--rm", "--name", name, "--pull", "never", *_engine_options(engine)]
-        argv += ["--network", "none", "--read-only", "--cap-drop=all", "--security-opt", "no-new-privileges"]
-        argv += ["--security-opt", "label=disable", *_user(engine, cwd, home), *_resources(limits)]
-        argv += ["--tmpfs", f"/tmp:size={self.temporary},mode=1777", *_environment()]
-        argv += [word for source, inside in scripts for word in _mount(source, inside)]
-        argv += [*_mount(home, home), *_mount(cwd, cwd, writable=True)]
-        for folder in self.read:
-            argv += _mount(Path(folder).absolute(), Path(folder).absolute())
-        argv += ["--workdir", str(cwd), *self.options, self.image]
+        socket = home / "socket"  # an engine passes bytes on, and no descriptors
+        arguments = run.arguments(json.dumps({**json.loads(options), "socket": str(socket)}))
+        command = (*argv, *self.options, self.image, self.python, *run.flags, _HARDEN, rights, _SCRIPT, *arguments)
+        # What removes the container of a client that was killed; podman would wait ten seconds for it first.
+        remove = [engine, "rm", "--force", *(["--time", "0"] if podman else []), name]
+        cleanup = partial(subprocess.run, remove, capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
         # The environment is that of the engine's client, which needs to find its own files; none of it gets inside.
-        return argv, dict(os.environ), _remover(engine, name)
+        return Launch(command, dict(os.environ), self.kind, cleanup=cleanup, connects_to=socket)
 
     def _engine(self) -> str:
         found = engine() if not self.engine else shutil.which(self.engine)
@@ -101,66 +110,16 @@ def engine() -> str | None:
     return shutil.which("podman") or shutil.which("docker")
 
 
-def _is_podman(engine: str) -> bool:
-    return Path(engine).name.startswith("podman")
-
-
-def _engine_options(engine: str) -> list[str]:
-    if not _is_podman(engine):
-        return []
-    # crun, podman's default, refuses machines that have control groups of version 1, or of both versions.
-    mixed = not Path("/sys/fs/cgroup/cgroup.controllers").exists() and shutil.which("runc") is not None
-    return ["--http-proxy=false", *(["--runtime", "runc"] if mixed else [])]
-
-
-def _user(engine: str, cwd: Path, home: Path) -> list[str]:
-    user = cell_user(cwd, home)
-    if user is None and _is_podman(engine):
-        return ["--userns=keep-id", "--user", f"{os.getuid()}:{os.getgid()}"]
-    return ["--user", "{}:{}".format(*(user or (os.getuid(), os.getgid())))]
-
-
 def _resources(limits: dict[str, int]) -> list[str]:
     """Always both ulimits: without them an engine asks for more than a confined root may have, and fails."""
-    files = _at_most(resource.RLIMIT_NOFILE, limits.get("open_files", 4096))
-    tasks = _at_most(resource.RLIMIT_NPROC, limits.get("processes", 4096) + 64)
-    argv = ["--ulimit", f"nofile={files}:{files}", "--ulimit", f"nproc={tasks}:{tasks}"]
+    argv: list[str] = []
+    wanted = {"nofile": limits.get("open_files", 4096), "nproc": limits.get("processes", 4096) + 64}
+    for name, most in wanted.items():
+        hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1]
+        number = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        argv += ["--ulimit", f"{name}={number}:{number}"]
     if "memory" in limits:  # the worker's own limit, without what several processes and /tmp take together
         argv += ["--memory", str(limits["memory"] + (64 << 20))]
     if "processes" in limits:
         argv += ["--pids-limit", str(limits["processes"] + 8)]  # the REPL, its parent, and the engine's own
     return argv
-
-
-def _at_most(kind: int, wanted: int) -> int:
-    hard = resource.getrlimit(kind)[1]
-    return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-
-
-def _environment() -> list[str]:
-    given = {
-        "HOME": "/tmp",
-        "TMPDIR": "/tmp",
-        "LANG": "C.UTF-8",
-        "MPLBACKEND": "Agg",
-        "PYTHONHASHSEED": "0",
-        "PYTHONIOENCODING": "utf-8",
-        **dict.fromkeys([*_PROXIES, *(p.upper() for p in _PROXIES)], ""),
-    }
-    return [word for name, value in given.items() for word in ("--env", f"{name}={value}")]
-
-
-def _mount(source: Path, inside: Path | str, *, writable: bool = False) -> list[str]:
-    if "," in str(source):
-        raise ReplError(f"the engine cannot mount {str(source)!r}: choose a folder without a comma in its name")
-    return ["--mount", f"type=bind,source={source},target={inside}{'' if writable else ',readonly'}"]
-
-
-def _remover(engine: str, name: str) -> Callable[[], None]:
-    """Remove the container of a client that was killed; podman would wait ten seconds for it first."""
-    argv = [engine, "rm", "--force", *(["--time", "0"] if _is_podman(engine) else []), name]
-
-    def remove() -> None:
-        subprocess.run(argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
-
-    return remove

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pwd
 import random
-import stat
 from pathlib import Path
 
 from rlm_loop.repl.base import ReplError
@@ -50,39 +49,19 @@ def made_up(user: tuple[int, int]) -> bool:
 
 def may_read(paths: list[str]) -> bool:
     """Return True if any user may read these folders and files."""
-    return all(_open_to_all(Path(p)) for p in paths)
-
-
-def _open_to_all(path: Path) -> bool:
     try:
-        path = path.resolve()
-        mode = path.stat().st_mode
-        wanted = 0o005 if stat.S_ISDIR(mode) else 0o004
-        return mode & wanted == wanted and all(p.stat().st_mode & 0o001 for p in path.parents)
+        real = [Path(p).resolve(strict=True) for p in paths]
+        wanted = [(p, 0o005 if p.is_dir() else 0o004) for p in real]
+        wanted += [(folder, 0o001) for p in real for folder in p.parents]
+        return all(p.stat().st_mode & rights == rights for p, rights in wanted)
     except OSError:
         return False
 
 
 def _free() -> int:
     """A user id that no account has; sessions side by side get different ones, so none can touch another."""
-    ids = random.Random(os.urandom(8))
-    for _ in range(100):
-        user = ids.randint(_FIRST, _LAST)
-        try:
-            pwd.getpwuid(user)
-        except KeyError:
-            if _mapped(user):
-                return user
-    return _NOBODY
-
-
-def _mapped(number: int) -> bool:
-    """Return True if this id exists in our user namespace; a container may have a few only."""
-    try:
-        rows = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
-        return any(int(first) <= number < int(first) + int(count) for first, _, count in rows)
-    except (OSError, ValueError):
-        return True
+    taken = {account.pw_uid for account in pwd.getpwall()}
+    return random.SystemRandom().choice([n for n in range(_FIRST, _LAST + 1) if n not in taken])
 
 
 def _give(folder: Path, user: tuple[int, int]) -> None:

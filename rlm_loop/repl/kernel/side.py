@@ -1,6 +1,6 @@
 """The REPL inside a Jupyter kernel: the worker's own, with the syntax and displays of IPython.
 
-The kernel imports this file and `worker.py` by their folder, not the package (see `session._BEGIN`): it may run
+The kernel imports this file and `worker.py` by their folder, not the package (see `_BEGIN` in `session.py`): it may run
 another Python, 3.8 or newer, with none of our dependencies.  Hence the relative import and the old syntax.
 """
 
@@ -39,7 +39,7 @@ class KernelRepl(Repl):
         return super().perform(job)
 
     def _job_exec(self, job: dict[str, Any], report: dict[str, Any]) -> None:
-        super()._job_exec({**job, "code": as_python(self.shell, job["code"], self.flags)}, report)
+        super()._job_exec({**job, "code": as_python(self.shell, job["code"])}, report)
 
 
 def show_as_ipython(shell: Any, displays: Displays) -> None:
@@ -48,16 +48,12 @@ def show_as_ipython(shell: Any, displays: Displays) -> None:
     displays.bundle = lambda value: by_methods(value) or formats(value, include=RICH)[0]
 
 
-def as_python(shell: Any, code: str, flags: int) -> str:
-    """Return a cell as Python, where it is written in IPython's syntax."""
+def as_python(shell: Any, code: str) -> str:
+    """Return a cell in IPython's syntax as Python."""
     try:
-        compile(code, "<cell>", "exec", flags, dont_inherit=True)
-    except SyntaxError:
-        transformed: str = shell.transform_cell(code)
-        return code if transformed.strip() == code.strip() else transformed
-    except Exception:
-        pass  # what is wrong with it is told when it is run
-    return code
+        return shell.transform_cell(code)
+    except Exception:  # what is wrong with it is told when it is run
+        return code
 
 
 def serve(options: dict[str, Any]) -> None:

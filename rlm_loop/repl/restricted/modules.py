@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import importlib
 import sys
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 _ANALYSIS = (
@@ -35,79 +37,64 @@ _WITHOUT = {
 }
 
 
+def wraps(wrapped: Any) -> Callable[[Any], Any]:
+    """`functools.wraps` without a choice of attributes: it would read any, past the guard."""
+    return functools.wraps(wrapped)
+
+
 class Facade(types.ModuleType):
     """Stands for a module.  Attributes are looked up when asked for; a module among them is a facade or not there."""
 
-    def __init__(self, module: types.ModuleType, instead: Mapping[str, Any], whole: bool) -> None:
+    def __init__(self, module: types.ModuleType, permitted: Callable[[str], bool]) -> None:
         super().__init__(module.__name__, module.__doc__)
         public = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
-        only = _ONLY.get(module.__name__, "").split()
-        public = [n for n in public if (not only or n in only) and n not in _WITHOUT.get(module.__name__, "").split()]
-
-        def look_up(name: str) -> Any:
-            if name in instead:
-                return instead[name]
-            if name in public or (whole and f"{module.__name__}.{name}" in sys.modules):
-                value = getattr(module, name)
-                if not isinstance(value, types.ModuleType):
-                    return value
-                if value.__name__.startswith(module.__name__ + "."):
-                    return Facade(value, {}, whole)
-            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r} in a restricted session")
-
-        super().__setattr__("_look_up", look_up)
-        super().__setattr__("__all__", sorted({*public, *instead}))
+        only = _ONLY.get(module.__name__, "").split() or public
+        without = _WITHOUT.get(module.__name__, "").split()
+        self.__all__ = sorted(n for n in public if n in only and n not in without)
+        self._module, self._permitted = module, permitted  # cells read no private parts
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self._look_up(name)
+        module, full = self._module, f"{self.__name__}.{name}"
+        if name == "wraps" and module is functools:
+            return wraps
+        if name in self.__all__ or (full in sys.modules and self._permitted(full)):
+            value = getattr(module, name)
+            if not isinstance(value, types.ModuleType):
+                return value
+            if value.__name__.startswith(f"{self.__name__}."):
+                return Facade(value, self._permitted)
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r} in a restricted session")
 
     def __dir__(self) -> list[str]:
         return list(self.__all__)
 
-    def __repr__(self) -> str:
-        return f"<module {self.__name__!r}, restricted>"
 
+def importer(allowed: Iterable[str]) -> Callable[..., Any]:
+    """`__import__` for a session: facades of the allowed modules.
 
-def importer(allowed: Iterable[str], instead: Mapping[str, Mapping[str, Any]]) -> Callable[..., Any]:
-    """`__import__` for a session: its own facades of the allowed modules.
-
-    A package that is not of the standard library is allowed with its submodules.  `instead` gives replacements for
-    single names of modules.
+    A package that is not of the standard library is allowed with its submodules.
     """
     names = frozenset(allowed)
-    facades: dict[str, Facade] = {}
-
-    def facade(name: str) -> Facade:
-        if name not in facades:
-            whole = name.partition(".")[0] not in _STDLIB
-            facades[name] = Facade(importlib.import_module(name), instead.get(name, {}), whole)
-        return facades[name]
+    listed = ", ".join(sorted(n for n in names if n != "__future__" and "." not in n))
 
     def permitted(name: str) -> bool:
-        top = name.partition(".")[0]
-        return name in names or (top in names and top not in _STDLIB)
+        package = name.partition(".")[0]
+        return name in names or (package in names and package not in sys.stdlib_module_names)
+
+    @functools.cache
+    def facade(name: str) -> Facade:
+        return Facade(importlib.import_module(name), permitted)
 
     def import_(
         name: str, globals: Any = None, locals: Any = None, fromlist: tuple[str, ...] | None = (), level: int = 0
     ) -> Any:
         if level or not permitted(name):
             raise ImportError(f"{name!r} cannot be imported here, only {listed}")
-        if not fromlist:
-            importlib.import_module(name)
-            return facade(name.partition(".")[0])
         found = facade(name)
-        for item in fromlist:
-            if not hasattr(found, item) and permitted(f"{name}.{item}"):
-                try:
-                    setattr(found, item, facade(f"{name}.{item}"))
-                except ImportError:
-                    continue  # the import statement says what is missing
-        return found
+        for item in fromlist or ():
+            if permitted(f"{name}.{item}"):
+                with contextlib.suppress(ImportError):  # an attribute, or the import statement says what is missing
+                    importlib.import_module(f"{name}.{item}")
+        return found if fromlist else facade(name.partition(".")[0])
 
-    listed = ", ".join(sorted(n for n in names if n != "__future__" and "." not in n))
     return import_
-
-
-_STDLIB = sys.stdlib_module_names

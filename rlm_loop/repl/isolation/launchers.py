@@ -1,0 +1,293 @@
+"""Launchers that keep cells apart from this machine, their names, and the choice of the strongest.
+
+`Hardened` is a process that has given up its rights, by landlock and seccomp: no package, no root, no start-up cost.
+It closes files, the network and other processes; the kernel and its process table are shared with the host.
+`Sandbox` is bubblewrap's: a file system put together from nothing, and namespaces of their own (bwrap(1)).
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlm_loop.repl.base import ReplError
+from rlm_loop.repl.host.clearing import remove
+from rlm_loop.repl.host.launch import Launch, Launcher, folders, plain, script
+from rlm_loop.repl.isolation import seccomp
+from rlm_loop.repl.isolation.harden import landlock_abi
+from rlm_loop.repl.isolation.ordinary_user import RootFolder, cell_user, made_up, may_read
+from rlm_loop.repl.isolation.readable import HARDEN, SETTINGS, SYSTEM, THE_WORKER, Script, readable
+from rlm_loop.repl.worker import tasks_of_user
+
+# What counting processors and measuring memory reads.  /proc/self is the REPL.
+_MEASURED = (
+    "/proc/self /proc/cpuinfo /proc/meminfo /proc/stat /proc/loadavg /proc/version /proc/filesystems "
+    "/sys/devices/system/cpu /sys/devices/system/node /sys/fs/cgroup/cpu.max "
+    "/sys/fs/cgroup/cpu/cpu.cfs_quota_us /sys/fs/cgroup/cpu/cpu.cfs_period_us"
+)
+_KERNEL = (*_MEASURED.split(), "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+
+
+@dataclass(frozen=True)
+class Hardened:
+    """A launcher: the worker under landlock and seccomp, with what this kernel has of them.
+
+    Cells read the system, the interpreter and the folders in `read`; they write to the working folder and to a
+    temporary folder of their own.  Where the host is root they run as an ordinary user, if the working folder allows.
+    """
+
+    read: tuple[str | Path, ...] = ()
+    kind = "hardened"
+
+    def problem(self, python: str) -> str:
+        """Return why this launcher does not work here, in one line; an empty string where it does."""
+        del python
+        if landlock_abi() < 1:
+            return "this kernel has no landlock (it came with Linux 5.13), or it is not in its lsm= boot parameter"
+        return ""
+
+    def __call__(self, python: str, options: str, run: Script = THE_WORKER) -> Launch:
+        """Raises `ReplError` where the kernel has no landlock: then nothing is started."""
+        if problem := self.problem(python):
+            raise ReplError(f'cannot isolate the REPL: {problem}; use another launcher, or launcher="plain" for none')
+        cwd, home = folders(options)
+        temporary = home / "tmp"
+        temporary.mkdir(exist_ok=True)
+        environment = run.environment(str(temporary))
+        needed, hidden = readable(python, environment, self.read)
+        paths = [*needed, str(run.file), str(HARDEN)]
+        user, keep_read, note = _user(cwd, home, paths)
+        code = seccomp.for_this_machine(shares="machine" if user is not None and made_up(user) else "files")
+        rights = {
+            "user": user,
+            "keep_read": keep_read,
+            "read": [*SYSTEM, *SETTINGS, *paths, *_KERNEL, str(home)],
+            "hidden": hidden,
+            "write": [str(cwd), str(temporary), "/dev/null"],
+            "filter": code.hex(),
+        }
+        harden, file = (script(source, python, options) for source in (HARDEN, run.file))
+        argv = (python, *run.flags, harden, json.dumps(rights), file, *run.arguments(_with_others(options, user)))
+        return Launch(argv, environment, self.kind, note)
+
+
+def _user(cwd: Path, home: Path, paths: list[str]) -> tuple[tuple[int, int] | None, bool, str]:
+    """Return the cells' user (`None`: ours), True if it needs to read files of root's, and a note about that."""
+    try:
+        user = cell_user(cwd, home)
+    except RootFolder as e:
+        return None, False, f"cells run as root without its capabilities: {e}"
+    if user is None or may_read([*paths, str(home.parent)]):
+        return user, False, ""
+    if seccomp.available() and _may_read_everything():  # without the filter, handles would open files past landlock
+        return user, True, "cells may read the interpreter's folder, which is closed to ordinary users"
+    return None, False, "cells run as root without its capabilities: the interpreter is closed to ordinary users"
+
+
+def _may_read_everything() -> bool:
+    """Return True if this process has CAP_DAC_READ_SEARCH, and so can leave it to the worker."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("CapEff:"):
+            return bool(int(line.split()[1], 16) & 1 << 2)
+    return False
+
+
+def _with_others(options: str, user: tuple[int, int] | None) -> str:
+    """Tell the worker how many processes its user has, which it cannot see for itself."""
+    given = json.loads(options)
+    if "processes" in given.get("limits", {}):
+        same = user is None or user[0] == os.getuid()
+        given["limits"] = {**given["limits"], "others": tasks_of_user() + 1 if same else 2}
+    return json.dumps(given)
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """A launcher: the worker in a sandbox made by bubblewrap.
+
+    Cells see the system, the interpreter and the folders in `read`, all read-only; the working folder; and a `/tmp`
+    of `temporary` bytes in memory.  No network, no other processes, nothing else of the user's.  Where the host is
+    root they run as an ordinary user.
+    """
+
+    read: tuple[str | Path, ...] = ()
+    temporary: int = 512 << 20
+    program: str = "bwrap"
+    kind = "sandbox"
+
+    def problem(self, python: str) -> str:
+        """Return why this launcher does not work here, in one line; an empty string where it does.  Tried once."""
+        return _probe(self, python)
+
+    def __call__(self, python: str, options: str, run: Script = THE_WORKER) -> Launch:
+        """Raises `ReplError` without bubblewrap, and for a working folder that would open the whole machine.
+
+        Raises its `RootFolder` where no ordinary user may write to the working folder.
+        """
+        bwrap = shutil.which(self.program)
+        if bwrap is None:
+            raise ReplError(f"{self.program} is not installed: apt-get install bubblewrap, or use another launcher")
+        cwd, home = folders(options)
+        if cwd == Path("/") or any(Path(s).is_relative_to(cwd) for s in SYSTEM):
+            raise ReplError(f"the working folder {str(cwd)!r} holds the system: choose one below it for a sandbox")
+        environment = run.environment("/tmp")
+        needed, hidden = readable(python, environment, self.read)
+        scripts = [script(source, python, options) for source in (HARDEN, run.file)]
+        user = cell_user(cwd, home)
+        argv = [bwrap, *_namespaces(user is not None), "--dev", "/dev"]
+        size = ["--size", str(self.temporary)] if _version(bwrap) >= (0, 7) else []  # else half of the machine's
+        for place in ("/dev/shm", "/tmp"):
+            argv += ["--perms", "1777", *size, "--tmpfs", place]
+        argv += ["--proc", "/proc", *(["--ro-bind", "/proc/sys", "/proc/sys"] if user is not None else [])]
+        # The private folder, and the package's own, are closed to the user as which `harden.py` begins.
+        inside = [f"/run/rlm-loop/{Path(f).name}" for f in scripts]
+        made = [*_accounts(home, user or (os.getuid(), os.getgid())), *zip(scripts, inside, strict=True)]
+        argv += _files(needed, hidden, cwd, home, made)
+        code = seccomp.for_this_machine(shares="nothing")
+        rights = json.dumps({"user": user, "folder": str(cwd), "filter": code.hex()})
+        argv += ["--chdir", "/", "--", python, *run.flags, inside[0], rights, inside[1], *run.arguments(options)]
+        return Launch(tuple(argv), environment, self.kind)
+
+
+def _namespaces(root: bool) -> list[str]:
+    argv = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    argv += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    if not root:
+        return [*argv, "--unshare-user"]
+    # In a user namespace of root's, cells would still be the kernel's uid 0, which owns /proc/sys.  Without one, root
+    # can read its own interpreter, and `harden.py` becomes an ordinary user with these, and then drops them.
+    return [*argv, *(w for c in ("SETUID", "SETGID", "SETPCAP") for w in ("--cap-add", f"CAP_{c}"))]
+
+
+def _accounts(home: Path, user: tuple[int, int]) -> list[tuple[str, str]]:
+    """Files that name the cells' user, and this machine: libraries look both up, and need nothing of the host's."""
+    folder = home / "etc"
+    folder.mkdir(exist_ok=True)
+    texts = {
+        "passwd": f"cells:x:{user[0]}:{user[1]}::/tmp:/bin/sh\n",
+        "group": f"cells:x:{user[1]}:\n",
+        "hosts": "127.0.0.1 localhost\n::1 localhost\n",
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o644)
+    return [(str(folder / name), f"/etc/{name}") for name in texts]
+
+
+def _files(needed: list[str], hidden: list[str], cwd: Path, home: Path, made: list[tuple[str, str]]) -> list[str]:
+    """The file system, outer folders first, so that what lies within another keeps its own rights."""
+    argv: list[str] = []
+    for path in filter(os.path.lexists, SYSTEM):
+        argv += ["--symlink", os.readlink(path), path] if os.path.islink(path) else []
+    wanted = {p: p for p in (*SYSTEM, *SETTINGS) if os.path.exists(p) and not (p in SYSTEM and os.path.islink(p))}
+    wanted |= {p: p for path in needed for p in (path, os.path.realpath(path))}
+    wanted |= {inside: source for source, inside in made}
+    wanted |= dict.fromkeys(hidden, "")
+    writable, wanted[str(home)], wanted[str(cwd)] = str(cwd), str(home), str(cwd)
+    bound: dict[str, str] = {}
+    there = {"/", "/tmp", "/dev", "/proc"}
+    for inside in sorted(wanted, key=lambda p: len(Path(p).parts)):
+        above = [str(p) for p in Path(inside).parents]
+        around = next((p for p in above if p in bound), "")
+        if not wanted[inside]:  # an empty folder in front of it, in which something may yet be shown
+            # One that a link leads to is hidden where it lies, unless the folder around it is shown by this name too.
+            if around and (around == above[0] or inside == os.path.realpath(inside)):
+                argv += ["--perms", "0755", "--tmpfs", inside]
+                bound[inside] = "--remount-ro"
+            continue
+        option = "--bind" if inside == writable else "--ro-bind"
+        if around and bound[around] == option and inside != writable:
+            continue
+        if not around:  # bubblewrap would make the folders on the way readable to itself only
+            for parent in reversed(above):
+                argv += [] if parent in there else ["--perms", "0755", "--dir", parent]
+                there.add(parent)
+        argv += [option, wanted[inside], inside]
+        bound[inside] = option
+    return argv + [word for path, option in bound.items() if option == "--remount-ro" for word in (option, path)]
+
+
+@functools.lru_cache(maxsize=8)
+def _version(program: str) -> tuple[int, ...]:
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return tuple(int(n) for n in done.stdout.split()[-1].split(".") if n.isdigit()) if done.stdout.split() else ()
+
+
+@functools.lru_cache(maxsize=8)
+def _probe(sandbox: Sandbox, python: str) -> str:
+    """Start the interpreter in a sandbox, once."""
+    home = Path(tempfile.mkdtemp(prefix="rlm-loop-")).resolve()
+    try:
+        (home / "work").mkdir()
+        (home / "nothing.py").touch()
+        options = json.dumps({"path": [str(home / "work")], "home": str(home)})
+        # Without site-packages, which take half of a start: whether it starts at all is the question.
+        launch = sandbox(python, options, Script(home / "nothing.py", ("-I", "-S")))
+        done = subprocess.run(
+            launch.argv, capture_output=True, text=True, env=launch.env, stdin=subprocess.DEVNULL, timeout=60
+        )
+    except (ReplError, OSError, subprocess.TimeoutExpired) as e:
+        return str(e)
+    finally:
+        remove(home)
+    if done.returncode == 0:
+        return ""
+    return (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+
+
+@dataclass(frozen=True)
+class Strongest:
+    """A launcher: the first of `kinds` that works here, else `plain` with a warning.
+
+    A working folder of root's, where the host is root, gets no sandbox: it is `hardened` at best.
+    """
+
+    kinds: tuple[Sandbox | Hardened, ...] = (Sandbox(), Hardened())
+    kind = "auto"
+
+    def __call__(self, python: str, options: str) -> Launch:
+        for launcher in self.kinds:
+            if not launcher.problem(python):
+                try:
+                    return launcher(python, options)
+                except RootFolder:
+                    continue
+        warnings.warn(
+            "cells are not isolated from this machine: `rlm-loop doctor` says what is missing and how to get it",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return plain(python, options)
+
+
+LAUNCHERS: Mapping[str, Launcher] = {
+    "auto": Strongest(),
+    "plain": plain,
+    "hardened": Hardened(),
+    "sandbox": Sandbox(),
+}
+"""The launchers that have a name; a container needs an image, so it has none."""
+
+_STRENGTH = {"hardened": 1, "sandbox": 2, "container": 2}
+
+
+def weaker(kind: str, than: str) -> bool:
+    """Return True if one isolation keeps less from this machine than another; one that is not known keeps nothing."""
+    return _STRENGTH.get(kind, 0) < _STRENGTH.get(than, 0)
+
+
+def launcher_named(launcher: Launcher | str) -> Launcher:
+    """The launcher of a name in `LAUNCHERS`, or the one given.  Raises `ValueError` for another name."""
+    if not isinstance(launcher, str):
+        return launcher
+    if launcher not in LAUNCHERS:
+        raise ValueError(f"no launcher is called {launcher!r}; there are: {', '.join(LAUNCHERS)}, Container('IMAGE')")
+    return LAUNCHERS[launcher]
