@@ -9,6 +9,7 @@ import pytest
 
 from rlm_loop.cli.main import main
 from rlm_loop.formats import conversation_of, export_study, export_trace
+from rlm_loop.messages import Usage
 from rlm_loop.outcome import Score
 from rlm_loop.study import load_study
 from rlm_loop.traces import read
@@ -29,13 +30,14 @@ def opened(path: Path) -> Any:
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
 def test_a_golden_run_is_read_by_inspect_itself(path: Path, tmp_path: Path) -> None:
     conversation = conversation_of(read(path), Score(True, 1.0, "right"))
+    spent = sum((step.reply.usage for step in conversation.steps if step.reply and step.reply.usage), Usage.NOTHING)
     out = export_trace(conversation, "inspect", tmp_path / "run.eval")
     [sample] = opened(out).samples
     assert sample.scores["resolved"].value == "C"
     used = sample.model_usage["scripted"]
-    assert used.input_tokens + (used.input_tokens_cache_read or 0) == conversation.usage.input_tokens
-    assert used.output_tokens == conversation.usage.output_tokens
-    assert used.total_tokens == conversation.usage.total_tokens
+    assert used.input_tokens + (used.input_tokens_cache_read or 0) == spent.input_tokens
+    assert used.output_tokens == spent.output_tokens
+    assert used.total_tokens == spent.total_tokens
     answers = [step for step in conversation.root.steps if step.reply is not None and step.purpose == "agent"]
     if answers[-1] is conversation.root.steps[-1]:
         assert sample.messages[-1].text == answers[-1].reply.text  # pyright: ignore[reportOptionalMemberAccess]

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from rlm_loop.formats import Loaded, ReadOptions, load_results, load_sources
+from rlm_loop.formats import Loaded, load_results, load_sources
 from rlm_loop.study import StudyError, compare
 
 HERE = Path(__file__).parent
@@ -49,6 +49,18 @@ def test_logs_of_inspect(first: str) -> None:
     assert found["input_tokens"] == 40 + 16 + 33, "what was read from a cache is part of it, unlike in Inspect"
     assert (found["output_tokens"], found["steps"], found["cost"]) == (16, 2, None)
     assert loaded.notes == []
+
+
+def test_what_a_grader_used_is_no_part_of_a_log_s_tokens(tmp_path: Path) -> None:
+    def change(log: dict[str, Any]) -> None:
+        log["samples"][0]["model_usage"]["judge"] = {"input_tokens": 500, "output_tokens": 50, "total_tokens": 550}
+        log["samples"][0]["role_usage"] = {"grader": log["samples"][0]["model_usage"]["judge"]}
+
+    before, after = (
+        load_sources(FILES / "tools.eval", p) for p in (FILES / "plain.eval", changed_log(tmp_path, change))
+    )
+    same = [row(loaded, "scripted/plain", "sum-0", 1) for loaded in (before, after)]
+    assert same[0]["input_tokens"] == same[1]["input_tokens"] > 0
 
 
 def test_two_epochs_are_paired_with_one_where_they_can_be() -> None:
@@ -109,7 +121,7 @@ def test_what_is_missing_of_a_log_is_noted(tmp_path: Path) -> None:
     assert (contrast.pairs, contrast.missing, contrast.policy) == (6, 2, "bounds")
     assert row(loaded, "scripted/plain", "sum-2", 1)["input_tokens"] is None
     with pytest.raises(StudyError, match=r"plain\.eval has no score 'other'; it has includes"):
-        load_sources(FILES / "plain.eval", FILES / "tools.eval", reading=ReadOptions(score="other"))
+        load_sources(FILES / "plain.eval", FILES / "tools.eval", score="other")
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
@@ -138,7 +150,7 @@ def test_logs_that_inspect_writes_today(tmp_path: Path) -> None:
     assert resolved(load_sources(tmp_path / "plain", tmp_path / "tools")) == wanted
     assert resolved(load_sources(tmp_path / "as_json", tmp_path / "tools")) == wanted
     assert len(load_results(tmp_path / "plain", tmp_path / "epochs").rows) == 18
-    failing = load_sources(tmp_path / "failing", tmp_path / "tools", reading=ReadOptions("includes"))
+    failing = load_sources(tmp_path / "failing", tmp_path / "tools", score="includes")
     assert "1 of 6 samples ended with an error" in failing.notes[0]
 
 
@@ -158,7 +170,7 @@ def test_samples_of_lm_evaluation_harness(score: str | None, small: list[int]) -
     if score is not None:
         folders = [next(f.glob("samples_doubles_gen_*")) for f in folders]
         small = small[:-6]
-    loaded = load_sources(*(f"{n}={f}" for n, f in zip(("small", "large"), folders)), reading=ReadOptions(score))
+    loaded = load_sources(*(f"{n}={f}" for n, f in zip(("small", "large"), folders)), score=score)
     assert loaded.results.arms == ["small", "large"]
     assert [int(r["task"]) for r in loaded.results.rows if r["arm"] == "small" and r["resolved"]] == small
 
@@ -168,7 +180,7 @@ def test_samples_say_which_metric_counts_and_which_documents_are_others(tmp_path
     note = "resolved is exact_match,strict-match (metrics exact_match; filters strict-match, flexible-extract)"
     assert load_sources(small, large).notes == [f"doubles_gen: {note}"]
     with pytest.raises(StudyError, match="has no score 'f1'; it has exact_match; filters strict-match, flexible-ex"):
-        load_sources(small, large, reading=ReadOptions("f1"))
+        load_sources(small, large, score="f1")
     other = tmp_path / large.name
     other.write_text(large.read_text(encoding="utf-8").replace('"doc_hash": "', '"doc_hash": "f'), encoding="utf-8")
     assert "10 tasks have one id but not one text in all files" in load_sources(f"a={small}", f"b={other}").notes[1]
@@ -343,6 +355,18 @@ def test_pairing(tmp_path: Path) -> None:
     assert (found.arms, found.models) == (["x", "y"], [""])
     assert {r["suite"] for r in found.rows} == {"s"}
     assert found.compare().contrasts[0].pairs == 2
+
+
+def test_reports_of_swe_bench_and_parquet(tmp_path: Path) -> None:
+    report = {"submitted_ids": ["a", "b", "c"], "resolved_ids": ["a"], "unresolved_ids": ["b"], "error_ids": ["c"]}
+    one = table(tmp_path, "one.run.json", json.dumps({**report, "schema_version": 2}))
+    two = table(tmp_path, "two/eval_results.json", json.dumps({"a": True, "b": True, "c": False}))
+    loaded = load_sources(one, f"two={two}")
+    assert resolved(loaded) == {"one": [True, False, False], "two": [True, True, False]}
+    pytest.importorskip("pyarrow")
+    rows = [{"task": task, "arm": arm, "resolved": True} for task in "ab" for arm in "xy"]
+    pd.DataFrame(rows).to_parquet(tmp_path / "t.parquet")
+    assert resolved(load_sources(tmp_path / "t.parquet")) == {"x": [True, True], "y": [True, True]}
 
 
 def test_named_columns_and_a_threshold(tmp_path: Path) -> None:

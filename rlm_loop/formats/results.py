@@ -1,4 +1,7 @@
-"""Results of several files and folders put together: whose format each is, what the arms are called, what pairs."""
+"""Results of anybody's as ours: what several files and folders hold, put together, and what can be paired.
+
+>>> load_results("logs/before.eval", "logs/after.eval").compare()   # doctest: +SKIP
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-from rlm_loop.formats.results.harbor_jobs import is_job, read_job
-from rlm_loop.formats.results.inspect_logs import is_inspect, read_inspect
-from rlm_loop.formats.results.lm_eval_samples import is_samples, read_samples, samples_in
-from rlm_loop.formats.results.source import ReadOptions, Source, objects_of, parsed, read_bytes
-from rlm_loop.formats.results.studies import is_study, read_study
-from rlm_loop.formats.results.tables import SUFFIXES, read_table
+from rlm_loop.formats.readers import Options, Source, sources_at
 from rlm_loop.study.compare.columns import UNDECLARED, models_told_apart
 from rlm_loop.study.compare.pair_keys import complete_and_incomplete
 from rlm_loop.study.errors import StudyError
@@ -36,23 +34,29 @@ def load_results(
 ) -> Results:
     """The results of files and folders, ready to be compared: `load_results("a.csv", "b.csv").compare()`.
 
-    A path is a table (CSV, JSON Lines or JSON with a row for each task, arm and seed), a log of Inspect (`.eval` or
-    `.json`), a `samples_*.jsonl` of lm-evaluation-harness, a folder of logs or samples, a job folder of Harbor, or a
-    study of ours; `NAME=PATH` gives the arm of a path a name.  `score` chooses one of several scores, `threshold` the
-    value from which a task counts as resolved, `columns` names columns of a table (`{"task": "my_id"}`).  Of results so
-    read nothing is declared, and so nothing is tested.  Raises `StudyError`, in one line that says what and where, for
-    what cannot be read, and where no task was tried by all arms.
+    A path is a table (CSV, JSON Lines, JSON or Parquet with a row for each task, arm and seed), a log of Inspect
+    (`.eval` or `.json`), a `samples_*.jsonl` of lm-evaluation-harness, a folder of logs or samples, a report of
+    SWE-bench, a job folder of Harbor, or a study of ours; `NAME=PATH` gives the arm of a path a name.  `score` chooses
+    one of several scores, `threshold` the value from which a task counts as resolved, `columns` names columns of a
+    table (`{"task": "my_id"}`).  Of results so read nothing is declared, and so nothing is tested.  Raises
+    `StudyError`, in one line that says what and where, for what cannot be read, and where no task was tried by all
+    arms.
     """
-    return load_sources(*paths, reading=ReadOptions(score, threshold, columns or {})).results
+    return load_sources(*paths, score=score, threshold=threshold, columns=columns).results
 
 
-def load_sources(*paths: str | Path, reading: ReadOptions | None = None) -> Loaded:
+def load_sources(
+    *paths: str | Path,
+    score: str | None = None,
+    threshold: float | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> Loaded:
     """As `load_results`, with the notes."""
-    reading = reading or ReadOptions()
+    options = Options(score, threshold, columns or {})
     named = [_named(path) for path in paths]
     if not named:
         raise StudyError("name a file or a folder of results")
-    read = [[*_sources(path, reading)] for _, path in named]
+    read = [sources_at(path, options) for _, path in named]
     labels = _labels(named, read)
     rows: list[Row] = []
     sources: list[Source] = []
@@ -76,46 +80,9 @@ def _named(path: str | Path) -> tuple[str, Path]:
     return "", Path(path)
 
 
-def _sources(path: Path, reading: ReadOptions) -> list[Source]:
-    """What lies at a path, by its name and what it begins with."""
-    if not path.exists():
-        raise StudyError(f"there is no {path}; give a file of results, or a folder that holds some")
-    if path.is_dir():
-        return _in_folder(path, reading)
-    plain = path.name.removesuffix(".gz")
-    if plain.endswith(".eval"):
-        return [read_inspect(path, reading)]
-    if plain.endswith(".json") and is_inspect(parsed(read_bytes(path), path)):
-        return [read_inspect(path, reading)]
-    if plain.endswith((".jsonl", ".ndjson")) and (lines := objects_of(path)[0]) and is_samples(lines[0]):
-        return [read_samples(path, reading)]
-    if plain.endswith(SUFFIXES):
-        return [read_table(path, reading)]
-    raise StudyError(
-        f"{path} is no kind of results that is known; give one that ends in {', '.join(SUFFIXES)} or .eval"
-    )
-
-
-def _in_folder(folder: Path, reading: ReadOptions) -> list[Source]:
-    if is_study(folder):
-        return [read_study(folder)]
-    if logs := sorted(folder.rglob("*.eval")):
-        return [read_inspect(log, reading) for log in logs]
-    if samples := samples_in(folder):
-        return [read_samples(path, reading) for path in samples]
-    if is_job(folder):
-        return [read_job(folder, reading)]
-    logs = [p for p in sorted(folder.glob("*.json")) if is_inspect(parsed(read_bytes(p), p))]
-    if logs:
-        return [read_inspect(log, reading) for log in logs]
-    raise StudyError(
-        f"{folder} holds no results that are known: no study.json, no .eval, no samples_*.jsonl, no trials of Harbor"
-    )
-
-
 def _labels(named: Sequence[tuple[str, Path]], read: Sequence[Sequence[Source]]) -> list[dict[str, str]]:
     """For each path what its arms are called: as the files say, where that tells them apart; else by name or path."""
-    own = [list(dict.fromkeys(arm for source in of for arm in source.arms)) for of in read]
+    own = [list(dict.fromkeys(row["arm"] for source in of for row in source.rows)) for of in read]
     for (name, path), arms in zip(named, own, strict=True):
         if name and len(arms) > 1:
             raise StudyError(f"{name}={path}: the file has {len(arms)} arms ({', '.join(arms)}), so it takes no name")
@@ -157,14 +124,10 @@ def _refuse_twice(rows: Sequence[Row], sources: Sequence[Source]) -> None:
         if key in seen:
             first, second = sources[seen[key]].path, sources[row["source"]].path
             raise StudyError(
-                f"task {row['task']!r}{_of(row)} of arm {row['arm']!r} is in {first} and in {second}; give one of "
-                "them, or both as arms (NAME=PATH)"
+                f"task {row['task']!r} (seed {row['seed']}) of arm {row['arm']!r} is in {first} and in {second}; give "
+                "one of them, or both as arms (NAME=PATH)"
             )
         seen[key] = row["source"]
-
-
-def _of(row: Row) -> str:
-    return f", seed {row['seed']}," if row["seed"] else ""
 
 
 def _refuse_unpaired(rows: Sequence[Row]) -> None:

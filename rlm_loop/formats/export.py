@@ -1,0 +1,97 @@
+"""Runs as files of other tools: one run, the runs of a study, or one sent to an address."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, get_args
+
+from rlm_loop.formats.conversation import Conversation, FormatError, conversation_of
+from rlm_loop.formats.inspect_log import write_log
+from rlm_loop.formats.otel import send_spans, write_spans
+from rlm_loop.outcome import Score
+from rlm_loop.study.results import Results, load_study
+from rlm_loop.traces.reader import Run, RunRecord, read
+
+#: Formats that are written.
+Format = Literal["inspect", "otel"]
+#: What of a study's row says which episode it is.
+_EPISODE = ("study", "arm", "model", "suite", "task", "seed")
+Source = str | Path | RunRecord | Conversation
+
+
+def export_trace(source: Source, to: Format, out: str | Path, *, run: Run = None, content: bool = True) -> Path:
+    """Write one run in another tool's format and return the file's path.
+
+    `source` is a trace file (`run` chooses as in `rlm_loop.traces.read`), a run read from one, or a conversation; an
+    existing file is replaced.  Without `content` what was said is left out, which only `otel` can.  Raises
+    `FormatError` for an unknown format or a file that is its own source, `TraceError` as `read` does, `ImportError`
+    where a format needs a package that is not installed, `OSError` as writing does.
+    """
+    _check(to, content)
+    target = Path(out)
+    if isinstance(source, (str, Path)) and target.exists() and target.samefile(source):
+        raise FormatError(f"{out} is the trace itself; name another file")
+    if to == "otel":
+        write_spans(_read(source, run), target, content=content)
+    else:
+        write_log([_read(source, run)], target)
+    return target
+
+
+def send_trace(
+    source: Source,
+    address: str,
+    *,
+    run: Run = None,
+    content: bool = True,
+    headers: Mapping[str, str] | None = None,
+) -> None:
+    """Send one run as spans of OpenTelemetry to an OTLP endpoint, such as Phoenix's or MLflow's.
+
+    An address without a path gets `/v1/traces`.  `headers` replace those of `OTEL_EXPORTER_OTLP_HEADERS`.  Raises
+    `FormatError` where the endpoint does not take the spans, and otherwise as `export_trace`.
+    """
+    send_spans(_read(source, run), address, headers, content=content)
+
+
+def export_study(study: str | Path | Results, to: Format, out: str | Path, *, content: bool = True) -> list[Path]:
+    """Write every run of a study, with its score, into the folder `out`; returns the files' paths.
+
+    `study` is the folder of a study's results, or the results.  Episodes that have no trace are left out.  Raises
+    `StudyError` where the folder holds no study, and otherwise as `export_trace`.
+    """
+    _check(to, content)
+    results = study if isinstance(study, Results) else load_study(study)
+    files: dict[Path, list[Conversation]] = {}
+    for row in results.rows:
+        if not row.get("trace"):
+            continue
+        score = Score(row["resolved"], row.get("value") or 0.0, str(row.get("score_reason") or ""))
+        episode = {name: row.get(name) for name in _EPISODE}
+        if to == "otel":
+            name = str(row["trace"]).removeprefix("traces/").removesuffix(".gz").removesuffix(".jsonl") + ".otlp.jsonl"
+        else:
+            name = re.sub(r"[^\w.-]+", "-", "--".join(str(row[part]) for part in ("arm", "model", "suite"))) + ".eval"
+        files.setdefault(Path(out) / name, []).append(conversation_of(results.trace(row), score, episode))
+    for path, conversations in files.items():
+        if to == "otel":
+            write_spans(conversations[0], path, content=content)
+        else:
+            write_log(conversations, path)
+    return list(files)
+
+
+def _check(to: str, content: bool) -> None:
+    known = get_args(Format)
+    if to not in known:
+        raise FormatError(f"there is no format {to!r}; there are {', '.join(known)}")
+    if not content and to != "otel":
+        raise FormatError(f"{to} is what was said; only otel can be written without it")
+
+
+def _read(source: Source, run: Run) -> Conversation:
+    if isinstance(source, Conversation):
+        return source
+    return conversation_of(read(source, run=run) if isinstance(source, (str, Path)) else source)

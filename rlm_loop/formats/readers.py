@@ -1,0 +1,402 @@
+"""Results of other tools as rows: tables, Inspect's logs, lm-eval's samples, SWE-bench's reports, Harbor's trials."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rlm_loop.errors import install_line
+from rlm_loop.study.compare.columns import as_number, as_resolved, guessed_columns, make_row, rows_of_table
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.results import load_study
+from rlm_loop.study.statistics.descriptive import total
+from rlm_loop.study.store.reading import LOCK
+from rlm_loop.study.store.rows import Row
+from rlm_loop.traces.received import LARGEST, file_bytes, parse
+
+#: What names of tables end in, gzip included or not.
+TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
+_SAMPLES = re.compile(r"samples_(?P<task>.+?)(_\d{4}-\d\d-\d\dT[\d:.\-]+)?\.jsonl(\.gz)?")
+_LETTERS = {"C": True, "I": False, "N": False, "P": 0.5}
+#: What ends a trial of Harbor and is the agent's own doing, so that a trial without a reward is not resolved.
+_OF_THE_AGENT = {
+    *("AgentTimeoutError", "ContextWindowExceededError", "OutputTokenExceededError", "ContextLengthExceededError"),
+    *("OutputLengthExceededError", "AgentSafetyRefusalError", "ContentPolicyViolationError"),
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """The score that says that a task is resolved, from which value on, and columns with names of their own."""
+
+    score: str | None = None
+    threshold: float | None = None
+    columns: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
+class Source:
+    """The results in one path; `notes` are what a reader of the results has to know.
+
+    The `arm` of a row is what the file itself calls it, and empty where it does not say.  `fingerprints` has something
+    of each task (a hash or a text) by suite and id, by which tasks of one name are known to be the same.
+    """
+
+    path: Path
+    rows: list[Row]
+    notes: list[str] = field(default_factory=list[str])
+    fingerprints: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+
+
+def sources_at(path: Path, options: Options) -> list[Source]:
+    """Read what lies at a path, by its name and what it begins with.  Raises `StudyError` for what cannot be read."""
+    if not path.exists():
+        raise StudyError(f"there is no {path}; give a file of results, or a folder that holds some")
+    if path.is_dir():
+        return _in_folder(path, options)
+    plain = path.name.removesuffix(".gz")
+    if plain.endswith(".eval"):
+        return [_inspect(path, options)]
+    if plain.endswith(".json"):
+        value = _parsed(_bytes(path), path)
+        if _is_inspect(value):
+            return [_inspect(path, options)]
+        if (
+            isinstance(value, dict)
+            and value
+            and ("resolved_ids" in value or all(type(v) is bool for v in value.values()))
+        ):
+            return [_report(path, value)]
+    if (
+        plain.endswith((".jsonl", ".ndjson"))
+        and (first := _objects(path)[:1])
+        and {"doc_id", "resps"} <= set(first[0][1])
+    ):
+        return [_samples(path, options)]
+    if plain.endswith(TABLES):
+        return [_table(path, options)]
+    raise StudyError(f"{path} is no kind of results that is known; give one that ends in {', '.join(TABLES)} or .eval")
+
+
+def _in_folder(folder: Path, options: Options) -> list[Source]:
+    if (folder / LOCK).is_file():
+        return [Source(folder, [*load_study(folder).rows])]
+    if logs := sorted(folder.rglob("*.eval")):
+        return [_inspect(log, options) for log in logs]
+    newest: dict[tuple[Path, str], Path] = {}
+    for path in sorted(folder.rglob("samples_*.jsonl*")):  # of several of one task the newest: dates sort as text
+        if found := _SAMPLES.fullmatch(path.name):
+            newest[path.parent, found["task"]] = path
+    if newest:
+        return [_samples(path, options) for path in sorted(newest.values())]
+    # A job has a `result.json` of its own, but nothing of a trial beside it.
+    results = [path for level in ("*", "*/*") for path in folder.glob(f"{level}/result.json")]
+    trials = [p for p in results if any((p.parent / name).exists() for name in ("trial.log", "agent", "verifier"))]
+    if trials:
+        return [_job(folder, trials, options)]
+    logs = [path for path in sorted(folder.glob("*.json")) if _is_inspect(_parsed(_bytes(path), path))]
+    if logs:
+        return [_inspect(log, options) for log in logs]
+    raise StudyError(
+        f"{folder} holds no results that are known: no {LOCK}, no .eval, no samples_*.jsonl, no trials of Harbor"
+    )
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return file_bytes(path)
+    except OSError as error:
+        raise StudyError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _parsed(raw: str | bytes, where: object) -> Any:
+    try:
+        return parse(raw)
+    except ValueError as error:
+        raise StudyError(f"{where} is no JSON ({error})") from None
+
+
+def _objects(path: Path) -> list[tuple[int, dict[str, Any]]]:
+    """The objects of a JSON Lines file with the numbers of their lines."""
+    found: list[tuple[int, dict[str, Any]]] = []
+    for number, line in enumerate(_bytes(path).decode("utf-8-sig", "replace").split("\n"), 1):
+        if line.strip():
+            value = _parsed(line, f"{path}, line {number},")
+            if not isinstance(value, dict):
+                raise StudyError(f"{path}, line {number}, is no JSON object")
+            found.append((number, value))
+    return found
+
+
+def _table(path: Path, options: Options) -> Source:
+    """A row for each task, arm and seed; columns are found by their spelling, or as they are named."""
+    numbered = _records(path)
+    columns = {**({"resolved": options.score} if options.score else {}), **options.columns}
+    if not numbered:
+        raise StudyError(f"{path} holds no rows")
+    lines, records = [number for number, _ in numbered], [record for _, record in numbered]
+    names = guessed_columns(records, str(path), columns, "")
+    rows = rows_of_table(
+        records, str(path), columns=columns, arm="", threshold=options.threshold, lines=lines, word="line"
+    )
+    told = ", ".join(f"{ours} from {theirs!r}" for ours, theirs in names.items() if ours != theirs)
+    return Source(path, rows, [f"{path.name}: {told}"] if told else [])
+
+
+def _records(path: Path) -> list[tuple[int, dict[str, Any]]]:
+    kind = Path(path.name.removesuffix(".gz")).suffix.lower()
+    if kind == ".parquet":
+        import pandas
+
+        return [*enumerate(pandas.read_parquet(path).to_dict("records"), 1)]
+    if kind == ".json":
+        value = _parsed(_bytes(path), path)
+        if not isinstance(value, list) or not all(isinstance(v, dict) for v in value):
+            raise StudyError(f"{path} is no list of JSON objects, and no evaluation log that this version knows")
+        return [*enumerate(value, 1)]
+    if kind not in (".csv", ".tsv"):
+        return _objects(path)
+    text = _bytes(path).decode("utf-8-sig", "replace")
+    delimiter = max(",;\t", key=text.partition("\n")[0].count)
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+    found: list[tuple[int, dict[str, Any]]] = []
+    try:
+        for record in reader:
+            if None in record:
+                raise StudyError(f"{path}, line {reader.line_num}: more cells than columns")
+            found.append((reader.line_num, record))
+    except csv.Error as error:
+        raise StudyError(f"{path}, line {reader.line_num}: {error}") from None
+    return found
+
+
+def _is_inspect(value: object) -> bool:
+    return isinstance(value, dict) and {"version", "status", "eval"} <= set(value)
+
+
+def _inspect(path: Path, options: Options) -> Source:
+    """A row for each sample and epoch; the arm is the model, the suite the task.
+
+    A sample that ended with an error, or that nothing scored, is not judged.  Tokens include what was read from and
+    written to a cache, which Inspect's do not, and not those of a grader.
+    """
+    head, samples = _opened(path)
+    if head.get("version") != 2:
+        raise StudyError(f"{path} is a log of schema {head.get('version')}; this version reads schema 2")
+    about: dict[str, Any] = head.get("eval") or {}
+    suite, model = str(about.get("task") or ""), str(about.get("model") or "")
+    rows, inputs = list[Row](), dict[tuple[str, str], str]()
+    seen, scorers = set[tuple[Any, Any]](), dict[str, None]()
+    failed, score = 0, options.score
+    for sample in samples:
+        task, epoch = sample.get("id"), sample.get("epoch", 1)
+        at = f"{path}: sample {task!r}, epoch {epoch}"
+        if (task, epoch) in seen:
+            raise StudyError(f"{at}, is there twice")
+        seen.add((task, epoch))
+        values = _values(sample)
+        scorers.update(dict.fromkeys(values))
+        score = score or next(iter(values), None)
+        value = values.get(score or "")
+        value = _LETTERS.get(value, value) if isinstance(value, str) else value
+        inputs[suite, str(task)] = str(sample.get("input"))
+        if sample.get("error") is not None:
+            failed += 1
+            rows.append(make_row(model, task, epoch, None, suite=suite, model=model))
+            continue
+        steps = sum(message.get("role") == "assistant" for message in sample.get("messages") or [])
+        known = {"seconds": as_number(sample.get("total_time"), f"{at}, total_time"), "steps": steps or None}
+        resolved = as_resolved(value, at, options.threshold)
+        rows.append(make_row(model, task, epoch, resolved, suite=suite, model=model, **known, **_usage(sample)))
+    if not rows:
+        raise StudyError(f"{path} holds no samples; was it written without them?")
+    if scorers and score not in scorers:
+        raise StudyError(f"{path} has no score {score!r}; it has {', '.join(scorers)}")
+    unscored = sum(row["resolved"] is None for row in rows) - failed
+    notes = {
+        f"the evaluation did not come to its end (status {head.get('status')})": head.get("status") != "success",
+        f"{failed} of {len(rows)} samples ended with an error, and count as missing": failed,
+        f"{unscored} of {len(rows)} samples have no score, and count as missing": unscored,
+        f"resolved is the score {score!r} of {', '.join(scorers)}": len(scorers) > 1,
+        "somebody marked this log as invalid": head.get("invalidated"),
+    }
+    return Source(path, rows, [f"{path.name}: {note}" for note, holds in notes.items() if holds], inputs)
+
+
+def _values(sample: Mapping[str, Any]) -> dict[str, Any]:
+    """The scores of a sample by name; those of a scorer that gives several are `scorer/name`."""
+    found: dict[str, Any] = {}
+    for name, score in (sample.get("scores") or {}).items():
+        value = score.get("value") if isinstance(score, dict) else score
+        found |= {f"{name}/{part}": v for part, v in value.items()} if isinstance(value, dict) else {name: value}
+    return found
+
+
+def _usage(sample: Mapping[str, Any]) -> dict[str, Any]:
+    used: list[Mapping[str, Any]] = [*(sample.get("model_usage") or {}).values()]
+    grader: Mapping[str, Any] = (sample.get("role_usage") or {}).get("grader") or {}
+    if not used:
+        return {}
+    names = ("input_tokens", "input_tokens_cache_read", "input_tokens_cache_write")
+
+    def spent(*of: str) -> int:
+        return sum(int(u.get(name) or 0) for u in used for name in of) - sum(int(grader.get(name) or 0) for name in of)
+
+    cost = total([u.get("total_cost") for u in used])
+    cost = None if cost is None else cost - (grader.get("total_cost") or 0.0)
+    return {"input_tokens": spent(*names), "output_tokens": spent("output_tokens"), "cost": cost}
+
+
+def _opened(path: Path) -> tuple[dict[str, Any], Iterable[dict[str, Any]]]:
+    """Return what a log says of itself, and its samples: an archive has them in files of their own."""
+    if not path.name.endswith(".eval"):
+        whole = _parsed(_bytes(path), path)
+        return whole, whole.get("samples") or ()
+    names, read = _archive(path)
+    if "header.json" in names:
+        head = _parsed(read("header.json"), f"{path}: header.json")
+    elif "_journal/start.json" in names:  # of an evaluation that is under way, or was killed
+        head = {"status": "started", **_parsed(read("_journal/start.json"), path)}
+    else:
+        raise StudyError(f"{path} is no log of Inspect (it has no header.json)")
+    return head, (_parsed(read(name), f"{path}: {name}") for name in names if name.startswith("samples/"))
+
+
+def _archive(path: Path) -> tuple[list[str], Callable[[str], bytes]]:
+    """The names of a zip archive's members, and what reads one, also those that zstd packed."""
+    raw = _bytes(path)
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(raw))
+    except (zipfile.BadZipFile, OSError, ValueError) as error:
+        raise StudyError(
+            f"{path} is cut off or damaged ({error}); copy it again, or run its evaluation again"
+        ) from None
+
+    def read(name: str) -> bytes:
+        about = archive.getinfo(name)
+        if about.file_size > LARGEST:
+            raise StudyError(f"{path}: {name} is too large to be read whole")
+        try:
+            return _zstd(raw, about) if about.compress_type == 93 else archive.read(name)
+        except ImportError:
+            raise StudyError(f"{path} is packed with zstd; to read it: {install_line('studies')}") from None
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError) as error:
+            raise StudyError(f"{path}: {name} is damaged ({error})") from None
+
+    return archive.namelist(), read
+
+
+def _zstd(raw: bytes, about: zipfile.ZipInfo) -> bytes:
+    """A member that zstd packed, which Python reads from 3.14 on only.  Raises `ValueError` where it is damaged."""
+    import zstandard
+
+    name, more = (int.from_bytes(raw[about.header_offset + at :][:2], "little") for at in (26, 28))
+    start = about.header_offset + 30 + name + more
+    packed = io.BytesIO(raw[start : start + about.compress_size])
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True) as stream:
+            data = stream.read(about.file_size + 1)
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from None
+    if len(data) != about.file_size or zlib.crc32(data) != about.CRC:
+        raise ValueError("it is not what was packed")
+    return data
+
+
+def _samples(path: Path, options: Options) -> Source:
+    """A row for each document of lm-evaluation-harness; the suite is the task.
+
+    The score is a metric (`acc_norm`), a filter (`flexible-extract`) or both (`exact_match,flexible-extract`), else the
+    first metric and filter of the file.  A document without the metric is missing.
+    """
+    numbered, named = _objects(path), _SAMPLES.fullmatch(path.name)
+    lines, task = [line for _, line in numbered], named["task"] if named else path.stem
+    filters = list(dict.fromkeys(str(line.get("filter", "none")) for line in lines))
+    metrics = list(dict.fromkeys(metric for line in lines for metric in line.get("metrics") or ()))
+    if not metrics:
+        raise StudyError(f"{path} has no line that names its metrics")
+    metric, chosen = metrics[0], filters[0]
+    for part in (options.score or "").split(","):
+        if part and part not in metrics and part not in filters:
+            raise StudyError(f"{path} has no score {part!r}; it has {', '.join(metrics)}; filters {', '.join(filters)}")
+        metric, chosen = part if part in metrics else metric, part if part in filters else chosen
+    rows, hashes, seen = list[Row](), dict[tuple[str, str], str](), dict[str, int]()
+    for number, line in numbered:
+        if str(line.get("filter", "none")) != chosen:
+            continue
+        at, doc = f"{path}, line {number}", str(line.get("doc_id"))
+        if doc in seen:
+            raise StudyError(f"{at}: document {doc} is in line {seen[doc]} already")
+        seen[doc] = number
+        resolved = as_resolved(line.get(metric), f"{at}, {metric}", options.threshold)
+        rows.append(make_row("", doc, 0, resolved, suite=task))
+        hashes[task, doc] = str(line.get("doc_hash") or line.get("doc"))
+    told = f"resolved is {metric},{chosen} (metrics {', '.join(metrics)}; filters {', '.join(filters)})"
+    return Source(path, rows, [f"{task}: {told}"] if len(filters) > 1 or len(metrics) > 1 else [], hashes)
+
+
+def _report(path: Path, report: Mapping[str, Any]) -> Source:
+    """A row for each instance of a report of SWE-bench's harness, or of an `eval_results.json` (id: resolved or not).
+
+    What was sent in and has no verdict (an error, an empty patch) is not resolved.
+    """
+    if "resolved_ids" not in report:
+        return Source(path, [make_row("", task, 0, bool(resolved)) for task, resolved in report.items()])
+    lists: dict[str, list[Any]] = {name: ids for name, ids in report.items() if isinstance(ids, list)}
+    parts = ("resolved_ids", "submitted_ids", "unresolved_ids", "error_ids", "empty_patch_ids")
+    tasks = dict.fromkeys(str(task) for part in parts for task in lists.get(part, ()))
+    return Source(path, [make_row("", task, 0, task in lists.get("resolved_ids", ())) for task in tasks])
+
+
+def _job(folder: Path, results: Iterable[Path], options: Options) -> Source:
+    """A row for each trial of Harbor; the arm is agent and model, the suite the data set, the score a reward.
+
+    Trials of one task with one arm are numbered in the order of their start.  A trial that ended with an exception that
+    is not the agent's doing, and has no reward, is not judged.
+    """
+    trials, score, rows = list[tuple[Path, dict[str, Any]]](), options.score or "reward", list[Row]()
+    for path in results:
+        value = _parsed(_bytes(path), path)
+        if not isinstance(value, dict) or not {"task_name", "trial_name", "agent_info"} <= set(value):
+            raise StudyError(
+                f"{path} is no result of a trial that this version knows (no task_name, trial_name, agent_info)"
+            )
+        trials.append((path, value))
+    for path, trial in sorted(trials, key=lambda t: (str(t[1].get("started_at")), str(t[0]))):
+        about: Mapping[str, Any] = trial.get("agent_info") or {}
+        arm = " ".join(str(part) for part in (about.get("name"), (about.get("model_info") or {}).get("name")) if part)
+        suite, task = str(trial.get("source") or ""), str(trial["task_name"])
+        ended = str((trial.get("exception_info") or {}).get("exception_type") or "")
+        reward = ((trial.get("verifier_result") or {}).get("rewards") or {}).get(score)
+        resolved = as_resolved(reward, f"{path}, {score}", options.threshold)
+        if resolved is None and ended in _OF_THE_AGENT:
+            resolved = False
+        used: Mapping[str, Any] = trial.get("agent_result") or {}
+        names = {"input_tokens": "n_input_tokens", "output_tokens": "n_output_tokens", "cost": "cost_usd"}
+        known = {ours: as_number(used.get(theirs), f"{path}, {theirs}") for ours, theirs in names.items()}
+        seed = sum((r["arm"], r["suite"], r["task"]) == (arm, suite, task) for r in rows)
+        times = [*_times(trial.get("agent_execution") or {})]
+        known["seconds"] = max(times[1] - times[0], 0.0) if len(times) == 2 else None
+        rows.append(make_row(arm, task, seed, resolved, suite=suite, stop=ended, **known))
+    missing = sum(row["resolved"] is None for row in rows)
+    if missing == len(rows):
+        raise StudyError(f"no trial of {folder} has a reward {score!r}")
+    told = f"{folder.name}: {missing} of {len(rows)} trials have no reward, and count as missing"
+    return Source(folder, rows, [told] if missing else [])
+
+
+def _times(timing: Mapping[str, Any]) -> Iterator[float]:
+    """Begin and end, in seconds, as far as they are known."""
+    for name in ("started_at", "finished_at"):
+        try:
+            yield datetime.fromisoformat(str(timing.get(name))).timestamp()
+        except ValueError:
+            return
