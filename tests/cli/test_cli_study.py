@@ -48,7 +48,7 @@ def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", ["small", "experiments/small", "experiments/small/study.py"])
 def test_a_study_runs_by_name_folder_or_file(experiment: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["study", "run", name, "--split", "dev"]) == 0
+    assert main(["study", "run", name, "--set", "split=dev"]) == 0
     out, err = capsys.readouterr()
     assert "right" in out
     assert "100%" in out
@@ -97,11 +97,11 @@ def test_ctrl_c_keeps_what_is_finished(experiment: Path, capsys: pytest.CaptureF
 def test_a_report_has_tables_and_a_figure(experiment: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["study", "run", "small"])
     capsys.readouterr()
-    assert main(["study", "report", "runs/small", "--out", "figures", "--markdown"]) == 0
+    assert main(["study", "report", "runs/small", "--markdown"]) == 0
     out, _ = capsys.readouterr()
     assert "| arm |" in out
     assert "recorded run" in out
-    assert Path("figures/figure.png").stat().st_size > 10_000
+    assert Path("runs/small/figure.png").stat().st_size > 10_000
     assert main(["study", "report", "runs/small", "--baseline", "nobody"]) == 2
     assert "nobody" in capsys.readouterr().err
 
@@ -203,8 +203,8 @@ def test_a_contract_is_printed_and_an_unfair_study_does_not_start(
     (experiment / "study.py").write_text(text.replace('Suite("toy", tasks))', 'Suite("toy", tasks), differs="budget")'))
     assert main(["study", "run", "small"]) == 0
     capsys.readouterr()
-    assert main(["study", "check", "runs/small", "--json"]) == 0  # as it was recorded
-    assert '"differing": ["budget"]' in " ".join(capsys.readouterr().out.split())
+    assert main(["study", "check", "runs/small"]) == 0  # as it was recorded
+    assert "budget" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -271,37 +271,31 @@ def test_one_command_runs_several_models_into_one_folder(many: Path, capsys: pyt
     assert len(found) == 12
     assert "ollama/cheap: 6 episodes" in out
     assert "ollama/own: 6 episodes" in out
-    assert "price unknown" in out
-    assert "to be spent" in out
+    assert "cost unknown" in out
     assert main(BOTH) == 0
-    assert "nothing" in capsys.readouterr().out
+    assert "ollama/own: 0 episodes" in capsys.readouterr().out
     assert len(load_study("runs/many")) == 12
 
 
-def test_an_estimate_runs_nothing(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*BOTH, "--estimate"]) == 0
+def test_a_dry_run_shows_arms_tasks_and_first_requests(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*BOTH, "--dry-run"]) == 0
     out, _ = capsys.readouterr()
     assert not Path("runs").exists()
+    for part in ("2 arms", "6 episodes", "tasks: 3 of toy", "--- a", "--- b", "[user]\nIs it 0?"):
+        assert part in out
     assert "no results to go by" in out
-    assert "for 12 episodes" in out
-    assert "and what ollama/cheap, ollama/own cost, for 12" in out
 
 
 @pytest.mark.slow
 def test_an_estimate_is_of_rows_where_there_are_any(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["study", "run", "many", "--out", "runs/before"])
-    rows = load_study("runs/before").rows
-    export("runs/before", many / "results")
-    capsys.readouterr()
-    assert main(["study", "run", "many", "--model", "ollama/cheap", "--estimate"]) == 0
-    out, _ = capsys.readouterr()
-    tokens, cost = sum(r["input_tokens"] for r in rows), sum(r["cost"] for r in rows)
-    assert f"ollama/cheap: 6 episodes, {tokens:,} tokens in" in out
-    assert f"${cost:.4g} (from 6 rows of ollama/cheap)" in out
     assert main(["study", "run", "many", "--limit", "1"]) == 0
+    rows = load_study("runs/many").rows
     capsys.readouterr()
-    assert main(["study", "run", "many", "--estimate"]) == 0
-    assert "ollama/cheap: 4 episodes" in capsys.readouterr().out
+    assert main(["study", "run", "many", "--dry-run"]) == 0
+    tokens = sum(r["input_tokens"] for r in rows) * 2
+    out = capsys.readouterr().out
+    assert f"ollama/cheap: 4 episodes, {tokens:,} tokens in" in out
+    assert "(from 2 rows of ollama/cheap)" in out
 
 
 @pytest.mark.slow
@@ -319,7 +313,6 @@ def test_a_limit_of_tokens_ends_a_study_and_more_goes_on(many: Path, capsys: pyt
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        (["--max-cost", "1"], "ollama/own"),
         (["--model", "ollama/cheap"], "--models"),
     ],
 )

@@ -115,7 +115,7 @@ def test_a_study_folder_of_a_stranger(shown: Shown, tmp_path: Path) -> None:
     (tmp_path / "results.jsonl").write_text(rows.replace('"lean"', f'"lean{hostile}"').replace("answered", hostile))
     (tmp_path / "study.json").write_text(lock.replace('"lean"', f'"lean{hostile}"'))
     for argv in (
-        ("study", "report", str(tmp_path), "--out", str(tmp_path / "out")),
+        ("study", "report", str(tmp_path)),
         ("study", "status", str(tmp_path)),
     ):
         assert steers(shown(*argv)) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tarfile
 from pathlib import Path
 
@@ -37,10 +36,6 @@ def test_a_run_that_differs_has_exit_status_1(tmp_path: Path, capsys: pytest.Cap
     code, out, _ = said(capsys, "trace", "replay", edited(tmp_path))
     assert code == 1
     assert out.startswith("differs: ")
-    code, out, _ = said(capsys, "trace", "replay", edited(tmp_path), "--json")
-    facts = json.loads(out)
-    assert (code, facts["same"]) == (1, False)
-    assert facts["difference"]
 
 
 def test_several_traces_and_archives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,8 +77,9 @@ def test_fork(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "turn 2" in out
     code, out, _ = said(capsys, "trace", "replay", tmp_path / "new.jsonl")
     assert code == 0
-    code, out, _ = said(capsys, *line, "--max-steps", "1", "--json")
-    assert (code, json.loads(out)["stop"]) == (1, "steps")
+    code, out, _ = said(capsys, *line, "--max-steps", "1")
+    assert code == 1
+    assert "steps" in out
 
 
 def test_fork_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,7 +89,7 @@ def test_fork_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = said(capsys, "trace", "fork", GOLDEN / "lean_text.jsonl", "--at", "1", "--model", "local")
     assert "stock" in err
     code, _, err = said(capsys, "trace", "fork", GOLDEN / "workspace.jsonl", "--at", "1", "--model", "local")
-    assert "--workspace" in err
+    assert "worked in a workspace" in err
 
 
 def test_fork_asks_no_model_that_only_the_trace_names(capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,7 +35,6 @@ RESULTS = [
 ERRORS = [
     ("run", "How many?", "--model", "nonsense"),
     ("run", "How many?", "--repl", "sandox"),
-    ("run", "How many?", "--history", "windw"),
     ("study", "status", "nowhere"),
     ("study", "run", "nowhere", "--set", "x"),
     ("trace", "show", "nowhere.jsonl"),
