@@ -120,9 +120,7 @@ class Browser:
     def press(self, key: str) -> None:
         """Press one key, a character or a name such as `Enter`."""
         text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
-        code = {"Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}.get(
-            key, 0
-        )
+        code = {"Enter": 13, "Escape": 27}.get(key, 0)
         same = {"key": key, "windowsVirtualKeyCode": code}
         self._ask("Input.dispatchKeyEvent", type="keyDown", text=text, **same)
         self._ask("Input.dispatchKeyEvent", type="keyUp", **same)
@@ -133,10 +131,6 @@ class Browser:
     def picture(self) -> bytes:
         """What is on the screen, as a PNG."""
         return base64.b64decode(self._ask("Page.captureScreenshot", format="png")["data"])
-
-    def paper(self) -> bytes:
-        """The page as it is printed, as a PDF on the paper that its style asks for."""
-        return base64.b64decode(self._ask("Page.printToPDF", preferCSSPageSize=True)["data"])
 
     def scripts(self, on: bool) -> None:
         """Whether the pages that are opened from now on may run scripts."""

@@ -16,15 +16,13 @@ from rlm_loop.report.figures import (
     stacked_causes,
     style,
 )
-from rlm_loop.report.figures.overhead import growths, injected, overhead, overhead_table
-from rlm_loop.report.figures.sessions import mean_session
-from rlm_loop.report.tables.readme import write_between
+from rlm_loop.report.figures.overhead import growths, injected, mean_session, overhead, overhead_table
 from rlm_loop.report.tables.study_tables import arm_table, suite_table
-from rlm_loop.report.tables.table import Table
+from rlm_loop.report.tables.table import Table, write_between
 
 if TYPE_CHECKING:
+    from rlm_loop.report.notebook.background import LiveRun, start_live
     from rlm_loop.report.notebook.formatting import step_text
-    from rlm_loop.report.notebook.jupyter import LiveRun, start_live
     from rlm_loop.report.notebook.live import LiveView
     from rlm_loop.report.run import run_page
     from rlm_loop.report.study import compare_page, study_page, write_study_page, write_trace_pages
@@ -34,7 +32,8 @@ if TYPE_CHECKING:
 #: The module of each name that is loaded when it is asked for, with jinja2 or a notebook's display.
 _WHERE = {
     **dict.fromkeys(("effect_table", "flip_table"), "tables.comparison"),
-    **dict.fromkeys(("LiveRun", "LiveView", "start_live"), "notebook.jupyter"),
+    **dict.fromkeys(("LiveRun", "start_live"), "notebook.background"),
+    "LiveView": "notebook.live",
     "step_text": "notebook.formatting",
     "run_page": "run",
     **dict.fromkeys(("compare_page", "study_page", "write_study_page", "write_trace_pages"), "study"),

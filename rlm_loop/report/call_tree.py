@@ -23,7 +23,7 @@ Fold = tuple[Node, ...]
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the tree: its text with the branches drawn in front, and its status."""
+    """A line of the tree: its text with the branches drawn in front, and its status."""
 
     text: str
     status: Status

@@ -22,7 +22,7 @@ from rlm_loop.report.figures import (
     stacked_causes,
 )
 from rlm_loop.study import Results, StudyError, compare, load_study
-from rlm_loop.study.statistics import wilson
+from rlm_loop.study.statistics import wilson_interval
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 LEAN = load_study(EXPERIMENTS / "lean_vs_react" / "results")
@@ -75,7 +75,7 @@ def test_arms_are_named_in_the_legend_inside_the_figure() -> None:
 
 
 def test_rates_are_those_of_the_rows_with_wilsons_intervals() -> None:
-    low, high = (round(100 * bound) for bound in wilson(14, 36))
+    low, high = (round(100 * bound) for bound in wilson_interval(14 / 36, 36))
     assert f"code: 14 of 36 (39 %, interval {low} to {high})" in alt_text(resolve_rates(LEAN))
 
 

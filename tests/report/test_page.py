@@ -20,7 +20,7 @@ from rlm_loop.cli.main import main
 from rlm_loop.models import ScriptedModel
 from rlm_loop.report import run_page
 from rlm_loop.report.run.marked import patch, plain_text, python_code
-from rlm_loop.report.run.tokens import spent_of
+from rlm_loop.report.run.view import spent_of
 from rlm_loop.report.templates import safe
 from rlm_loop.traces import TraceError, read
 
@@ -302,18 +302,9 @@ def test_the_command_writes_the_page(several: Path, tmp_path: Path, capsys: pyte
     assert "Question 2?" in said(capsys, str(several))[1]
 
 
-def test_the_command_opens_the_page(several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[str] = []
-    monkeypatch.setattr("webbrowser.open", opened.append)
-    out = tmp_path / "a run.html"
-    assert main(["trace", "show", str(several), "--html", str(out), "--open"]) == 0
-    assert opened == [out.as_uri()]
-
-
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (["{trace}", "--open"], "--html"),
         (["{trace}", "--html", "{trace}"], "runs.jsonl"),
         (["{trace}", "--html", "{trace}/x.html"], "runs.jsonl"),
         (["{trace}", "--html", "out.html", "--run", "9"], "9"),

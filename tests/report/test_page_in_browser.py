@@ -1,4 +1,4 @@
-"""The page in a real browser: what it does with keys, links, searches and themes, and that nothing gets out or in."""
+"""The page in a real browser: what it does with links and themes, and that nothing gets out or in."""
 
 from __future__ import annotations
 
@@ -19,10 +19,6 @@ from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.report import run_page
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
-
-FOCUSED = "document.activeElement.closest('.step')?.id ?? ''"
-SHOWN = "[...document.querySelectorAll('main > section > .steps > .step')].filter(s => s.offsetHeight).length"
-BECOMES = "new Promise(done => { const look = () => (%s) ? done(true) : requestAnimationFrame(look); look(); })"
 
 
 @pytest.fixture(scope="module")
@@ -108,33 +104,21 @@ def test_nothing_is_wider_than_the_screen(browser: Browser, page: Path, width: i
     assert browser.value("document.documentElement.scrollWidth") <= width
 
 
-def test_the_keys_go_from_step_to_step(browser: Browser, long: Path) -> None:
-    browser.open(long)
-    for key, step in (("j", ""), ("j", "t1"), ("j", "t2"), ("ArrowDown", "t3"), ("ArrowUp", "t2"), ("k", "t1")):
-        browser.press(key)
-        assert browser.value(FOCUSED) == step, key
-    browser.press("e")
-    assert browser.value(FOCUSED) == "t25"
-    browser.press("e")
-    assert browser.value(FOCUSED) == "t50"
-    browser.press("E")
-    assert browser.value(FOCUSED) == "t25"
-    browser.press("G")
-    assert browser.value(FOCUSED) == "t60"
-    # steps that come into view are laid out then, so the place of one may take a few frames
-    assert browser.value(BECOMES % "document.getElementById('t60').getBoundingClientRect().bottom <= innerHeight + 1")
-    opened = "document.querySelector('#t60 > details').open"
-    assert not browser.value(opened)
-    browser.press("Enter")
-    assert browser.value(opened)
-
-
 def test_a_link_leads_to_its_step(browser: Browser, long: Path) -> None:
     browser.open(long, fragment="#t42")
     browser.value(SETTLED)
     assert browser.value("document.querySelector('#t42 > details').open")
     top = browser.value("document.getElementById('t42').getBoundingClientRect().top")
     assert 0 <= top < 200
+
+
+def test_all_steps_are_opened_and_closed(browser: Browser, long: Path) -> None:
+    browser.open(long)
+    opened = "document.querySelectorAll('.step:not(.first) > details[open]').length"
+    for count in (60, 0):
+        browser.value("document.getElementById('fold').click()")
+        browser.value(SETTLED)
+        assert browser.value(opened) == count
 
 
 def test_a_link_into_a_closed_place_opens_it(browser: Browser, page: Path) -> None:
@@ -151,7 +135,7 @@ def test_light_and_dark(browser: Browser, page: Path) -> None:
         browser.value("localStorage.clear(); delete document.documentElement.dataset.theme")
         seen[dark] = browser.value(colour)
     assert seen[False] != seen[True]
-    browser.press("t")
+    browser.value("document.getElementById('theme').click()")
     assert browser.value(colour) == seen[False]
     browser.value("localStorage.clear()")
 
@@ -161,14 +145,6 @@ def test_text_has_contrast(browser: Browser, page: Path, dark: bool) -> None:
     """At least 4.5 to 1, as WCAG 2.2 asks for (1.4.3, level AA)."""
     browser.open(page, dark=dark)
     assert browser.value(CONTRAST) == []
-
-
-def test_keys_are_listed(browser: Browser, page: Path) -> None:
-    browser.open(page)
-    browser.press("?")
-    assert browser.value("document.getElementById('keys').open")
-    browser.press("Escape")
-    assert not browser.value("document.getElementById('keys').open")
 
 
 def test_it_can_be_read_without_scripts(browser: Browser, page: Path) -> None:

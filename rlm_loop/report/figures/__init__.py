@@ -6,15 +6,10 @@
 
 from __future__ import annotations
 
-from rlm_loop.report.figures.causes import stacked_causes
-from rlm_loop.report.figures.colours import cause_colour
 from rlm_loop.report.figures.differences import paired_differences
-from rlm_loop.report.figures.factor import factor_response
-from rlm_loop.report.figures.overhead_by_turn import overhead_by_turn
-from rlm_loop.report.figures.pareto import resolve_against_tokens
-from rlm_loop.report.figures.rates import resolve_rates
-from rlm_loop.report.figures.saving import alt_text, data_uri, save
-from rlm_loop.report.figures.style import marks, style
+from rlm_loop.report.figures.overhead import overhead_by_turn, stacked_causes
+from rlm_loop.report.figures.rates import factor_response, resolve_against_tokens, resolve_rates
+from rlm_loop.report.figures.style import alt_text, cause_colour, data_uri, marks, save, style
 
 __all__ = [
     "alt_text",

@@ -23,7 +23,7 @@ _COLUMNS = {"arm", "baseline", "measure", "estimate", "low", "high"}
 
 @dataclass(frozen=True)
 class _Effect:
-    """One estimate with its interval: a difference in points of 100 where `share`, else a ratio."""
+    """An estimate with its interval: a difference in points of 100 where `share`, else a ratio."""
 
     label: str
     measure: str
@@ -49,7 +49,7 @@ def paired_differences(
     margin: float | None = None,
     intervals: pd.DataFrame | None = None,
 ) -> Figure:
-    """One panel a measure: how each arm differs from the baseline on the same tasks, with intervals.
+    """Draw a panel for each measure: how each arm differs from the baseline on the same tasks, with intervals.
 
     `results` are a study's, or its `frame()`.  The intervals are those of `rlm_loop.study.compare`; its `frame()` can
     be handed in as `intervals` (say, with another policy for missing pairs), or in place of the results.  Resolved

@@ -1,13 +1,26 @@
-"""The figure of resolve rates with their intervals: over all tasks, or by suite, level, size ..."""
+"""Figures of resolve rates: with their intervals, against tokens, and by the values of a factor."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.report.figures.rows import Arm, Arms, arms_of, factors_of
-from rlm_loop.report.figures.style import PAGE, SMALL, caption, finish, marks, percent_axis, sheet, style
+from rlm_loop.report.figures.rows import Arm, Arms, Measure, arms_of, factors_of, mean_between, measure_of
+from rlm_loop.report.figures.style import (
+    GREY,
+    PAGE,
+    SMALL,
+    ArmStyle,
+    caption,
+    finish,
+    legend_above,
+    marks,
+    percent_axis,
+    sheet,
+    style,
+)
 from rlm_loop.study.compare import pairs
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
@@ -19,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rate:
-    """How many of those judged were resolved, and the ends of Wilson's interval as shares, by cluster."""
+    """Count how many of those judged were resolved, and the ends of Wilson's interval as shares, by cluster."""
 
     resolved: int
     judged: int
@@ -118,3 +131,207 @@ def _value_of(row: Mapping[str, Any], column: str) -> Any:
     """A column of a row, or one of its factors or facts by that name."""
     places = row, factors_of(row), row.get("facts") or {}
     return next((place[column] for place in places if column in place), None)
+
+
+_LEGEND = "Filled: on the Pareto front, no other arm resolves as much for less. Hollow: off it."
+
+
+@dataclass(frozen=True)
+class _Point:
+    """An arm: the mean of what a task takes, its 95 % bootstrap interval, and what the arm resolves."""
+
+    label: str
+    rate: Rate
+    spent: float
+    low: float
+    high: float
+
+    def beats(self, other: _Point) -> bool:
+        here, there = self.rate.percent or 0.0, other.rate.percent or 0.0
+        return here >= there and self.spent <= other.spent and (here > there or self.spent < other.spent)
+
+
+def resolve_against_tokens(
+    results: Results | pd.DataFrame,
+    *,
+    arms: Iterable[str] | None = None,
+    measure: str = "total_tokens",
+    intervals: bool = True,
+) -> Figure:
+    """Resolve rate against what a task takes; the line is the Pareto front, arms off it are hollow.
+
+    An arm is on the front if no other arm resolves at least as much for at most as many tokens, and is better in one of
+    the two.  It is a statement about these points, not a test.  `results` are a study's, or its `frame()`; `measure` is
+    `total_tokens` (in and out), `input_tokens`, `cost`, `seconds`, `steps` ...; without `intervals` no arm has one of
+    its own, as is right beside paired differences.  Raises `StudyError` where there is nothing to draw, or matplotlib
+    is missing.
+    """
+    found, asked = arms_of(results, arms), measure_of(measure)
+    points = [p for arm in found.arms if (p := _point(arm, asked)) is not None]
+    if not points:
+        raise StudyError(f"no arm has {asked.name} of every task and a judged one, so there is nothing to draw")
+    front = [p for p in points if not any(other.beats(p) for other in points)]
+    front.sort(key=lambda p: (p.spent, p.rate.percent or 0.0))
+    drawn = marks([a.label for a in found.arms])
+    bars = " Bars are 95 % intervals of each arm (Wilson, bootstrap of the mean)." if intervals else ""
+    with style():
+        made = sheet(PAGE * 0.86, 3.9)
+        axes: Any = made.subplots()
+        percent_axis(axes.yaxis)
+        for point in points:
+            _draw(axes, point, drawn[point.label], point in front, intervals)
+        at, rates = [p.spent for p in front], [p.rate.percent or 0.0 for p in front]
+        look: dict[str, Any] = {"color": GREY, "linewidth": 1.1, "linestyle": (0, (6, 2)), "zorder": 1}
+        axes.step([*at, at[-1] * 100], [*rates, rates[-1]], where="post", label="Pareto front", **look)
+        _limits(axes, points)
+        finish(axes, f"Tasks resolved, and their {asked.name}", f"{asked.name} a task, mean")
+        legend_above(made, axes.get_legend_handles_labels()[0])
+        caption(made, f"{found.note()}. {_LEGEND}{bars}")
+    said = "; ".join(f"{p.label}: {p.rate}, {asked.say(p.spent)} a task" for p in points)
+    on = f"On the Pareto front: {', '.join(p.label for p in front)}."
+    made.set_label(f"Resolve rate against {asked.name} a task. {said}. {on}")
+    return made
+
+
+def _point(arm: Arm, asked: Measure) -> _Point | None:
+    """The arm if it was judged, and the measure is known of every task."""
+    taken, rate = asked.values(arm.rows.values()), rate_of(arm.rows.values())
+    whole = taken and len(taken) == len(arm.rows) and rate.judged
+    return _Point(arm.label, rate, *mean_between(taken)) if whole else None
+
+
+def _draw(axes: Any, point: _Point, mark: ArmStyle, best: bool, intervals: bool) -> None:
+    spread = {"xerr": [[point.spent - point.low], [point.high - point.spent]], "yerr": point.rate.bars}
+    axes.errorbar(
+        point.spent,
+        point.rate.percent or 0.0,
+        **(spread if intervals else {}),
+        fmt=mark.marker,
+        color=mark.colour,
+        markersize=7.5,
+        markerfacecolor=mark.colour if best else "white",
+        markeredgecolor="white" if best else mark.colour,
+        markeredgewidth=0.6 if best else 1.4,
+        elinewidth=1.0,
+        capsize=2.5,
+        zorder=3,
+        clip_on=False,
+        label=f"{point.label}  {point.rate.resolved}/{point.rate.judged}",
+    )
+
+
+def _limits(axes: Any, points: Sequence[_Point]) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    low, high = min(p.low for p in points), max(p.high for p in points)
+    if low > 0 and high / low > 5:
+        axes.set_xscale("log")
+        axes.set_xlim(low / 1.3, high * 1.9)
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        spread = high - low or high or 1.0
+        axes.set_xlim(max(0.0, low - 0.3 * spread), high + 0.45 * spread)
+    axes.xaxis.set_major_formatter("{x:,.10g}")
+    axes.set_ylim(0, min(100, 10 * math.ceil(0.105 * max(p.rate.interval[1] for p in points) + 0.5)))
+
+
+_TOKENS = measure_of("total_tokens")
+_Rows = Sequence[Mapping[str, Any]]
+
+
+def factor_response(results: Results | pd.DataFrame, factor: str | None = None) -> Figure:
+    """Two panels by the values of a factor, a line for each base arm; other factors are pooled.
+
+    Raises `StudyError` where the factor is not there, has one value only, or has to be named.
+    """
+    found = arms_of(results)
+    every = [r for a in found.arms for r in a.rows.values()]
+    known = list(dict.fromkeys(name for r in every for name in factors_of(r)))
+    if factor is None and len(known) > 1:
+        raise StudyError(f"the study has the factors {', '.join(known)}; choose one: factor={known[0]!r}")
+    chosen = factor or next(iter(known), "")
+    if chosen not in known:
+        raise StudyError(f"there is no factor {chosen!r}; there are {', '.join(known) or 'none'}")
+    values = _values([_key(r, chosen) for r in every if chosen in factors_of(r)])
+    if len(values) < 2:
+        raise StudyError(f"the factor {chosen} has one value only, so there is no response to draw")
+    groups = _by_level(found.arms, chosen)
+    drawn = marks(list(groups))
+    with style():
+        made = sheet(PAGE, 3.4)
+        left, right = made.subplots(1, 2)
+        for number, (name, of) in enumerate(groups.items()):
+            at = [p + 0.06 * (number - (len(groups) - 1) / 2) for p in range(len(values))]
+            rates = [rate_of(of.get(v, ())) for v in values]
+            _line(left, at, [None if r.percent is None else (r.percent, *r.interval) for r in rates], drawn[name], name)
+            _line(right, at, [_spent(of.get(v, ())) for v in values], drawn[name])
+        for axes, title in ((left, "a   Tasks resolved"), (right, f"b   {_TOKENS.name.capitalize()} a task")):
+            axes.set_xticks(range(len(values)), [str(v) for v in values])
+            axes.set_xlim(-0.4, len(values) - 0.6)
+            finish(axes, title, chosen.replace("_", " "))
+        left.set_ylim(0, 100)
+        percent_axis(left.yaxis)
+        right.set_ylim(0, None)
+        right.yaxis.set_major_formatter("{x:,.0f}")
+        legend_above(made, left.get_legend_handles_labels()[0])
+        pooled = [f for f in known if f != chosen]
+        over = f" Pooled over {', '.join(pooled)}." if pooled else ""
+        caption(made, f"{found.note()}. Bars: 95 % intervals by task (Wilson; bootstrap of the mean).{over}")
+    lines = [
+        f"{name}, {chosen} {value}: {rate_of(of[value])}, {_mean(of[value])}"
+        for name, of in groups.items()
+        for value in values
+        if value in of
+    ]
+    made.set_label(f"Resolve rate and tokens a task by {chosen.replace('_', ' ')}. {'; '.join(lines)}.")
+    return made
+
+
+def _values(every: Iterable[Any]) -> list[Any]:
+    """Numbers ascending; everything else in the order of the study."""
+    found = list(dict.fromkeys(every))
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in found)
+    return sorted(found) if numbers else found
+
+
+def _key(row: Mapping[str, Any], factor: str) -> Any:
+    value = factors_of(row)[factor]
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def _by_level(arms: Sequence[Arm], factor: str) -> dict[str, dict[Any, list[Mapping[str, Any]]]]:
+    """Rows by base arm (and model, where there are several) and value of the factor."""
+    several = len({a.model for a in arms}) > 1
+    found: dict[str, dict[Any, list[Mapping[str, Any]]]] = {}
+    for arm in arms:
+        for row in arm.rows.values():
+            if factor in factors_of(row):
+                base = str(row.get("arm_base") or arm.name)
+                of = found.setdefault(f"{base}, {arm.model}" if several else base, {})
+                of.setdefault(_key(row, factor), []).append(row)
+    return found
+
+
+def _spent(rows: _Rows) -> tuple[float, ...] | None:
+    """The mean tokens of a task with its interval; `None` where they are not known of every row."""
+    by_task: dict[tuple[str, str], list[float]] = {}  # the other factors' levels, and seeds, of one task are one
+    for row in rows:
+        by_task.setdefault((row["suite"], row["task"]), []).extend(_TOKENS.values([row]))
+    every = [value for of in by_task.values() for value in of]
+    return mean_between(every, list(by_task.values())) if every and len(every) == len(rows) else None
+
+
+def _mean(rows: _Rows) -> str:
+    spent = _spent(rows)
+    return "tokens not known" if spent is None else f"{spent[0]:,.0f} tokens a task"
+
+
+def _line(
+    axes: Any, at: Sequence[float], found: Sequence[tuple[float, ...] | None], mark: ArmStyle, name: str = ""
+) -> None:
+    """The known of a line's points, each with the low and the high end of its interval."""
+    known = [(x, *of) for x, of in zip(at, found, strict=True) if of is not None]
+    bars = [[y - low for _, y, low, _ in known], [high - y for _, y, _, high in known]]
+    look = {"color": mark.colour, "marker": mark.marker, "linestyle": mark.line, "markeredgecolor": "white"}
+    axes.errorbar([x for x, *_ in known], [y for _, y, *_ in known], yerr=bars, label=name or None, capsize=3, **look)

@@ -21,7 +21,7 @@ _NEEDED = ("arm", "model", "suite", "task", "seed", "resolved")
 
 @dataclass(frozen=True)
 class Arm:
-    """One arm (with one model): its row of each unit (suite, task, seed) that every arm was tried on."""
+    """An arm (with one model): its row of each unit (suite, task, seed) that every arm was tried on."""
 
     name: str
     model: str
@@ -38,7 +38,7 @@ class Arms:
     left_out: int
 
     def note(self) -> str:
-        """Which model, how many tasks, and how many are left out: the beginning of a caption."""
+        """Say which model, how many tasks, and how many are left out: the beginning of a caption."""
         sizes = sorted({len(a.rows) for a in self.arms})
         many = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
         seeds = {u[2] for a in self.arms for u in a.rows}
@@ -119,7 +119,7 @@ class Measure:
 
     column: str
     name: str
-    format: str = "{x:,.0f}"
+    format: str
 
     def values(self, rows: Iterable[Mapping[str, Any]]) -> list[float]:
         """The known figures of some rows."""
@@ -130,22 +130,20 @@ class Measure:
         return f"{self.format.format(x=value)} {self.name}"
 
 
-_KNOWN = (
-    Measure("total_tokens", "tokens (in + out)"),
-    Measure("input_tokens", "prompt tokens"),
-    Measure("output_tokens", "output tokens"),
-    Measure("new_tokens", "prompt tokens not cached"),
-    Measure("scaffold_tokens", "scaffold tokens"),
-    Measure("steps", "steps", "{x:,.1f}"),
-    Measure("calls", "model calls", "{x:,.1f}"),
-    Measure("seconds", "seconds", "{x:,.1f}"),
-    Measure("working_seconds", "working seconds", "{x:,.1f}"),
-    Measure("model_seconds", "seconds of the model", "{x:,.1f}"),
-    Measure("cost", "$", "{x:.4g}"),
-    Measure("value", "score", "{x:.2f}"),
-    Measure("actions", "actions", "{x:,.1f}"),
-)
-_MEASURES = {m.column: m for m in _KNOWN}
+_MEASURES = {
+    column: Measure(column, name, form)
+    for column, name, form in (
+        ("total_tokens", "tokens (in + out)", "{x:,.0f}"),
+        ("input_tokens", "prompt tokens", "{x:,.0f}"),
+        ("output_tokens", "output tokens", "{x:,.0f}"),
+        ("new_tokens", "prompt tokens not cached", "{x:,.0f}"),
+        ("scaffold_tokens", "scaffold tokens", "{x:,.0f}"),
+        ("steps", "steps", "{x:,.1f}"),
+        ("calls", "model calls", "{x:,.1f}"),
+        ("seconds", "seconds", "{x:,.1f}"),
+        ("cost", "$", "{x:.4g}"),
+    )
+}
 
 
 def measure_of(column: str) -> Measure:

@@ -1,19 +1,77 @@
-"""The one style of all figures: colours, marks, lines and hatches that stay apart in grey and for the colour-blind."""
+"""The one style of all figures, their colours, and saving them with an alternative text."""
 
 from __future__ import annotations
 
+import base64
+import html
+import io
+import re
 import textwrap
+import zlib
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.errors import install_line
-from rlm_loop.report.figures.colours import COLOURS, arm_places
 from rlm_loop.study.errors import StudyError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+#: From Okabe and Ito's colours and neighbours of them; what a strategy adds (`scaffold:...`) is in reds, to stand out.
+CAUSE_COLOURS = {
+    "template": "#8C8C8C",
+    "system": "#0072B2",
+    "tool_schema": "#CC79A7",
+    "task": "#009E73",
+    "assistant": "#56B4E9",
+    "repl_output": "#E69F00",
+    "tool_result": "#B8860B",
+    "error": "#D55E00",
+    "summary": "#7B61B8",
+    "unattributed": "#C4C4C4",
+}
+_SCAFFOLD = ("#A8123E", "#E0457B", "#7A1F5C", "#F0776B")
+_OTHER = "#A6A6A6"
+
+
+def cause_colour(cause: str) -> str:
+    """The colour of a cause as `#RRGGBB`; the same in every run for the same injector, grey for an unknown cause."""
+    if cause.startswith("scaffold:"):
+        return _SCAFFOLD[zlib.crc32(cause.encode()) % len(_SCAFFOLD)]
+    return CAUSE_COLOURS.get(cause, _OTHER)
+
+
+def cause_place(cause: str) -> tuple[int, str]:
+    """The sort key that stacks causes: what is fixed first, then what a strategy adds, then what turns add."""
+    order = list(CAUSE_COLOURS)
+    if cause.startswith("scaffold:"):
+        return order.index("assistant") * 2 - 1, cause
+    return (order.index(cause) * 2 if cause in CAUSE_COLOURS else 2 * len(order)), cause
+
+
+#: Okabe and Ito's colours, which stay apart in the common forms of colour blindness; yellow is left out for contrast.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
+#: The place in `COLOURS` of the arms that several studies have, so that an arm has one colour in all figures.
+ARM_PLACES = {"lean": 0, "react-text": 1, "code": 2, "react-native": 3, "mellea-react": 3, "lean-text": 5}
+
+
+def arm_places(arms: Sequence[str]) -> list[int]:
+    """The place of each arm: its own (`ARM_PLACES`) where it has one that is free, else the lowest that is free.
+
+    A place from `len(COLOURS)` on stands for a colour that is used a second time.
+    """
+    own: dict[str, int] = {}
+    for arm in arms:
+        place = ARM_PLACES.get(arm.partition(",")[0])  # with several models a label is "arm, model"
+        if place is not None and place not in own.values():
+            own[arm] = place
+    free = (place for place in range(len(ARM_PLACES) + len(arms)) if place not in own.values())
+    return [own[arm] if arm in own else next(free) for arm in arms]
+
 
 #: Several of those colours are the same grey on paper, so that every arm has a mark, a line and a hatch of its own too.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -118,3 +176,75 @@ def legend_above(made: Figure, handles: Sequence[Any], *, across: int = 4) -> No
 def percent_axis(axis: Any) -> None:
     """Show ticks as whole percent."""
     axis.set_major_formatter("{x:.0f} %")
+
+
+_FORMATS = (".png", ".svg", ".pdf")
+
+
+def alt_text(figure: Figure) -> str:
+    """The text for a reader who cannot see a figure of this package: what is drawn, and the numbers."""
+    return str(figure.get_label())
+
+
+def save(figure: Figure, path: str | Path) -> list[Path]:
+    """Save a figure with its alternative text in the file; the same figure gives the same bytes.  Returns the paths.
+
+    The ending chooses: `.png` (200 dots an inch), `.svg` or `.pdf`; a path without one gives PNG and SVG.  The text is
+    the `Description` of a PNG, the `<desc>` and description of an SVG, the `Subject` of a PDF.  Raises `StudyError` for
+    another ending, and where the file cannot be written.
+    """
+    whole = Path(path)
+    wanted = (
+        [whole] if whole.suffix.lower() in _FORMATS else [whole.with_name(f"{whole.name}{s}") for s in _FORMATS[:2]]
+    )
+    if whole.suffix and whole.suffix.lower() not in _FORMATS and re.fullmatch(r"\.[a-zA-Z]{2,4}", whole.suffix):
+        raise StudyError(f"cannot save a figure as {whole.suffix}; use one of {', '.join(_FORMATS)}")
+    try:
+        whole.parent.mkdir(parents=True, exist_ok=True)
+        for one in wanted:
+            one.write_bytes(_bytes(figure, one.suffix.lower()))
+    except OSError as error:
+        raise StudyError(f"cannot write to {whole.parent}: {error.strerror}; choose another folder") from error
+    return wanted
+
+
+def data_uri(figure: Figure, kind: str = "png") -> str:
+    """The figure as a PNG (or an SVG) in a `data:` address, for an `<img>` of a page that needs no other file.
+
+    Letters of an SVG are text in the reader's own font: as shapes they take half of the time and most of the bytes.
+    """
+    named = {"png": "image/png", "svg": "image/svg+xml"}[kind]
+    return f"data:{named};base64," + base64.b64encode(_bytes(figure, f".{kind}")).decode("ascii")
+
+
+def _bytes(figure: Figure, suffix: str) -> bytes:
+    words = alt_text(figure)
+    metadata: dict[str, Any] = {
+        ".png": {"Software": None, "Description": words or None},
+        ".svg": {"Date": None, "Description": words or None},
+        ".pdf": {"CreationDate": None, "Subject": words or None},
+    }[suffix]
+    buffer = io.BytesIO()
+    with style():
+        if suffix == ".svg":
+            buffer.write(_svg_text(figure, metadata).encode("utf-8"))
+        else:
+            figure.savefig(buffer, format=suffix[1:], dpi=200 if suffix == ".png" else "figure", metadata=metadata)
+    made = buffer.getvalue()
+    if suffix == ".svg" and words:  # screen readers know <desc>, not the RDF that matplotlib writes
+        start = made.index(b">", made.index(b"<svg")) + 1
+        made = made[:start] + f"\n <desc>{html.escape(words, quote=False)}</desc>".encode() + made[start:]
+    return made
+
+
+def _svg_text(figure: Figure, metadata: dict[str, Any]) -> str:
+    """Do what `savefig` does, but with one drawing in place of two: `savefig` lays out by a drawing of its own."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    canvas, dots, text = figure.canvas, figure.dpi, io.StringIO()
+    try:
+        FigureCanvasSVG(figure).print_svg(text, metadata=metadata)
+    finally:
+        figure.dpi = dots
+        figure.set_canvas(canvas)
+    return text.getvalue()

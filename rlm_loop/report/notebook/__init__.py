@@ -1,1 +1,1 @@
-"""What a notebook shows: runs, ledgers and studies as HTML and Markdown, the live view, the magic."""
+"""The display in a notebook: runs, ledgers and studies as HTML and Markdown, the live view, the magic."""

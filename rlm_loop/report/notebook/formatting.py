@@ -71,13 +71,13 @@ def plural(count: int, noun: str) -> str:
 
 
 def reply_cost(reply: Reply) -> str:
-    """What a reply cost, and which settings of its request were not applied (see `models.remote`)."""
+    """Say what a reply cost, and which settings of its request were not applied (see `models.remote`)."""
     missing = ", ".join(reply.extra.get("not_applied") or ())
     return counted(reply.usage) + (f"; not applied: {missing}" if missing else "")
 
 
 def action_text(action: Action) -> tuple[str, str]:
-    """What an action asked for: a label and the text to show under it."""
+    """Return what an action asked for: a label and the text to show under it."""
     match action:
         case RunCode():
             return "code", action.code.rstrip("\n")
@@ -91,7 +91,7 @@ def action_text(action: Action) -> tuple[str, str]:
 
 
 def observation_text(observation: Observation) -> tuple[str, str]:
-    """What an action led to: a label and the text to show under it (empty text: nothing to show)."""
+    """Return what an action led to: a label and the text to show under it (empty text: nothing to show)."""
     if observation.failure is not None:
         return f"failed: {observation.failure.kind}", observation.text or observation.failure.message
     if observation.answer is not None and not observation.text:
@@ -120,7 +120,7 @@ def prose(turn: Turn) -> list[str]:
 
 
 def _split(text: str, action: Action) -> tuple[str, str]:
-    """What was written before an action, and after it; all of it before one that is not in the text."""
+    """Return what was written before an action, and after it; all of it before one that is not in the text."""
     if isinstance(action, RunCode) and action.code.strip():
         return _around_block(text, action.code)
     if isinstance(action, Answer) and isinstance(action.value, str) and text.strip().endswith(action.value):
@@ -135,7 +135,7 @@ def turn_head(turn: Turn) -> str:
 
 
 def step_text(turn: Turn) -> str:
-    """One turn as plain text: what the model wrote, what it asked for, what came of it, what it cost."""
+    """Return a turn as plain text: what the model wrote, what it asked for, what came of it, what it cost."""
     lines = [f"-- turn {turn.index}: {reply_cost(turn.reply)}, {turn.seconds:.1f} s"]
     *before, after = prose(turn)
     for words, action, observation in zip(before, turn.actions, turn.observations, strict=True):
@@ -168,7 +168,7 @@ def answer_text(outcome: Outcome) -> str:
 
 
 def ending(outcome: Outcome) -> str:
-    """Why the run ended; where it gave no answer, with the packages that its cells could not import."""
+    """Say why the run ended; where it gave no answer, with the packages that its cells could not import."""
     said = "" if outcome.answered else "\n".join(o.text for t in outcome.turns for o in t.observations)
     missing = dict.fromkeys(name.partition(".")[0] for name in _NO_MODULE.findall(said))
     packages = f"missing in its cells: {', '.join(missing)} (pip install {' '.join(missing)})" if missing else ""
@@ -176,7 +176,7 @@ def ending(outcome: Outcome) -> str:
 
 
 def closing_line(outcome: Outcome) -> str:
-    """Why the run ended and what it cost, in one line."""
+    """Say why the run ended and what it cost, in one line."""
     why = ending(outcome)
     reason = f" ({redact(why)})" if why else ""
     turns = plural(outcome.steps, "turn")

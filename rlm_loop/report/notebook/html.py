@@ -39,7 +39,7 @@ _WARNINGS = 8
 
 
 def view(name: str, *values: Any, **named: Any) -> str:
-    """What a macro of `views.html` makes of these values."""
+    """Render a macro of `views.html` with these values."""
     return str(getattr(macros("notebook/views.html"), name)(*values, **named))
 
 

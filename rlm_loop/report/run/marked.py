@@ -32,7 +32,7 @@ def patch(text: str, limit: int) -> Markup:
 
 
 def is_patch(text: str) -> bool:
-    """Whether a text is a unified diff."""
+    """Return whether a text is a unified diff."""
     return text.startswith(("diff --git ", "--- ")) and "\n@@ " in text
 
 

@@ -1,24 +1,25 @@
-"""The page: one HTML file that holds everything it needs, and asks the network for nothing."""
+"""The page of a run: one HTML file that holds everything it needs, and asks the network for nothing."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
 from rlm_loop.accounting.tree import ROOT
-from rlm_loop.report.figures.colours import cause_colour
-from rlm_loop.report.run.head import head, title
-from rlm_loop.report.run.judged import judged
-from rlm_loop.report.run.marked import is_patch, parts
+from rlm_loop.report.figures.style import cause_colour
+from rlm_loop.report.notebook.formatting import counted, number
+from rlm_loop.report.run.marked import brief, is_patch, parts, plain_text
 from rlm_loop.report.run.reading import RunInFile, found_in, mapping
-from rlm_loop.report.run.sealed import sealed
 from rlm_loop.report.run.steps import OUTPUT, Steps, raw_events, token_list, tried, value_block
 from rlm_loop.report.run.view import Prefix, RunView, spans_of
+from rlm_loop.report.templates import sealed
+from rlm_loop.study.store.rows import finished
 from rlm_loop.traces.reader import Run, chosen
 
 
@@ -76,7 +77,7 @@ def views_of(found: Sequence[RunInFile], trace: str | Path, run: Run) -> list[Ru
 
 
 def run_html(view: RunView, shades: Mapping[str, str], *, row: Mapping[str, Any] | None = None) -> Markup:
-    """One run as the inside of a page; `shades` are the classes of `shades_of`."""
+    """Return a run as the inside of a page; `shades` are the classes of `shades_of`."""
     pre = view.prefix.text
     sections = (
         ("tokens", "Tokens by cause", tried(lambda: token_list(_sums(view), shades))),
@@ -110,7 +111,7 @@ def _result(view: RunView) -> Markup:
 
 
 def _unwrapped(value: Any) -> Any:
-    """What a trace could only keep as its `repr` is that text."""
+    """Return the text of what a trace could only keep as its `repr`."""
     known = mapping(value)
     return known["repr"] if set(known) == {"repr"} else value
 
@@ -139,7 +140,108 @@ def shades_of(views: Sequence[RunView]) -> tuple[dict[str, str], str]:
         names |= {cause for body in view.bodies.values() for _, cause in spans_of(body)}
     shades: dict[str, str] = {}
     rules: list[str] = []
-    for number, name in enumerate([*sorted(names), OUTPUT]):
-        shades[name] = f"c{number}"
-        rules.append(f".c{number}{{--c:{'var(--output)' if name == OUTPUT else cause_colour(name)}}}")
+    for place, name in enumerate([*sorted(names), OUTPUT]):
+        shades[name] = f"c{place}"
+        rules.append(f".c{place}{{--c:{'var(--output)' if name == OUTPUT else cause_colour(name)}}}")
     return shades, "".join(rules)
+
+
+def title(view: RunView) -> str:
+    """The run in a few words, not escaped."""
+    start = view.start
+    return " · ".join(str(v) for v in (start.get("task"), start.get("agent"), view.stop) if v) or "a run"
+
+
+def _run_state(view: RunView) -> str:
+    """Say whether a run went well, in the words of the style sheet."""
+    return {"answered": "ok", "failed": "bad", "unfinished": "open"}.get(view.stop, "warn")
+
+
+def head(view: RunView) -> str:
+    """The question, the stop and its reason, and the figures of a run."""
+    start, end = view.start, view.end or {}
+    question = str(start.get("question") or start.get("task") or "A run of rlm_loop")
+    reason = str(end.get("reason") or "")
+    if view.end is None:
+        reason = "the trace has no end: the run was killed, or is still going on"
+    return parts().head(
+        over=" · ".join(str(v) for v in (start.get("agent"), start.get("model")) if v),
+        question=brief(question, 200),
+        whole=plain_text(question, view.limit) if len(question) > 200 or "\n" in question.strip() else "",
+        state=_run_state(view),
+        stop=view.stop,
+        reason=reason,
+        facts=_facts(view),
+        over_budget=end.get("over_budget"),
+    )
+
+
+def _facts(view: RunView) -> dict[str, Any]:
+    """The figures of a run by name, with the limit where one was set."""
+    start, end, used = view.start, view.end or {}, view.usage
+    limits, context = mapping(start.get("budget")), mapping(start.get("context"))
+    size = context.get("bytes", context.get("size"))
+    below = len(view.tree) - 1 - len(view.attempts)
+
+    def of(text: str | None, limit: str) -> str | None:
+        most = limits.get(limit)
+        return f"{text} of {most:,}" if text and isinstance(most, (int, float)) else text
+
+    return {
+        "task": start.get("task"),
+        "turns": of(f"{_turns(view):,}", "steps"),
+        "model calls": of(f"{used.calls:,}", "calls"),
+        "sub-calls": f"{below:,}" if below > 0 else None,
+        "tokens": counted(used).replace(" tokens in", " in"),
+        "tokens in all": of(number(used.total_tokens), "tokens") if limits.get("tokens") is not None else None,
+        "cost": of(f"{used.cost:.4f}", "cost") if used.cost else None,
+        "time": of(_seconds(end.get("seconds")), "seconds"),
+        "context": f"{context.get('type', '')}, {size:,} bytes" if isinstance(size, int) else None,
+        "isolation": end.get("isolation"),
+        "began": _date(start.get("at")),
+    }
+
+
+def _turns(view: RunView) -> int:
+    return sum(event["event"] == "turn" for event in view.by_node.get(ROOT, ()))
+
+
+def _seconds(value: Any) -> str | None:
+    return f"{value:,.1f} s" if isinstance(value, (int, float)) else None
+
+
+def _date(at: Any) -> str | None:
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC") if at else None
+    except (TypeError, ValueError, OverflowError, OSError):
+        return None
+
+
+_KINDS = {"resolved": "ok", "not resolved": "bad", "crashed": "bad"}
+
+
+def state(row: Mapping[str, Any] | None) -> str:
+    """Say what became of an episode: `resolved`, `not resolved`, `not judged`, `crashed`, or `not run`."""
+    if row is None:
+        return "not run"
+    if not finished(row):
+        return "crashed"
+    return "not judged" if row["resolved"] is None else "resolved" if row["resolved"] else "not resolved"
+
+
+def state_kind(name: str) -> str:
+    """The class by which the style sheet colours a state."""
+    return _KINDS.get(name, "warn")
+
+
+def judged(row: Mapping[str, Any] | None) -> Markup:
+    """The score of an episode, with its expected answer where the row has it; empty without a row."""
+    if row is None:
+        return Markup("")
+    now, value = state(row), row.get("value")
+    partial = isinstance(value, (int, float)) and value not in (0, 1)
+    which = [str(row[name]) for name in ("arm", "model", "suite", "task") if row.get(name)]
+    which += [f"{name} {row[name]}" for name in ("level", "seed") if row.get(name) is not None]
+    reason = str(row.get("error") or row.get("scorer_error") or row.get("score_reason") or "")
+    expected = str(row.get("expected") or "")
+    return parts().judged(state_kind(now), now, f"{value:.3g}" if partial else "", reason, expected, " · ".join(which))

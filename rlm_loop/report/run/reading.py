@@ -35,7 +35,7 @@ def mapping(value: Any) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class RunInFile:
-    """One run, notes on how much of it could be read, and its events of unknown shape."""
+    """A run, notes on how much of it could be read, and its events of unknown shape."""
 
     record: RunRecord
     notes: tuple[str, ...] = ()

@@ -20,14 +20,4 @@ const theme = (() => {  // light and dark; calling it turns from one to the othe
   named();
   return () => { root.dataset.theme = dark() ? "light" : "dark"; stored(root.dataset.theme); named(); };
 })();
-
-// What each key does, outside of boxes; a key whose function returns false keeps what it does in the browser.
-const onKeys = (act) => document.addEventListener("keydown", (e) => {
-  if (e.ctrlKey || e.metaKey || e.altKey || get("keys").open || !Object.hasOwn(act, e.key)) return;
-  if (e.target.matches("input:not([type=checkbox]), select, textarea")) return;
-  if (act[e.key](e) !== false) e.preventDefault();
-});
-const help = () => get("keys").showModal();
-onKeys({ t: theme, "?": help });
 get("theme").addEventListener("click", theme);
-get("help").addEventListener("click", help);

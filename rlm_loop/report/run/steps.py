@@ -9,14 +9,14 @@ from typing import Any
 
 from markupsafe import Markup
 
-from rlm_loop.accounting.tree import ROOT
+from rlm_loop.accounting.tree import ROOT, Node
 from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation, RunCode
 from rlm_loop.outcome import Turn
-from rlm_loop.report.figures.colours import cause_place
-from rlm_loop.report.notebook.formatting import action_text, compaction_line, counted, observation_text, prose
+from rlm_loop.report.call_tree import FOLD, head, status
+from rlm_loop.report.figures.style import cause_place
+from rlm_loop.report.notebook.formatting import action_text, compaction_line, counted, observation_text, plural, prose
 from rlm_loop.report.run.marked import brief, is_patch, parts, patch, plain_text, python_code
 from rlm_loop.report.run.reading import UNREADABLE, mapping
-from rlm_loop.report.run.subcalls import call_list
 from rlm_loop.report.run.view import Event, RunView, spans_of
 from rlm_loop.report.templates import escaped
 
@@ -145,7 +145,7 @@ class Steps:
         yield _effects(seen.effects)
 
     def _added(self, node: str, turn: int) -> str:
-        """What the request of this turn had added besides replies and results: nudges, reminders, summaries."""
+        """Return what the request of this turn had added besides replies and results: nudges, reminders, summaries."""
         request = self.view.requests.get((node, turn))
         if request is None or request.get("base") is None:
             return ""
@@ -162,7 +162,7 @@ class Steps:
         return self.shades.get(cause, "c-other"), cause, plain_text(text.strip("\n"), self.view.limit)
 
     def _first(self, node: str) -> str:
-        """What the model was told before its first turn, each stretch with its cause."""
+        """Return what the model was told before its first turn, each stretch with its cause."""
         request = self.view.first_requests.get(node)
         if request is None:
             return Markup("")
@@ -304,3 +304,26 @@ def _effects(effects: Mapping[str, Any]) -> str:
     files = [(kind, sign, str(name)) for kind, sign in signs for name in effects.get(kind) or ()]
     left = max(0, len(files) - _FILES) + int(effects.get("left_out") or 0)
     return parts().effects(files[:_FILES], f"{left:,}" if left else "") if files or left else ""
+
+
+def call_list(view: RunView, node: str, turn: int, steps: Callable[[str], Markup]) -> str:
+    """The sub-calls of one turn: what was asked, what came back, and the steps of sub-agents."""
+    calls = view.asked_in.get((node, turn), ())
+    if not calls:
+        return ""
+    failed = sum(call.ok is False for call in calls)
+    items = [_call(view, call, steps) for call in calls]
+    return parts().calls(plural(len(calls), "sub-call"), failed, len(calls) <= FOLD, items)
+
+
+def _call(view: RunView, call: Node, steps: Callable[[str], Markup]) -> str:
+    block, body = parts().block, list[str]()
+    if (asked := view.asked.get(call.node)) is not None:
+        body.append(block("Asked", plain_text(asked, view.limit), "code"))
+    if call.kind == "agent" or view.tree.children(call.node):
+        body.append(parts().steps(steps(call.node), " inner"))
+    if call.kind != "agent" and call.node in view.answers:
+        body.append(block("Answer", plain_text(view.answers[call.node], view.limit), "output"))
+    if call.error:
+        body.append(block("Error", plain_text(call.error, view.limit), "error"))
+    return parts().call(view.prefix.node(call.node), status(call), head(view.tree, call), call.title, body)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from rlm_loop.accounting.charges import accounts_of
 from rlm_loop.accounting.tree import ROOT, Node, TraceTree, node_of, tree_of
 from rlm_loop.agents.past_run import turns_of
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.outcome import Turn
 from rlm_loop.report.run.reading import UNREADABLE, RunInFile, mapping
-from rlm_loop.report.run.tokens import Spent, spent_of
 from rlm_loop.traces.reader import RunRecord, reply_of
 
 Event = Mapping[str, Any]
@@ -35,7 +37,7 @@ class Prefix:
 
 @dataclass(frozen=True)
 class RunView:
-    """One run.  `number` is its place in the file."""
+    """A run.  `number` is its place in the file."""
 
     found: RunInFile
     number: int
@@ -57,7 +59,7 @@ class RunView:
 
     @property
     def stop(self) -> str:
-        """Why the run ended, in one word; `unfinished` where the trace has no end."""
+        """The reason of the run's end, in one word; `unfinished` where the trace has no end."""
         return "unfinished" if self.end is None else str(self.end.get("stop", "?"))
 
     @cached_property
@@ -142,7 +144,7 @@ class RunView:
 
     @cached_property
     def asked(self) -> Mapping[str, str]:
-        """What each sub-call was asked, where the trace holds it."""
+        """Return what each sub-call was asked, where the trace holds it."""
         found = {
             str(e.get("node")): self.texts[key]
             for e in self.record.of("subcall_start")
@@ -179,7 +181,7 @@ class RunView:
         return found
 
     def flow(self, node: str) -> Iterator[tuple[str, Event, Turn | None]]:
-        """What happened in a node, in order: (kind, event, turn).  A `reply` is one whose turn was never finished.
+        """Return what happened in a node, in order: (kind, event, turn).  A `reply` is of an unfinished turn.
 
         A turn that cannot be read has `None` in place of its value.
         """
@@ -228,3 +230,42 @@ def unfinished_of(event: Event) -> Turn | None:
         return Turn(int(event.get("turn", 0)), reply_of(event["reply"]), (), ())
     except UNREADABLE:
         return Turn(int(event.get("turn") or 0), Reply(str(event.get("reply"))), (), ())
+
+
+#: Input whose cause cannot be told, because the trace lacks what it takes.
+UNKNOWN = "not attributed"
+
+
+@dataclass(frozen=True)
+class Spent:
+    """A model call: who made it in which turn, its usage, and its input tokens by cause.
+
+    `exact` is whether the causes were counted by the model's own tokenizer rather than shared out by length.
+    """
+
+    node: str
+    turn: int
+    usage: Usage
+    causes: Mapping[str, int]
+    exact: bool
+
+
+def spent_of(record: RunRecord) -> Iterator[Spent]:
+    """Every call of a run that got a reply, in order; sub-calls included.
+
+    From the first call that cannot be read on, tokens of the input have the cause `UNKNOWN`.
+    """
+    accounts: dict[int, tuple[Mapping[str, int], bool]] = {}
+    with contextlib.suppress(*UNREADABLE):
+        for event, _, _, account in accounts_of(record):
+            sums: Counter[str] = Counter()
+            for part in account.parts:
+                sums[str(part.cause)] += part.tokens
+            accounts[id(event)] = +sums, bool(event["charged"]["exact"])
+    for event in record.of("reply"):
+        try:
+            usage = reply_of(event["reply"]).usage or Usage(None, None)
+        except UNREADABLE:
+            usage = Usage(None, None)
+        unknown = {UNKNOWN: usage.input_tokens} if usage.input_tokens else {}
+        yield Spent(node_of(event), int(event.get("turn") or 0), usage, *accounts.get(id(event), (unknown, False)))

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
-from rlm_loop.report.run.sealed import sealed
-from rlm_loop.report.study.answer import answer_of
-from rlm_loop.report.study.drawings import drawings
-from rlm_loop.report.study.episodes import episodes_of
-from rlm_loop.report.study.head import Head, head_of, head_of_comparison
-from rlm_loop.report.study.trace_pages import Progress, address, write_trace_pages
+from rlm_loop.report.run import run_page
+from rlm_loop.report.study.parts import Head, answer_of, drawings, episodes_of, head_of, head_of_comparison
 from rlm_loop.report.tables.comparison import effect_table, sentences, suite_effects
 from rlm_loop.report.tables.study_tables import arm_table, suite_table
 from rlm_loop.report.tables.table import Table
-from rlm_loop.report.tables.trace_files import names_of
+from rlm_loop.report.templates import sealed
+from rlm_loop.report.trace_files import names_of, trace_files
 from rlm_loop.study import Comparison, Results, StudyError, load_study
 from rlm_loop.study.compare.comparison import compare
+from rlm_loop.traces.trace import TraceError
 
 #: Where trace pages are looked for if nobody says where they are.
 _FOLDER = "study_traces"
@@ -173,3 +172,40 @@ def write_study_page(
 def trace_folder(out: str | Path) -> Path:
     """The folder of the trace pages of the report `out`: `report_traces` for `report.html`."""
     return Path(out).with_name(f"{Path(out).stem}_traces")
+
+
+Progress = Callable[[Iterable[tuple[str, Path]]], Iterable[tuple[str, Path]]]
+
+
+def write_trace_pages(results: Results, folder: str | Path, *, progress: Progress = iter) -> Mapping[str, str]:
+    """Write the page of every trace of a study into `folder`, and return their addresses by the names of the traces.
+
+    Addresses are relative to the folder above, for a report that lies there.  A trace that is not there, or holds not
+    one event, has no page and no address.  Raises `StudyError` for packed traces that cannot be read, and `OSError`
+    where the pages cannot be written.
+    """
+    there = Path(folder)
+    links: dict[str, str] = {}
+    rows = {str(row["trace"]): row for row in results.rows}
+    for name, trace in progress(trace_files(results)):
+        try:
+            text = run_page(trace, row=rows.get(name))
+        except TraceError:
+            continue
+        page = there.joinpath(*_below(name).parts)
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(text, encoding="utf-8", newline="")
+        links[name] = address(there.name, name)
+    return links
+
+
+def address(folder: str, name: str) -> str:
+    """Return where the page of the trace `name` lies, as a link from beside `folder`."""
+    return quote(f"{folder}/{_below(name)}")
+
+
+def _below(name: str) -> PurePosixPath:
+    """The path of a page in the folder of pages: that of the trace without its own folder."""
+    path = PurePosixPath(name)
+    inner = path.relative_to("traces") if path.is_relative_to("traces") else path
+    return inner.with_suffix(".html")

@@ -64,7 +64,7 @@ def _summary_table(
     notes: Sequence[str],
     names: Sequence[str] = ("model", "arm"),
 ) -> Table:
-    """One row a summary: its names and the `columns`."""
+    """Return a row for each summary: its names and the `columns`."""
     every = [*names, *columns]
     return Table(title, every, [[_CELLS[name](s) for name in every] for s in found], notes, len(names)).without_same(
         "model"
@@ -72,7 +72,7 @@ def _summary_table(
 
 
 def arm_table(results: Results, baseline: str | None = None) -> Table:
-    """One row an arm: what it resolved, what that cost, and how it differs from the baseline on the same tasks."""
+    """Return a row for each arm: what it resolved, its cost, and its difference from the baseline on the same tasks."""
     found = results.summary(baseline)
     columns = ["n", "resolved", "rate [95 % CI]", "tokens in", "out", "new", "scaffold"]
     columns += ["cost"] if any(s.cost for s in found) else []
@@ -87,7 +87,7 @@ def arm_table(results: Results, baseline: str | None = None) -> Table:
 
 
 def suite_table(results: Results, baseline: str | None = None) -> Table:
-    """One row a suite and arm."""
+    """Return a row for each suite and arm."""
     found = results.suite_summary(baseline)
     columns = ["n", "resolved", "rate [95 % CI]", "tokens in", "out", "steps", "seconds"]
     notes, names = [*_crashed(results), *_counted(found), *_coverage(results)], ("model", "suite", "arm")
@@ -100,7 +100,7 @@ def _heading(title: str, results: Results) -> str:
 
 
 def _counting_note(results: Results) -> str:
-    """How the tokens by cause of a study were counted; a row of before this was written says nothing."""
+    """Say how the tokens by cause of a study were counted; a row of before this was written says nothing."""
     rows = [r for r in results.rows if r.get("input_tokens") is not None]
     known = {False: "not on record", True: COUNTING[0]}  # a local model always counts with its own tokenizer
     said = ", ".join(dict.fromkeys(str(r.get("counting") or known[str(r["model"]).startswith("local")]) for r in rows))
@@ -108,7 +108,7 @@ def _counting_note(results: Results) -> str:
 
 
 def _counted(found: Sequence[ArmSummary]) -> list[str]:
-    """What the figures of a table are of (`denominator`): of rates, and of means."""
+    """Say what the figures of a table are of (`denominator`): of rates, and of means."""
     short = [
         f"{' in '.join(p for p in (s.arm, s.suite) if p)} {s.measured} of {s.n}" for s in found if s.measured < s.n
     ]
@@ -127,7 +127,7 @@ def _crashed(results: Results) -> list[str]:
 
 
 def _coverage(results: Results) -> list[str]:
-    """What is not in the table, and where the numbers come from."""
+    """Say what is not in the table, and where the numbers come from."""
     notes: list[str] = []
     if results.left_out:
         pairs = "pair of task and seed is" if results.left_out == 1 else "pairs of task and seed are"
@@ -137,7 +137,7 @@ def _coverage(results: Results) -> list[str]:
 
 
 def _provenance_line(results: Results) -> str:
-    """One line of where the numbers come from."""
+    """Say in a line where the numbers come from."""
     source = results.provenance
     machines = [f"{m.get('cpus')} CPUs, {m.get('platform')}" for m in source["machine"]]
     parts = [

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.messages import digest
-from rlm_loop.report.run.judged import state
 from rlm_loop.report.run.marked import brief
+from rlm_loop.report.run.page import state
 from rlm_loop.report.run.reading import mapping
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.grid import trace_path
@@ -44,7 +44,7 @@ _EVENTS = re.compile(rb'^\{(?:"run":"[^"\\]*",)?"event":"(?:run_start|run_end|tu
 
 @dataclass(frozen=True)
 class ListedEpisode:
-    """One line of the table: an episode of a study, or a run that no row tells of (then `row` is `None`).
+    """A line of the table: an episode of a study, or a run that no row tells of (then `row` is `None`).
 
     `study` is the folder of its study, `path` the file of its trace, both relative to the folder that is shown; `run`
     is the id of its run in that file (empty: the one that counts).  `cells` are values of `FIELDS`.

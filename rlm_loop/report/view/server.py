@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from rlm_loop.report.run.judged import judged
-from rlm_loop.report.run.page import page_of
+from rlm_loop.report.run.page import judged, page_of
 from rlm_loop.report.run.reading import found_in_bytes
-from rlm_loop.report.run.sealed import sealed
-from rlm_loop.report.templates import macros
+from rlm_loop.report.templates import macros, sealed
 from rlm_loop.report.view.folder import ListedEpisode, RunFolder
 from rlm_loop.traces.trace import TraceError
 
@@ -115,7 +113,7 @@ def _handler(folder: RunFolder) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def _ours(self) -> bool:
-            """Whether the request names this server, and not a name of somebody else's that leads here."""
+            """Return whether the request names this server, and not a name of somebody else's that leads here."""
             name, _, port = (self.headers.get("Host") or "").rpartition(":")
             return name in (_LOOPBACK, "localhost") and port == str(self.connection.getsockname()[1])
 

@@ -90,7 +90,7 @@
     get("count").textContent = `${shown.length === rows.length ? "" : `${number(shown.length)} of `}${number(rows.length)} episode${rows.length === 1 ? "" : "s"}${right ? `, ${number(right)} resolved` : ""}`;
     get("notes").replaceChildren(...notes.map((textContent) => made("p", { className: "warn", textContent })));
     get("none").hidden = shown.length > 0;
-    get("none").textContent = rows.length ? "No episode is like that. Reset (Esc) shows all." : "There is no run here yet. This page shows the first one as soon as it is written: run a study with --out in this folder, or an agent with trace=\"…/run.jsonl\".";
+    get("none").textContent = rows.length ? "No episode is like that. Reset shows all." : "There is no run here yet. This page shows the first one as soon as it is written: run a study with --out in this folder, or an agent with trace=\"…/run.jsonl\".";
   };
   const changed = () => {
     const kept = new URLSearchParams(BOXES.map((name) => [name, get(name).value.trim()]).filter(([, v]) => v));
@@ -100,14 +100,12 @@
     draw();
   };
 
-  // -- keys and pointers
+  // -- what is chosen
   const reset = () => {
     for (const name of BOXES) get(name).value = "";
     sort = "";
     changed();
   };
-  onKeys({ Escape: reset, "/": () => get("q").select() });
-  get("filters").addEventListener("keydown", (e) => { if (e.key === "Escape") { e.preventDefault(); e.target.blur(); } });
   get("filters").addEventListener("input", changed);
   get("filters").addEventListener("submit", (e) => e.preventDefault());
   get("heads").addEventListener("click", (e) => {

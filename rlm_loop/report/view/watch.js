@@ -3,7 +3,7 @@
 const watch = (address, tag, changed) => {
   "use strict";
   const look = async () => {
-    if (document.hidden || get("keys").open) return;
+    if (document.hidden) return;
     try {
       const answer = await fetch(address, { cache: "no-cache" }), now = answer.headers.get("ETag");
       if (!answer.ok || now === tag) return;

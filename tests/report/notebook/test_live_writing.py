@@ -13,12 +13,12 @@ from rich.console import Console
 
 from rlm_loop import ToolLoopAgent
 from rlm_loop.accounting import Ledger
-from rlm_loop.cli.steps import WRITTEN, LiveSteps
+from rlm_loop.cli.run import WRITTEN, LiveSteps
 from rlm_loop.messages import Prompt, Reply, Usage
 from rlm_loop.models import Model
 from rlm_loop.models.listening import Kind, tell
 from rlm_loop.report import LiveView
-from rlm_loop.report.notebook.live.writing import KEPT, Writing
+from rlm_loop.report.notebook.live import KEPT, Writing
 
 KEY = "sk-proj-" + "aB3" * 12
 
@@ -94,15 +94,14 @@ def test_the_live_view_shows_a_reply_as_it_is_written(monkeypatch: pytest.Monkey
     assert "template" in of_reply  # billed before anybody reads it
 
 
-def shown(console_options: dict[str, Any], **options: Any) -> tuple[LiveSteps, StringIO]:
+def shown(**options: Any) -> tuple[LiveSteps, StringIO]:
     page = StringIO()
-    return LiveSteps(Console(file=page, width=80, **console_options), **options), page
+    return LiveSteps(Console(file=page, width=80, **options)), page
 
 
-def test_the_terminal_shows_the_last_lines_of_a_reply_and_the_tokens() -> None:
-    live, page = shown({"force_terminal": True}, writes=True)
-    ledger = Ledger()
-    live.on_run_start(ledger=ledger)
+def test_the_terminal_shows_the_last_lines_of_a_reply_and_the_tokens(capsys: pytest.CaptureFixture[str]) -> None:
+    live, page = shown(force_terminal=True)
+    live.on_run_start(agent="a", model="m", ledger=Ledger())
     live.on_step_start(turn_index=1)
     assert live.on_text is not None
     live.on_text(kind="begin", text="", node="0")
@@ -115,14 +114,9 @@ def test_the_terminal_shows_the_last_lines_of_a_reply_and_the_tokens() -> None:
     assert "line-4\n" not in text.rpartition("turn 1")[2].replace("\r", "")
 
 
-@pytest.mark.parametrize("options", [{}, {"force_terminal": True, "legacy_windows": False}])
-def test_without_a_terminal_or_with_no_live_nothing_is_asked_for(options: dict[str, Any]) -> None:
-    live, page = shown(options, writes=not options)
+def test_without_a_terminal_nothing_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    live, page = shown()
     assert live.on_text is None
-    reply = "```python\nfinal_answer = 1\n```"
-    ToolLoopAgent(model=Typing(reply)).run("?", hooks=(live,))
-    live.stop()
-    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", page.getvalue())
-    assert "─ turn 1 ─" in text
-    assert "waiting for the model" not in text
-    assert ("the model writes" in text) == bool(options)  # the spinner, which a file does not get
+    ToolLoopAgent(model=Typing("```python\nfinal_answer = 1\n```")).run("?", hooks=(live,))
+    assert "-- turn 1" in capsys.readouterr().err
+    assert page.getvalue() == ""

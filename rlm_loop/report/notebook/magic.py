@@ -17,7 +17,7 @@ from rlm_loop.agents.session import AgentSession
 from rlm_loop.errors import nearest
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model, ModelError
-from rlm_loop.report.notebook.jupyter.background import start_live
+from rlm_loop.report.notebook.background import start_live
 from rlm_loop.report.notebook.live import LiveView
 
 _NAME = "rlm"

@@ -15,7 +15,8 @@ from rlm_loop.agents import Agent
 from rlm_loop.agents.background import BackgroundRun
 from rlm_loop.agents.session import AgentSession
 from rlm_loop.outcome import Outcome
-from rlm_loop.report.notebook.live.view import LiveView, in_kernel
+from rlm_loop.report.notebook.live import LiveView
+from rlm_loop.traces.kept import in_kernel
 
 HOW = "to stop: the stop button, or run.stop() in a cell; what was done until then is kept"
 

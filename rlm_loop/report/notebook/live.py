@@ -1,15 +1,18 @@
-"""A hook that shows a run while it goes on."""
+"""A hook that shows a run while it goes on: its steps, its tokens by cause, its sub-calls."""
 
 from __future__ import annotations
 
 import contextvars
+import re
 import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.accounting.tree import Node, TraceTree, summed
 from rlm_loop.messages import Usage
 from rlm_loop.outcome import Outcome, Turn
 from rlm_loop.report.notebook.formatting import (
@@ -20,8 +23,105 @@ from rlm_loop.report.notebook.formatting import (
     turn_head,
     visible,
 )
-from rlm_loop.report.notebook.live.subcalls import SubCalls
-from rlm_loop.report.notebook.live.writing import Writing
+from rlm_loop.traces.kept import in_kernel
+
+
+class SubCalls:
+    """Collects the sub-calls of one turn of the root.  Hooks call it from the threads of the sub-calls."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._nodes: dict[str, Node] = {}
+
+    def start(self, node: str, kind: str, model: str | None, turn: int, prompt: str) -> None:
+        """A sub-call began in that turn of the root."""
+        title = " ".join(prompt[:200].split())[:80]
+        with self._lock:
+            self._nodes[node] = Node(node, kind, model, turn, title=title)
+
+    def end(self, node: str, ok: bool, error: str | None, seconds: float, usage: Usage) -> None:
+        """A sub-call ended; `usage` is that of its whole subtree, so that what its children spent is taken off."""
+        with self._lock:
+            known = self._nodes.get(node)
+            if known is None:  # it began in an earlier turn
+                return
+            below = [n for path, n in self._nodes.items() if path.startswith(node + ".")]
+            own = usage - summed(below)
+            self._nodes[node] = replace(known, ok=ok, error=error, seconds=seconds, own=own)
+
+    @property
+    def agents(self) -> bool:
+        """True where a sub-agent is at work: the steps that happen now are its."""
+        with self._lock:
+            return any(n.kind == "agent" and n.ok is None for n in self._nodes.values())
+
+    def __contains__(self, node: str) -> bool:
+        return node in self._nodes
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def line(self) -> str:
+        """The state of things, in a few words."""
+        with self._lock:
+            nodes = list(self._nodes.values())
+        failed = sum(n.ok is False for n in nodes)
+        going = sum(n.ok is None for n in nodes)
+        spent = summed([n for n in nodes if n.ok is not None])
+        counts = [f"{len(nodes) - failed - going} done", f"{going} running"] + [f"{failed} failed"] * bool(failed)
+        known = spent.total_tokens
+        return f"sub-calls: {', '.join(counts)}" + (f", {known:,} tokens" if known is not None else "")
+
+    def taken(self) -> TraceTree:
+        """The tree of the turn's sub-calls under a root without figures; the next turn begins anew."""
+        with self._lock:
+            nodes, self._nodes = list(self._nodes.values()), {}
+        return TraceTree.of((Node("0", "agent"), *nodes))
+
+
+#: Characters of a reply that are kept for the view; the whole reply is in the turn.
+KEPT = 4_000
+#: A word that may not be over yet is not shown: the first half of a key would not be known for one.
+_UNFINISHED = re.compile(r"\S{1,200}\Z")
+_DOING = {
+    "begin": "waiting for the model",
+    "thinking": "the model thinks",
+    "text": "the model writes",
+    "call": "the model writes a call",
+    "end": "the reply is there, its code runs",
+}
+
+
+@dataclass(frozen=True)
+class Writing:
+    """A moment of a reply: `doing` in a few words, the end of the `text` so far, and its length in characters."""
+
+    doing: str = "the model writes, its code runs"
+    text: str = ""
+    length: int = 0
+
+    def heard(self, kind: str, text: str) -> Writing:
+        """The moment after `on_text(kind, text)`."""
+        match kind:
+            case "begin":
+                return Writing(_DOING[kind])
+            case "retry":
+                return Writing(visible(text))
+            case "loading":
+                return replace(self, doing=f"loading the model ({visible(text)})")
+            case "end":
+                return replace(self, doing=_DOING[kind])
+            case _:
+                return Writing(_DOING.get(kind, self.doing), (self.text + text)[-KEPT:], self.length + len(text))
+
+    @property
+    def shown(self) -> str:
+        """The text as it may be shown: no secrets, nothing that steers a terminal."""
+        return visible(self.text if self.doing == _DOING["end"] else _UNFINISHED.sub("", self.text)).strip("\n")
+
+    def __str__(self) -> str:
+        return f"{self.doing}, {self.length:,} characters" if self.length else self.doing
+
 
 INTERRUPT = "to stop: interrupt the kernel (the stop button); what was done until then is kept"
 CTRL_C = "to stop: Ctrl-C; what was done until then is kept"
@@ -58,7 +158,7 @@ class LiveView:
 
     @property
     def running(self) -> bool:
-        """Whether a run is under way."""
+        """True where a run is under way."""
         return not self._over.is_set()
 
     def stopping(self) -> None:
@@ -208,7 +308,7 @@ class LiveView:
         return f"{self._agent} with {self._model}: {' '.join(clipped(self._question, 300).split())}"
 
     def _now(self) -> str:
-        """What goes on now, in a few words."""
+        """Say what goes on now, in a few words."""
         turn = f"turn {self._turn}" if self._turn else "starting"
         line = ": ".join(filter(None, [turn, self._calls.line() if len(self._calls) else self._doing]))
         seconds = self._clock() - self._began
@@ -224,9 +324,3 @@ def _display(bundle: dict[str, str]) -> Any:
 def _say(text: str) -> None:
     encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
     print(visible(text).encode(encoding, "replace").decode(encoding, "replace"), file=sys.stderr, flush=True)
-
-
-def in_kernel() -> bool:
-    """This process is a Jupyter kernel; that ipykernel is imported does not say so."""
-    ipython: Any = sys.modules.get("IPython")
-    return getattr(ipython.get_ipython() if ipython is not None else None, "kernel", None) is not None

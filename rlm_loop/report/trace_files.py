@@ -18,7 +18,7 @@ def names_of(results: Results) -> list[str]:
 
 
 def has_traces(results: Results) -> bool:
-    """Whether any trace of the study is there."""
+    """Return whether any trace of the study is there."""
     if not results.folder:
         return False
     folder = Path(results.folder)
