@@ -1,8 +1,6 @@
-"""What can go wrong with a study as a whole; what goes wrong in one episode is a row instead."""
+"""The errors of a study as a whole; what goes wrong in one episode is a row instead."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 from rlm_loop.errors import ShownBriefly
 
@@ -28,8 +26,3 @@ class StudyInterrupted(KeyboardInterrupt):
         self.message = message
         self.finished = finished
         self.planned = planned
-
-
-def no_study(folder: str | Path) -> str:
-    """Return the message for a path that is no folder of a study's results."""
-    return f"{folder} holds no study: {'no study.json in it' if Path(folder).is_dir() else 'no such folder'}"

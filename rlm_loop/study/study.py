@@ -3,54 +3,65 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from rlm_loop.accounting.budget import Budget
 from rlm_loop.models.names import default_model, model_name
-from rlm_loop.study.correct import correct
-from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.analysis import Analysis
-from rlm_loop.study.plan.factorial_design import DesignedArm, Values, changed, checked, factorial_design
-from rlm_loop.study.plan.fairness_check import declared_factors, fairness_check, require_fair
+from rlm_loop.study.errors import StudyError, StudyInterrupted, StudyWarning
+from rlm_loop.study.plan.analysis import Analysis, agreed, planned
+from rlm_loop.study.plan.fairness import FairnessCheck, Unfair, declared_factors, fairness_check, unequal
 from rlm_loop.study.plan.grid import (
     ArmFactory,
     Arms,
+    DesignedArm,
     Episode,
     StudyAgent,
+    Values,
     arm_settings,
     arms_for,
     by_name,
+    changed,
+    checked,
     episodes,
+    factorial_design,
     in_turn,
     suites_of,
     task_digest,
 )
-from rlm_loop.study.plan.identity import identity, local_models, mark_of
+from rlm_loop.study.plan.identity import extended, identity, local_models, mark_of, mixture, session, versions_of
 from rlm_loop.study.plan.power import StudyPower, planned_power
+from rlm_loop.study.rescore import correct
 from rlm_loop.study.results import Results, load_study
-from rlm_loop.study.run.progress import Progress
-from rlm_loop.study.run.run_plan import RunPlan, run_plan
+from rlm_loop.study.run.episode import can_be_scored, utc_now
+from rlm_loop.study.run.progress import progress_of
+from rlm_loop.study.run.runner import Runner, executor_named, workers_of
+from rlm_loop.study.run.spending import Spending
+from rlm_loop.study.store.folder import Store
+from rlm_loop.study.store.reading import every_row, latest, read_lock
+from rlm_loop.study.store.rows import Row, key, to_run
 from rlm_loop.tasks.base import Suite, Task
 
+Agents = Mapping[tuple[str, int], Mapping[str, StudyAgent]]
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Study:
     """A grid of arms x factors x models x tasks x seeds.
 
-    `arms` maps names to agents (or is a list of such pairs, or of agents, named by their strategy), or is a function
-    of (model, seed) that returns such a mapping.  `tasks` is a suite or several, which are gone through in turn, or a
-    list of tasks.  `model` is a name, a model object, or a
+    `arms` maps names to agents, is one agent, or is a function of (model, seed) that returns such a mapping.  `tasks`
+    is a suite or several, which are gone through in turn, or a list of tasks.  `model` is a name, a model object, or a
     list of them; `None` lets the agents of a mapping keep their own, and means the default one for a function.
+    `budget` limits each episode, in place of the agents' own.  `question` is for reports.
 
     `factors` are ablations: they map a field of the agents to a list of values (or a mapping of labels to values), and
-    every arm is run with each of them, under names such as `lean[max_depth=0]`.  `budget` limits each episode, in place
-    of the agents' own; `max_steps` is short for its limit of steps, and leaves the agents' other limits as they are.
-    `question` is what the study is to answer, for reports.
+    every arm is run with each of them, under names such as `lean[max_depth=0]`.
 
     `differs` declares in what the arms may differ (names of `FACTORS`): before anything is run the first requests of
     all arms are compared, and any other difference is an `Unfair` error.  Where it is `None` the differences are only
@@ -74,41 +85,38 @@ class Study:
     budget: Budget | None = None
     order_seed: int | None = 0
     analysis: Analysis | None = None
-    max_steps: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str):
-            raise StudyError(f"a study's name is a text, not {self.name!r:.60}: Study(name, arms, tasks)")
-        if isinstance(self.seeds, int):
-            raise StudyError(f"study {self.name!r}: seeds is a list, not {self.seeds}: write seeds=[{self.seeds}]")
-        object.__setattr__(self, "seeds", _whole(self.seeds, self.name))
-        if self.budget is not None and not isinstance(self.budget, Budget):
+        try:  # numbers of Python's own: they go into every row
+            object.__setattr__(self, "seeds", tuple(operator.index(seed) for seed in self.seeds))
+        except TypeError:
             raise StudyError(
-                f"study {self.name!r}: budget is a Budget, such as Budget(steps=5), not {self.budget!r:.60}"
-            )
-        if self.max_steps is not None and (isinstance(self.max_steps, bool) or not isinstance(self.max_steps, int)):
-            raise StudyError(f"study {self.name!r}: max_steps is a whole number, not {self.max_steps!r:.60}")
+                f"study {self.name!r}: seeds must be whole numbers in a list, got {self.seeds!r}"
+            ) from None
         object.__setattr__(self, "tasks", suites_of(self.tasks, self.name))
         object.__setattr__(self, "differs", declared_factors(self.differs, self.name))
         checked(self.factors, self.name)
 
+    def __repr__(self) -> str:
+        arms = list(self.arms) if isinstance(self.arms, Mapping) else self.arms
+        return f"Study({self.name!r}, arms={arms!r}, tasks={list(self.suites)!r}, seeds={list(self.seeds)!r})"
+
     @property
-    def suites(self) -> tuple[Suite, ...]:
-        return (self.tasks,) if isinstance(self.tasks, Suite) else cast("tuple[Suite, ...]", tuple(self.tasks))
+    def suites(self) -> Sequence[Suite]:
+        """The suites that the tasks are of."""
+        return suites_of(self.tasks, self.name)
 
     @property
     def models(self) -> list[Any]:
+        """The models, by name or as objects; `None` for the agents' own."""
         if self.model is None and callable(self.arms):
             return [default_model()]
         return list(self.model) if isinstance(self.model, (list, tuple)) else [self.model]
 
     @property
     def identity(self) -> str:
-        """A hash of what the study is: name, arms, models, tasks with their truths and scorers, seeds, local weights
-        and slots, and the code of this package.
-
-        How models are reached, how and where episodes are run, their order, the question and what is declared to differ
-        are no part of it.
+        """A hash of name, arms, models, tasks with their truths and scorers, seeds, local weights and slots, and the
+        code of this package that runs episodes.
         """
         agents, arms = self._made()
         return mark_of(self._identity(agents, self._episodes(agents, arms, None)))
@@ -118,30 +126,22 @@ class Study:
         return self._made()[0]
 
     def _made(self) -> tuple[dict[tuple[str, int], dict[str, StudyAgent]], list[DesignedArm]]:
+        factors = checked(self.factors, self.name)
+        limit: dict[str, Any] = {} if self.budget is None else {"budget": self.budget}
         made: dict[tuple[str, int], dict[str, StudyAgent]] = {}
         names: list[str] = []
         for model, seed in product(self.models, self.seeds):
-            arms = arms_for(self.arms, model, seed)
-            if (self._name(model), seed) in made:
+            arms, of = arms_for(self.arms, model, seed), (self._name(model), seed)
+            if of in made:
                 raise StudyError(f"study {self.name!r} names a model or a seed twice")
             if made and list(arms) != names:
-                raise StudyError(
-                    f"study {self.name!r} has other arms for {self._name(model)}, seed {seed}; make them alike"
-                )
+                raise StudyError(f"study {self.name!r} has other arms for {of[0]}, seed {seed}; make them alike")
             names = list(arms)
-            made[self._name(model), seed] = self._designed(arms)
+            every = factorial_design(names, factors)
+            made[of] = {c.name: changed(arms[c.base], {**c.change, **limit}, c.base) for c in every}
         if not names:
             raise StudyError(f"study {self.name!r} has no arms, models or seeds; give at least one of each")
-        return made, self._design(names)
-
-    def _designed(self, arms: Mapping[str, StudyAgent]) -> dict[str, StudyAgent]:
-        limit: dict[str, Any] = {} if self.budget is None else {"budget": self.budget}
-        limit |= {} if self.max_steps is None or "max_steps" in self.factors else {"max_steps": self.max_steps}
-        every = self._design(list(arms))
-        return by_name([(c.name, changed(arms[c.base], {**c.change, **limit}, c.base)) for c in every])
-
-    def _design(self, arms: Sequence[str]) -> list[DesignedArm]:
-        return factorial_design(arms, checked(self.factors, self.name))
+        return made, factorial_design(names, factors)
 
     def _name(self, model: Any) -> str:
         if model is not None or callable(self.arms):
@@ -151,12 +151,9 @@ class Study:
 
     def episodes(self, limit: int | None = None) -> list[Episode]:
         """The grid in the order of running; `limit` is a number of tasks.  Raises `StudyError` for an empty grid."""
-        agents, arms = self._made()
-        return self._episodes(agents, arms, limit)
+        return self._episodes(*self._made(), limit)
 
-    def _episodes(
-        self, agents: Mapping[tuple[str, int], Mapping[str, StudyAgent]], arms: Sequence[DesignedArm], limit: int | None
-    ) -> list[Episode]:
+    def _episodes(self, agents: Agents, arms: Sequence[DesignedArm], limit: int | None) -> list[Episode]:
         empty = [repr(suite.name) for suite in self.suites if not len(suite)]
         if empty or not self.suites:
             which = f"suite {', '.join(empty)} is empty" if empty else "it has no suite"
@@ -167,7 +164,7 @@ class Study:
     def power(
         self, discordant: Sequence[float] = (0.1, 0.2, 0.3), *, power: float = 0.8, alpha: float = 0.05
     ) -> StudyPower:
-        """What the planned tasks can show, how many would give that `power`, and what looking early costs.
+        """Compute what the planned tasks can show, how many would give that `power`, and what looking early costs.
 
         `discordant` are shares of tasks that just one of two arms resolves, which nobody knows before a run.  The
         claims are those of `analysis` (of a default one where none is declared), one for each arm but the baseline,
@@ -183,11 +180,11 @@ class Study:
     def run(
         self,
         folder: str | Path,
-        progress: bool | Progress = True,
+        progress: bool = True,
         limit: int | None = None,
         seconds: float | None = None,
         jobs: int | None = None,
-        executor: Executor | None = None,
+        executor: Executor | str | None = None,
         retry_failed: bool = False,
         max_cost: float | None = None,
         max_tokens: int | None = None,
@@ -198,51 +195,106 @@ class Study:
 
         `limit` is the number of tasks, taken from the suites in turn (a later run with more goes on from there);
         `seconds` starts no further task once that much time has passed; `jobs` episodes run at a time (one, or
-        as many as the executor has workers), in threads or on the `executor`: any `concurrent.futures.Executor`, whose
-        workers share the folder and which is given only what pickles.  Episodes that have a row are skipped;
+        as many as the executor has workers), in threads or on the `executor`: any `concurrent.futures.Executor`
+        (or the name of one that an installed package offers), whose workers share the folder and which is given only
+        what pickles.  Episodes that have a row are skipped;
         `retry_failed` runs those again that failed.  `max_cost` (US dollars) is for the whole study, what is in the
         folder included: no episode is started that could exceed it (see `Spending`); `max_tokens` is the same for
-        tokens, in and out.  A folder whose rows were made with other code of this package, or of before that was
-        recorded, is gone on with only where `mixed` says so; a changed scorer, truth, question or file of weights
-        never is.  `share` is for a job of an array (see `submit`).  A `StudyWarning` says where a study ended before
-        its grid did, and where rows are mixed.
+        tokens, in and out.  A folder whose rows were made with other code of this package is gone on with only where
+        `mixed` says so; a changed scorer, truth, question or file of weights never is.  A `share` (i, n) is every n-th
+        episode from the i-th on, for a job of an array (see `submit`).  A `StudyWarning` says where a study ended
+        before its grid did, and where rows are mixed.
 
         Raises `StudyError` where the folder cannot be written or holds another configuration, or its disk is full,
         `Unfair` where arms differ in what is not declared, `StudyInterrupted` on Ctrl-C, and `ModelError` where no arm
         could reach its model at all.
         """
-        _require_limits(limit=limit, seconds=seconds, jobs=jobs)
         agents, arms = self._made()
         grid = self._episodes(agents, arms, limit)
-        whole = self._episodes(agents, arms, None)
-        names = list(dict.fromkeys(c.name for c in arms))
+        names = [arm.name for arm in arms]
         if self.analysis is not None:
             self.analysis.fits(names)
-        return run_plan(
-            RunPlan(
-                self.name,
-                self.question,
-                names,
-                agents,
-                grid,
-                self._identity(agents, grid),
-                self.order_seed,
-                self.analysis,
-                tuple(self.factors),
-                _planned(names, whole, self.seeds),
-            ),
-            folder,
-            lambda: require_fair(fairness_check(self, limit=limit, agents=agents)),
-            progress=progress,
-            seconds=seconds,
-            jobs=jobs,
-            executor=executor,
-            retry_failed=retry_failed,
-            max_cost=max_cost,
-            max_tokens=max_tokens,
-            mixed=mixed,
-            share=share,
-        )
+        with Store(folder, self.name, None if share is None else share[0]) as store, ExitStack() as opened:
+            old, every = read_lock(folder), list(every_row(folder))
+            if share is not None and old is None:
+                raise StudyError(f"{folder} has no study.json: rlm-loop study submit writes it before its jobs begin")
+            known = {key(row): row for row in latest(every)}
+            todo = _left(grid if share is None else grid[share[0] :: share[1]], known, folder, retry_failed)
+            now = self._identity(agents, grid)
+            lock = extended(old, now, folder, more=bool(todo), mixed=mixed)
+            lock |= agreed(old, self.analysis, bool(every), folder)
+            lock |= planned(old, self._plan(names, agents), bool(every))
+            lock |= {"question": self.question, "identity": mark_of(lock), "model_versions": versions_of(every)}
+            if share is None:
+                if todo:
+                    store.write_fairness_check(self._fair(fairness_check(self, limit=limit, agents=agents)))
+                    self._begin(lock, names, "" if old is None else mixture(old, now))
+                store.write_lock(lock)
+                opened.callback(_note_versions, store, lock)
+            limits = {"max_cost": max_cost, "max_tokens": max_tokens}
+
+            def agent_of(episode: Episode) -> StudyAgent:
+                return agents[episode.model, episode.seed][episode.arm]
+
+            spending = [Spending(name, most, agent_of, every) for name, most in limits.items() if most is not None]
+            for limited in spending:
+                limited.check(todo)
+            waiting = {episode.key for episode in todo}
+            done = [known[e.key] for e in grid if e.key in known and e.key not in waiting]
+            if isinstance(executor, str):
+                executor = opened.enter_context(executor_named(executor))
+            jobs = jobs or (1 if executor is None else workers_of(executor))
+            if executor is None and jobs > 1:
+                executor = opened.enter_context(ThreadPoolExecutor(jobs, thread_name_prefix="episode"))
+            shown = opened.enter_context(closing(progress_of(progress, done, len(grid))))
+            runner = Runner(self.name, todo, agent_of, store, shown, every, spending, seconds)
+            try:
+                if executor is None:
+                    runner.run_in_turn()
+                else:
+                    runner.run_on(executor, jobs)
+            except StudyInterrupted as stopped:
+                message = f"{stopped.message} (results: {folder})"
+                raise StudyInterrupted(message, len(done) + stopped.finished, len(grid)) from None
+        return self._ended(runner, spending, replace(load_study(folder), recorded=False))
+
+    def _plan(self, arms: Sequence[str], agents: Agents) -> dict[str, Any]:
+        """Arms, models, tasks and seeds of the whole study, whatever a run is limited to."""
+        models = list(dict.fromkeys(model for model, _ in agents))
+        tasks = {suite.name: [task.id for task in suite] for suite in self.suites}
+        return {"arms": list(arms), "models": models, "tasks": tasks, "seeds": list(self.seeds)}
+
+    def _fair(self, found: FairnessCheck) -> FairnessCheck:
+        """The check itself.  Raises `Unfair`, and warns of unequal defaults that no factor of the study varies."""
+        if not found.fair:
+            raise Unfair(found)
+        if not self.factors and (apart := tuple(unequal(found))):
+            how = f"`rlm-loop study check` shows how; set them alike, or declare differs={apart}"
+            warnings.warn(f"{self.name}: arms differ in {', '.join(apart)} ({how})", StudyWarning, stacklevel=4)
+        return found
+
+    def _begin(self, lock: dict[str, Any], arms: Sequence[str], mixed: str) -> None:
+        """Note in the lock that a session begins, unless one like it is there."""
+        # the lock's own mappings are sorted, and the rows of several jobs come in any order
+        now = {**session(utc_now(), local=bool(lock["local_models"])), "arms": arms, "order_seed": self.order_seed}
+        if mixed:
+            now["mixed"] = mixed
+            warnings.warn(f"{self.name}: the rows of this folder are a mixture: {mixed}", StudyWarning, stacklevel=3)
+        alike = ("command", "machine", "package", "mixed")
+        if not any(all(s.get(part) == now.get(part) for part in alike) for s in lock["sessions"]):
+            lock["sessions"].append(now)
+
+    def _ended(self, runner: Runner, spending: Sequence[Spending], results: Results) -> Results:
+        """The results; it is told where the study ended before its grid did."""
+        if runner.stopped and runner.left:
+            raise StudyError(
+                f"{self.name} ended with {runner.left} episodes to go: {runner.stopped} (results: "
+                f"{results.folder}); mend the arm and run with retry_failed, or run the same again to go on"
+            )
+        for limit in spending:
+            if runner.left and limit.stopped:
+                warnings.warn(limit.ended(self.name, runner.left), StudyWarning, stacklevel=3)
+        return results
 
     def rescore(self, folder: str | Path) -> Results:
         """Score the recorded episodes of tasks whose truth or scorer was corrected, and return all results.
@@ -252,9 +304,7 @@ class Study:
         correct(self.name, {(suite.name, task.id): task for suite in self.suites for task in suite}, folder)
         return load_study(folder)
 
-    def _identity(
-        self, agents: Mapping[tuple[str, int], Mapping[str, StudyAgent]], grid: Sequence[Episode]
-    ) -> dict[str, Any]:
+    def _identity(self, agents: Agents, grid: Sequence[Episode]) -> dict[str, Any]:
         arms: dict[str, dict[str, dict[str, Any]]] = {}
         for (model, _), by_arm in agents.items():
             for arm, agent in by_arm.items():
@@ -264,30 +314,22 @@ class Study:
         return identity(self.name, arms, [(s, t, task_digest(t)) for (s, _), t in tasks.items()], self.seeds, local)
 
 
-def _planned(arms: Sequence[str], whole: Sequence[Episode], seeds: Sequence[int]) -> dict[str, Any]:
-    """The plan that a study locks before its first episode."""
-    tasks: dict[str, dict[str, None]] = {}
-    for episode in whole:
-        tasks.setdefault(episode.suite, {})[episode.task.id] = None
-    models = list(dict.fromkeys(episode.model for episode in whole))
-    ids = {suite: list(of) for suite, of in tasks.items()}
-    return {"arms": list(arms), "models": models, "tasks": ids, "seeds": list(seeds)}
+def _left(
+    grid: Iterable[Episode], known: Mapping[tuple[str, str, str, str, int], Row], folder: str | Path, retry_failed: bool
+) -> list[Episode]:
+    """The episodes that are still to be run, or only to be scored."""
+    left: list[Episode] = []
+    for episode in grid:
+        row = known.get(episode.key)
+        if can_be_scored(folder, row):
+            left.append(replace(episode, unscored=row))
+        elif to_run(row, retry_failed=retry_failed):
+            left.append(episode)
+    return left
 
 
-def _require_limits(*, limit: Any, seconds: Any, jobs: Any) -> None:
-    for name, value, kind, least in (
-        ("limit", limit, int, 0),
-        ("seconds", seconds, (int, float), 0),
-        ("jobs", jobs, int, 1),
-    ):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, kind) or not value >= least):
-            what = "a number" if name == "seconds" else "a whole number"
-            raise StudyError(f"{name} is {what}, {least} or more, or None, not {value!r:.60}")
-
-
-def _whole(seeds: Iterable[Any], name: str) -> tuple[int, ...]:
-    """The seeds as numbers of Python's own: they go into every row."""
-    try:
-        return tuple(operator.index(seed) for seed in seeds)
-    except TypeError:
-        raise StudyError(f"study {name!r}: seeds are whole numbers, such as [0, 1], not {seeds!r:.60}") from None
+def _note_versions(store: Store, lock: Mapping[str, Any]) -> None:
+    """Note the models' versions that the rows of this run have."""
+    versions = versions_of(every_row(store.folder))
+    if versions != lock["model_versions"]:
+        store.write_lock({**lock, "model_versions": versions})

@@ -49,7 +49,7 @@ until cat array/results/*.jsonl 2>/dev/null | grep -q '"arm"'; do sleep 1; done
 squeue -r
 pkill -KILL -n -f 'python.* -m submitit.core._submit'
 while squeue -h | grep -q .; do sleep 1; done
-run study status array --json | grep -v '"left": 0,'  # else nothing was killed in the middle
+run study status array | grep -E ' [1-9][0-9]* left'  # else nothing was killed in the middle
 run study submit study.py --out array --array 2 --time 5m --cluster slurm
 while squeue -h | grep -q .; do sleep 1; done
 run study status array

@@ -76,7 +76,7 @@ class Arm:
                 self.after_one_call.outcome = self._outcome(None, Stop.FAILED, turns, ledger)  # type: ignore[attr-defined]
                 raise self.after_one_call
         outcome = self._outcome(turns[-1].answer, Stop.ANSWERED, turns, ledger)
-        record.record("run_end", stop=outcome.stop)
+        record.record("run_end", stop=outcome.stop, answer=outcome.answer)
         return outcome
 
     def _outcome(self, given: FinalAnswer | None, stop: Stop, turns: Sequence[Turn], ledger: Ledger) -> Outcome:

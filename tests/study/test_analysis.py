@@ -180,5 +180,4 @@ def test_power_is_said_before_a_study_runs() -> None:
     tenth = found.frame().set_index("difference").loc[0.1]
     assert 0 < tenth["with_looks"] < tenth["chance"] < 0.8
     assert tenth["tasks"] > 128
-    assert 0.1 < (found.smallest[0.2] or 0) < 0.15
     assert "128 tasks to show that an arm resolves more or fewer" in str(found)

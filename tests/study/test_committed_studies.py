@@ -12,9 +12,9 @@ from rlm_loop.study import load_study, load_study_file, verify_traces
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 STUDIES = sorted(path.parent.relative_to(EXPERIMENTS).as_posix() for path in EXPERIMENTS.rglob("study.json"))
-FINDINGS = sorted(path.parent.name for path in EXPERIMENTS.glob("*/finding.py"))
+FINDINGS = sorted(p.parent.name for p in EXPERIMENTS.glob("*/finding.py") if (p.parent / "results/study.json").exists())
 #: Studies whose file loads without another package or a data set from the hub.
-FILES = sorted({p.parent.name for p in EXPERIMENTS.glob("*/study.py")} - {"harness_tax", "swebench_lite"})
+FILES = sorted({p.parent.name for p in EXPERIMENTS.glob("*/study.py")} - {"harness_tax", "loops", "swebench_lite"})
 #: Their findings take a bootstrap of mixed models, or the tests of 100 tasks.
 LONG = {"noise_floor", "headline", "answer_contract"}
 #: Studies of thousands of traces.
@@ -50,8 +50,21 @@ def test_its_file_makes_a_study(name: str) -> None:
 def test_the_headline_of_the_pages_is_that_of_the_rows() -> None:
     """`python experiments/answer_contract/headline.py` writes it."""
     pytest.importorskip("scipy")
-    from experiments.answer_contract.headline import PAGES, headline
+    from experiments.answer_contract.headline import headline
 
     text = headline(load_study(EXPERIMENTS / "answer_contract" / "results"))
-    for page in PAGES:
-        assert f"\n{text}\n" in (EXPERIMENTS.parent / page).read_text("utf-8"), page
+    assert f"\n{text}\n" in (EXPERIMENTS.parent / "docs" / "results.md").read_text("utf-8")
+    table, _, _ = text.partition("\n\n- ")
+    assert f"\n{table}\n" in (EXPERIMENTS.parent / "README.md").read_text("utf-8")
+
+
+def test_the_readers_counts_are_those_of_the_rows() -> None:
+    pd = pytest.importorskip("pandas")
+    folder = EXPERIMENTS / "container"
+    verdicts = pd.read_csv(folder / "results" / "readers.csv").query("model == '1.5B' and words == 0")
+    rows = pd.read_json(folder / "results" / "results.jsonl.gz", lines=True).dropna(subset="arm")
+    fair = rows.groupby("arm").resolved.sum()
+    assert verdicts.groupby("arm").fair.sum().to_dict() == fair.to_dict()
+    counts = verdicts[verdicts.arm == "json"][["strict", "usual", "fair"]].sum()
+    said = "Of the same {} JSON replies, {}, {} or {} are resolved".format(len(rows) // 5, *counts)
+    assert said in (folder / "README.md").read_text("utf-8")

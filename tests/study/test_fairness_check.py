@@ -161,12 +161,6 @@ def test_the_diff_is_shown(tmp_path: Path) -> None:
     assert "tool_schema       differs" in text
 
 
-def test_alike_is_alike_and_what_is_declared_in_vain_is_said() -> None:
-    found = fairness_check(study(LEAN, LEAN, differs=("loop",)))
-    assert found.differences == ()
-    assert "alike, though declared" in str(found)
-
-
 def test_the_first_request_is_the_one_that_a_run_sends() -> None:
     suite = Suite("s", (TASK,))
     for agent in (ToolLoopAgent(), LeanAgent(), ReActAgent(), ReActAgent(form="calls"), DirectAgent()):
@@ -218,7 +212,7 @@ def test_what_was_found_is_stored_and_read_back(tmp_path: Path) -> None:
 def test_a_damaged_contract_is_said_to_be_one(tmp_path: Path, text: str) -> None:
     (tmp_path / "contract.json").write_text(text)
     (tmp_path / "study.json").write_text('{"schema": 1, "name": "mine"}')
-    with pytest.raises(StudyError, match="remove it, the next run makes it anew"):
+    with pytest.raises(StudyError, match=r"contract\.json"):
         _ = load_study(tmp_path).fairness_check
 
 

@@ -63,24 +63,8 @@ def test_a_factor_is_a_column(tmp_path: Path) -> None:
     assert found.filter(max_steps=10).arms == ["lean[max_steps=10]"]
 
 
-@pytest.mark.parametrize("kind", ["rates", "tokens", "differences", "causes"])
-def test_plot_draws_and_saves(results: Results, kind: str, tmp_path: Path) -> None:
+def test_plot_draws_and_saves(results: Results, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    made = results.plot(tmp_path / "plot.png", kind)
-    assert made.axes
+    assert results.plot(tmp_path / "plot.png").axes
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
-    assert results.plot(kind=kind) is not made
     assert [p.name for p in tmp_path.iterdir()] == ["plot.png"]
-
-
-@pytest.mark.parametrize(
-    ("path", "kind", "said"),
-    [
-        (None, "rate", "no plot 'rate'; did you mean 'rates'"),
-        ("plot.docx", "rates", "cannot save a figure as .docx"),
-    ],
-)
-def test_a_plot_that_cannot_be_is_named(results: Results, path: str | None, kind: str, said: str) -> None:
-    pytest.importorskip("matplotlib")
-    with pytest.raises(StudyError, match=said):
-        results.plot(path, kind)

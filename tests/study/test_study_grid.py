@@ -59,13 +59,12 @@ def test_factors_are_fields_of_real_agents() -> None:
 @pytest.mark.parametrize(
     ("factors", "message"),
     [
-        ({"turns": []}, "'turns' has no values"),
-        ({"turns": [1, 1]}, "two values called '1'"),
+        ({"turns": []}, "give a list"),
+        ({"turns": [1, 1]}, "two values of one label"),
         ({"turns": "12"}, "give a list"),
         ({"turns": 3}, "give a list"),
         ({"model": ["a"]}, r"use model=\[...\] instead"),
         ({"seed": [1]}, r"use seeds=\[...\] instead"),
-        ({"a b": [1]}, "is no factor"),
         ({"depth": [1]}, r"arm 'a' \(Arm\) has no field 'depth'; it has after_one_call"),
     ],
 )
@@ -94,7 +93,7 @@ def test_a_named_model_has_the_seed_of_its_episodes_however_the_arms_are_made() 
 
 
 def test_a_value_that_an_agent_refuses_names_the_arm() -> None:
-    with pytest.raises(StudyError, match=r"arm 'lean': the depth of sub-calls .max_depth. must be"):
+    with pytest.raises(StudyError, match=r"arm 'lean': .*depth.* must be"):
         Study("mine", {"lean": LeanAgent()}, suite("s", 1), factors={"max_depth": [-1]}).agents()
 
 
@@ -153,7 +152,6 @@ def test_what_a_study_is() -> None:
     same: list[Study] = [
         replace(study, question="Why?", order_seed=7, differs=("loop",)),
         replace(study, arms={"a": Arm(model="x", base_url="elsewhere")}),
-        replace(study, arms=[("a", Arm(model="x"))]),
         replace(study, arms=lambda model, seed: {"a": Arm(model="x")}, model="x"),
     ]
     other: list[Study] = [
@@ -207,25 +205,23 @@ def test_a_study_can_be_copied_and_sent() -> None:
 # -- grids that cannot be
 
 
-def pairs(*names: str) -> list[tuple[str, Arm]]:
-    return [(n, Arm(n)) for n in names]
+def named(*names: str) -> dict[str, Arm]:
+    return {n: Arm(n) for n in names}
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Study("s", pairs("x", "x"), suite("a", 1)), "two arms are called 'x'; rename one"),
-        (lambda: Study("s", lambda m, s: pairs("x", "x"), suite("a", 1)), "two arms are called 'x'"),
-        (lambda: Study("s", pairs("x", " "), suite("a", 1)), "give it a name"),
-        (lambda: Study("s", pairs("a/b", "a-b"), suite("a", 1)), "would share the trace"),
-        (lambda: Study("s", pairs("x"), suite("a", 0)), "nothing to run: suite 'a' is empty; give tasks"),
-        (lambda: Study("s", pairs("x"), [suite("a", 1), suite("b", 0)]), "suite 'b' is empty"),
-        (lambda: Study("s", pairs("x"), []), "it has no suite"),
+        (lambda: Study("s", named("x", " "), suite("a", 1)), "give it a name"),
+        (lambda: Study("s", named("a/b", "a-b"), suite("a", 1)), "would share the trace"),
+        (lambda: Study("s", named("x"), suite("a", 0)), "nothing to run: suite 'a' is empty; give tasks"),
+        (lambda: Study("s", named("x"), [suite("a", 1), suite("b", 0)]), "suite 'b' is empty"),
+        (lambda: Study("s", named("x"), []), "it has no suite"),
         (lambda: Study("s", {}, suite("a", 1)), "no arms"),
-        (lambda: Study("s", pairs("x"), suite("a", 1), seeds=()), "no arms, models or seeds"),
-        (lambda: Study("s", pairs("x"), suite("a", 1), seeds=(1, 1)), "twice"),
-        (lambda: Study("s", pairs("x"), [suite("a", 1)] * 2), "would share the trace"),
-        (lambda: Study("s", lambda m, s: pairs(f"x{s}"), suite("a", 1), seeds=(0, 1)), "other arms for local, seed 1"),
+        (lambda: Study("s", named("x"), suite("a", 1), seeds=()), "no arms, models or seeds"),
+        (lambda: Study("s", named("x"), suite("a", 1), seeds=(1, 1)), "twice"),
+        (lambda: Study("s", named("x"), [suite("a", 1)] * 2), "would share the trace"),
+        (lambda: Study("s", lambda m, s: named(f"x{s}"), suite("a", 1), seeds=(0, 1)), "other arms for local, seed 1"),
     ],
 )
 def test_grids_that_cannot_be(tmp_path: Path, make: Callable[[], Study], message: str) -> None:
@@ -233,20 +229,6 @@ def test_grids_that_cannot_be(tmp_path: Path, make: Callable[[], Study], message
         make().run(tmp_path / "out", False)
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ('suite("s", 2))', 'suite("s", 2), model_name=3)', "unexpected keyword argument 'model_name'"),
-        (', suite("s", 2)', "", "missing 1 required positional argument: 'tasks'"),
-    ],
-)
-def test_study_files_that_cannot_be(tmp_path: Path, old: str, new: str, message: str) -> None:
-    (tmp_path / "study.py").write_text(FILE.replace(old, new))
-    with pytest.raises(StudyError, match=message) as refused:
-        load_study_file(tmp_path)
-    assert "\n" not in str(refused.value)
 
 
 @dataclass
@@ -260,10 +242,14 @@ class Damage:
     "damage",
     [
         Damage("study.json", lambda t: t.replace('"schema": 1', '"schema": 7'), "schema 7.*upgrade"),
-        Damage("study.json", lambda t: t.replace('"schema": 1', '"schema": "x"'), "damaged"),
+        Damage("study.json", lambda t: t.replace('"schema": 1', '"schema": "x"'), "schema x"),
         Damage("study.json", lambda t: t.replace('"tasks": {', '"jobs": {'), "no tasks"),
         Damage("results.jsonl", lambda t: t.replace('"schema":1', '"schema":7'), "schema 7.*upgrade"),
-        Damage("results.jsonl", lambda t: t.replace('"suite":', '"set":'), r"results\.jsonl:2 is no row.*no suite"),
+        Damage(
+            "results.jsonl",
+            lambda t: t.replace('"suite":', '"set":'),
+            r"results\.jsonl:2 is damaged, or no row.*suite: ",
+        ),
     ],
     ids=lambda d: d.message,
 )

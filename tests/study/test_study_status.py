@@ -40,10 +40,6 @@ def test_a_running_study_is_seen_from_outside(tmp_path: Path) -> None:
     assert found[2].errors == {"ModelError": 1}
     after = status(tmp_path)
     assert (after.running, after.done, after.failed, after.left) == (False, 5, 1, 0)
-    assert [(a.arm, a.planned, a.done, a.failed, a.resolved) for a in after.arms] == [
-        ("a", 3, 2, 1, 2),
-        ("b", 3, 3, 0, 3),
-    ]
 
 
 def test_a_study_that_was_stopped_says_so(tmp_path: Path) -> None:
@@ -76,7 +72,5 @@ def test_status_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "failed: 1 x ModelError (--retry-failed)" in said
     assert main(["study", "status", str(tmp_path)]) == 0
     assert "5 of 6 episodes done, 1 failed, 0 left" in capsys.readouterr().out
-    assert main(["study", "status", str(tmp_path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["failed"] == 1
     assert main(["study", "status", str(tmp_path / "nothing")]) == 2
     assert "holds no study" in capsys.readouterr().err

@@ -53,7 +53,7 @@ def test_a_killed_job_is_sent_again_and_the_rows_are_those_of_one_machine(
     monkeypatch.setenv("HOLD", str(hold))
     jobs = submit(make, tmp_path / "array", array=3, minutes=5, cluster="local")
     end = time.monotonic() + 100
-    while len(load_study(tmp_path / "array").rows) < 2 and time.monotonic() < end:
+    while len(load_study(tmp_path / "array").rows) < 6 and time.monotonic() < end:  # those before the held ones
         time.sleep(0.1)
     assert status(tmp_path / "array").running
     for job in jobs:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, cast
 
 from rlm_loop.study.errors import StudyError
@@ -59,37 +60,44 @@ _UNKNOWN: Row = {
 
 
 @dataclass(frozen=True)
-class ReadTable:
-    """Rows made of a table: as much of `Results` as `compare` needs, which takes either."""
+class Rows:
+    """Rows that can be compared, of a study (whose `study.json` is `lock`) or of anybody's table."""
 
     rows: Sequence[Row]
-    lock: Mapping[str, Any] = field(default_factory=lambda: UNDECLARED)
-    subset: str = ""
+    lock: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
-    @property
+    @cached_property
     def arms(self) -> list[str]:
-        return list(dict.fromkeys(r["arm"] for r in self.rows))
+        """The arms that have rows, in the order of the study (rows of several jobs come in any order)."""
+        there = {r["arm"] for r in self.rows}
+        declared = [arm for s in self.lock.get("sessions", ()) for arm in s.get("arms", ()) if arm in there]
+        return list(dict.fromkeys([*declared, *(r["arm"] for r in self.rows)]))
 
-    @property
+    @cached_property
     def models(self) -> list[str]:
+        """The models that have rows."""
         return list(dict.fromkeys(r["model"] for r in self.rows))
 
     @property
     def baseline(self) -> str:
-        return self.arms[0]
+        """The arm that the study declared to compare with, where it has rows; else the first."""
+        declared = (self.lock.get("analysis") or {}).get("baseline")
+        if not self.rows:
+            raise StudyError("the study has no episode yet: run it first")
+        return declared if declared in self.arms else self.arms[0]
 
 
-def table_of(frame: Any) -> ReadTable:
-    """A pandas or polars frame, or a sequence of mappings, as rows.  Raises `StudyError` as `rows_of_table` does."""
+def table_of(frame: Any) -> Rows:
+    """A pandas or polars frame, or a list of mappings, as rows.  Raises `StudyError` as `rows_of_table` does."""
     if hasattr(frame, "to_dicts"):  # polars
         records = frame.to_dicts()
     elif hasattr(frame, "to_dict"):
         records = frame.to_dict("records")
-    elif isinstance(frame, Iterable) and not isinstance(frame, (str, bytes, Mapping)):
-        records = list(cast("Iterable[Any]", frame))
+    elif isinstance(frame, Sequence) and not isinstance(frame, str):
+        records = list(cast("Sequence[Any]", frame))
     else:
         raise StudyError(f"compare takes results, a frame or a list of rows, not {type(frame).__name__}")
-    return ReadTable(models_told_apart(rows_of_table(records, "the table")))
+    return Rows(models_told_apart(rows_of_table(records, "the table")), UNDECLARED)
 
 
 def models_told_apart(rows: Sequence[Row]) -> list[Row]:
@@ -138,13 +146,12 @@ def rows_of_table(
     for number, record in zip(lines or range(1, len(records) + 1), records, strict=True):
         at = f"{where}, {word} {number}"
         row = _row(record, names, arm, threshold, at)
-        key = tuple(row[k] for k in ("arm", "model", "suite", "task", "seed"))
-        if key in seen:
-            seed = (
+        first = seen.setdefault(tuple(row[k] for k in ("arm", "model", "suite", "task", "seed")), number)
+        if first != number:
+            told = (
                 f", seed {row['seed']}" if "seed" in names else "; a column seed (or epoch, attempt) tells them apart"
             )
-            raise StudyError(f"{at}: task {row['task']!r} of arm {row['arm']!r} is in {word} {seen[key]} already{seed}")
-        seen[key] = number
+            raise StudyError(f"{at}: task {row['task']!r} of arm {row['arm']!r} is in {word} {first} already{told}")
         rows.append(row)
     return rows
 
@@ -152,7 +159,7 @@ def rows_of_table(
 def guessed_columns(
     records: Sequence[Mapping[str, Any]], where: str, columns: Mapping[str, str], arm: str | None
 ) -> dict[str, str]:
-    """Which column of the table is which of ours."""
+    """Return the table's column for each of ours."""
     there = list(dict.fromkeys(str(name) for record in records for name in record))
     if unknown := [name for name in columns if name not in SPELLINGS]:
         raise StudyError(f"there is no column {unknown[0]!r} to name; there are {', '.join(SPELLINGS)}")
@@ -173,33 +180,30 @@ def guessed_columns(
 
 
 def _row(record: Mapping[str, Any], names: Mapping[str, str], arm: str | None, threshold: float | None, at: str) -> Row:
-    said = {name: (_named if name in _NAMES else _plain)(record.get(column)) for name, column in names.items()}
+    found = {name: _value(record.get(column), is_name=name in _NAMES) for name, column in names.items()}
     for name in ("task", "arm"):
-        if name in names and said[name] is None:
+        if name in names and found[name] is None:
             raise StudyError(f"{at}: there is no {names[name]}")
-    numbers = {n: as_number(said[n], f"{at}, {names[n]}") for n in NUMBERS if n in said}
-    if "tokens" not in names:
-        numbers.pop("tokens", None)
-    error = said.get("error")
+    error = found.get("error")
     return make_row(
-        str(said.get("arm", arm)),
-        said["task"],
-        _seed(said.get("seed")),
-        as_resolved(said["resolved"], f"{at}, {names['resolved']}", threshold),
-        suite=str(said.get("suite") or ""),
-        model=str(said.get("model") or ""),
+        str(found.get("arm", arm)),
+        found["task"],
+        _seed(found.get("seed")),
+        as_resolved(found["resolved"], f"{at}, {names['resolved']}", threshold),
+        suite=str(found.get("suite") or ""),
+        model=str(found.get("model") or ""),
         error=None if error in (None, False) or str(error).strip().lower() in _NO_ERROR else str(error),
-        **({"cluster": said["cluster"]} if said.get("cluster") is not None else {}),
-        **numbers,
+        **({"cluster": found["cluster"]} if found.get("cluster") is not None else {}),
+        **{n: as_number(found[n], f"{at}, {names[n]}") for n in NUMBERS if n in found},
     )
 
 
 def as_resolved(value: Any, at: str, threshold: float | None = None) -> bool | None:
-    """Whether a score says that a task is resolved; `None` for no score.
+    """Return whether a score says that a task is resolved; `None` for no score.
 
     Raises `StudyError` for a score between 0 and 1, or beyond, without a `threshold`.
     """
-    value = _plain(value)
+    value = _value(value)
     if value is None or isinstance(value, bool):
         return value
     word = str(value).strip().lower()
@@ -208,17 +212,15 @@ def as_resolved(value: Any, at: str, threshold: float | None = None) -> bool | N
     try:
         number = float(word)
     except ValueError:
-        raise StudyError(f"{at}: {clip(value)} is no score (true, false, 1, 0, or a number)") from None
-    if threshold is not None:
-        return number >= threshold
-    if number not in (0.0, 1.0):
-        raise StudyError(f"{at}: the score {clip(value)} is neither right nor wrong; give a threshold, such as 0.5")
-    return number == 1.0
+        raise StudyError(f"{at}: {value!r:.60} is no score (true, false, 1, 0, or a number)") from None
+    if threshold is None and number not in (0.0, 1.0):
+        raise StudyError(f"{at}: the score {value!r:.60} is neither right nor wrong; give a threshold, such as 0.5")
+    return number >= (1.0 if threshold is None else threshold)
 
 
 def as_number(value: Any, at: str) -> float | int | None:
     """A count or an amount; `None` for none.  Raises `StudyError` for what is no number, and below 0."""
-    value = _plain(value)
+    value = _value(value)
     if value is None:
         return None
     try:
@@ -226,14 +228,8 @@ def as_number(value: Any, at: str) -> float | int | None:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number) or number < 0:
-        raise StudyError(f"{at}: {clip(value)} is no amount (a number, 0 or more)")
+        raise StudyError(f"{at}: {value!r:.60} is no amount (a number, 0 or more)")
     return int(number) if number == int(number) else number
-
-
-def clip(value: object) -> str:
-    """A value of others as it stands in a message."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _seed(value: Any) -> int | str:
@@ -244,15 +240,11 @@ def _seed(value: Any) -> int | str:
         return str(value)
 
 
-def _named(value: Any) -> Any:
-    """A name without numpy's and pandas' wrappings; an empty cell is `None`."""
+def _value(value: Any, *, is_name: bool = False) -> Any:
+    """A cell without numpy's and pandas' wrappings; `None` where it is empty, or (but in a name) says so in words."""
     if hasattr(value, "item") and not isinstance(value, (list, tuple)):
         value = value.item()
-    gone = value is None or (isinstance(value, float) and math.isnan(value)) or str(value) in ("<NA>", "NaT")
-    return None if gone or (isinstance(value, str) and not value.strip()) else value
-
-
-def _plain(value: Any) -> Any:
-    """As `_named`; what says that nothing is known is `None` as well."""
-    value = _named(value)
-    return None if isinstance(value, str) and value.strip().lower() in _NOTHING else value
+    if value is None or (isinstance(value, float) and math.isnan(value)) or str(value) in ("<NA>", "NaT"):
+        return None
+    words = {""} if is_name else _NOTHING
+    return None if isinstance(value, str) and value.strip().lower() in words else value

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.study.compare.columns import ReadTable, models_told_apart, table_of
+from rlm_loop.study.compare.columns import Rows, models_told_apart, table_of
 from rlm_loop.study.compare.contrast import MEASURES, TOTAL, Contrast, Judged, at_the_floor
 from rlm_loop.study.compare.effects import rate_effect, ratio_effect
-from rlm_loop.study.compare.flips import Flip, flips
 from rlm_loop.study.compare.noise import NoiseFloor, noise_floors, noise_sentence
-from rlm_loop.study.compare.pair_keys import complete_and_incomplete, crash_sentence
+from rlm_loop.study.compare.pair_keys import PairKey, complete_and_incomplete, crash_sentence
 from rlm_loop.study.compare.pairs import Paired, Pairs, Policy
 from rlm_loop.study.compare.planning import Plan, plans
 from rlm_loop.study.compare.sentences import ArmFindings, by_suite, findings, methods, verdicts
-from rlm_loop.study.compare.suites import Interaction, SuiteEffect, interactions, suite_effects
+from rlm_loop.study.compare.suites import Flip, Interaction, SuiteEffect, flips, interactions, suite_effects
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.frames import frame_of
-from rlm_loop.study.plan.analysis import Analysis, departs, read, unchanged
+from rlm_loop.study.plan.analysis import Analysis, departs, read
 from rlm_loop.study.statistics import mean
-from rlm_loop.study.store.rows import Row, finished
-from rlm_loop.traces.display import drawing
+from rlm_loop.study.store.rows import Row, finished, frame_of
+from rlm_loop.traces.values import drawing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,34 +32,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Comparison(Judged):
-    """All arms against one baseline (`compare`).  `rows`, `cluster` and `results` are what it was made of."""
+    """All arms against one baseline (`compare`).  `rows` and `cluster` are what it was made of."""
 
     rows: Sequence[Row] = field(default=(), repr=False, compare=False)
     cluster: str | None = None
-    results: ReadTable | None = field(default=None, repr=False, compare=False)
 
     def frame(self) -> pd.DataFrame:
-        """One row for each model, arm and measure; the columns are the fields of `Contrast`."""
+        """The rows: one for each model, arm and measure; the columns are the fields of `Contrast`."""
         return frame_of([asdict(c) for c in self.contrasts], [f.name for f in fields(Contrast)])
 
     @cached_property
     def plans(self) -> list[Plan]:
-        """How many pairs each claim needs for a power of 80 % (`planning`)."""
+        """The pairs that each claim needs for a power of 80 % (`planning`)."""
         return plans(self)
 
-    def power(self, power: float = 0.8) -> pd.DataFrame:
-        """How many pairs each claim needs for that power, and how many more that is than there are (`planning`)."""
-        found = self.plans if power == 0.8 else plans(self, power)
-        return frame_of([asdict(p) for p in found], [f.name for f in fields(Plan)])
+    def power(self) -> pd.DataFrame:
+        """Return a row for each of `plans`; the columns are the fields of `Plan`."""
+        return frame_of([asdict(p) for p in self.plans], [f.name for f in fields(Plan)])
 
     @cached_property
     def by_arm(self) -> list[ArmFindings]:
-        """What this comparison found of each arm with each model: its contrasts, and a sentence."""
+        """The contrasts of each arm with each model, and a sentence."""
         return findings(self)
 
     @cached_property
     def verdicts(self) -> list[str]:
-        """Which declared claims are shown and which are not; if none was declared, how many intervals stand out."""
+        """The declared claims that are shown, and those that are not; else how many intervals stand out."""
         return verdicts(self, self.plans)
 
     @cached_property
@@ -70,7 +67,7 @@ class Comparison(Judged):
 
     @cached_property
     def interactions(self) -> list[Interaction]:
-        """Whether that difference is the same in all suites, for each model and arm; empty for one suite."""
+        """The tests that the difference is the same in all suites, for each model and arm; empty for one suite."""
         return interactions(self.rows, self, self.cluster)
 
     @cached_property
@@ -80,8 +77,8 @@ class Comparison(Judged):
 
     @cached_property
     def noise_floors(self) -> list[NoiseFloor]:
-        """How often arms differ that were run in the same way; empty where none was run twice."""
-        return noise_floors(self.rows, getattr(self.results, "fairness_check", None))
+        """The noise of each arm against itself with another seed; empty where none was run twice."""
+        return noise_floors(self.rows)
 
     @property
     def noise(self) -> str:
@@ -98,9 +95,9 @@ class Comparison(Judged):
         """Of each arm the difference suite by suite and the test of interaction; empty for one suite."""
         return by_suite(self.suites, self.interactions)
 
-    @cached_property
+    @property
     def crashes(self) -> str:
-        """How many episodes of each arm crashed, and of what, in one sentence; empty where none did."""
+        """The crashed episodes of each arm by kind, in one sentence; empty where none crashed."""
         return crash_sentence(self.rows)
 
     def sentences(self) -> list[str]:
@@ -121,7 +118,7 @@ class Comparison(Judged):
 
 
 def compare(
-    results: ReadTable | Any,
+    results: Rows | Any,
     baseline: str | None = None,
     *,
     analysis: Analysis | None = None,
@@ -142,76 +139,47 @@ def compare(
     Of a study with one arm and several models the models are compared, as in a table whose arms have different ones.
 
     What is not given is as the study declared it (`Analysis`), or as `analysis` says: a plan that is given now counts
-    "as if declared", with today's date.  Without either the baseline is the first arm, and nothing is claimed:
-    intervals are plain ones, and no claim is judged.  What differs from the declared baseline, margin, family or
-    policy, a subset of the rows, a look before all planned pairs are there, and arms or tasks that were added later are
-    called exploratory.
+    "as if declared", with today's date.  Without either the baseline is the first arm, and no claim is judged.  What
+    differs from the declared plan, a subset of the rows, a look before all planned pairs are there, and arms or tasks
+    that were added later are called exploratory.
 
-    The claim in the resolve rate is that an arm resolves no more than `margin` (0.03: 3 points) fewer;
-    `margin=0` makes it that the rates differ.  The claim
-    in tokens, cost, seconds and steps is that the arms differ.  `family` names the measures whose claims were decided
-    upon before looking: their p values, over all arms and models, are adjusted after Holm, their intervals are those of
-    the levels at which Holm's procedure judged them, and only these are called shown.  `missing` is the policy for
-    pairs of which a value is missing: "worst" (least favourable to the arm), "drop", or "bounds" (the interval covers
-    the worst and the best case).  `cluster` is what pairs are grouped by (`Paired`).
+    The claim in the resolve rate is that an arm resolves no more than `margin` (0.03: 3 points) fewer, or that the
+    rates differ (`margin=0`), in all else that the arms differ.  `family` names the measures whose claims are judged:
+    their p values, over all arms and models, are adjusted after Holm, and their intervals have the levels at which
+    Holm's procedure judged them.  `missing` is the policy for pairs without a value: "worst" (least favourable to the
+    arm), "drop", or "bounds" (the interval covers the worst and the best case).  `cluster` is what pairs are grouped by
+    (`Paired`).
 
-    Raises `StudyError` for an unknown arm, measure or policy, where there is only one arm, and where scipy is not
-    installed (extra `studies`).
+    Raises `StudyError` for an unknown arm, measure or policy, where there is only one arm, and without scipy.
     """
-    if not hasattr(results, "lock"):
+    if not isinstance(results, Rows):
         results = table_of(results)
     planned = results.rows
     if len(results.arms) == 1 and len(results.models) > 1:  # one arm with several models: these are compared
         results = replace(results, rows=models_told_apart(planned))
     declared = analysis or read(results.lock)
-    plan = declared or Analysis(**results.lock.get("defaults", {}))
-    if margin is None:
-        margin = plan.margin
-    if family is None:
-        family = () if declared is None else declared.family
+    plan = declared or Analysis(**results.lock.get("defaults", {}), family=())
     if analysis is not None:
         baseline = baseline or analysis.baseline
     used = Analysis(
         baseline=_checked(results, baseline, alpha),
-        margin=margin,
-        family=family,
+        margin=plan.margin if margin is None else margin,
+        family=plan.family if family is None else family,
         missing=plan.missing if missing is None else missing,
     )
-    reference = str(used.baseline)
     there = declared is not None and declared.baseline in results.arms
     expected = declared and replace(declared, baseline=declared.baseline if there else results.arms[0])
-    if results.subset:
-        departure = f"these rows are a subset of the study ({results.subset})"
+    if subset := getattr(results, "subset", ""):  # of a study's results
+        departure = f"these rows are a subset of the study ({subset})"
     elif analysis is not None:
         departure = f"the plan was given to compare() on {date.today().isoformat()}, as if declared"
-    elif not unchanged(results.lock):
-        departure = "the analysis in study.json is not the one that was locked before the run"
     else:
-        departure = "" if declared is None else departs(results.lock, planned)
-    made: list[tuple[Contrast, Pairs]] = []
+        departure = departs(results.lock, planned)
     every, left_out = complete_and_incomplete(results.rows)
-    measures = (*MEASURES, TOTAL) if any(TOTAL in row for row in results.rows) else MEASURES
-    for model in results.models:
-        units = [u for u in every if u[0] == model]
-        tasks, paired = len({u[1:3] for u in units}), Paired(results.rows, units, cluster)
-        crashed = Counter(r["arm"] for r in results.rows if r["model"] == model and not finished(r))
-        shares = {suite: n / len(units) for suite, n in Counter(u[1] for u in units).items()}
-        for arm in results.arms:
-            if arm != reference:
-                for measure in measures:
-                    pairs = paired.pairs(arm, reference, measure)
-                    plain = _contrast(pairs, model, arm, reference, measure, tasks, used.margin, used.missing)
-                    plain = replace(
-                        plain,
-                        shares=shares if len(shares) > 1 else {},
-                        crashed=crashed[arm],
-                        crashed_baseline=crashed[reference],
-                    )
-                    made.append((_measured(plain, pairs, used.margin, alpha, alpha), pairs))
-    judged = _adjusted(made, used.family, used.margin, alpha)
+    made = [of for model in results.models for of in _of_model(results, model, every, used, alpha, cluster)]
     return Comparison(
-        contrasts=judged,
-        baseline=reference,
+        contrasts=_adjusted(made, used.family, used.margin, alpha),
+        baseline=str(used.baseline),
         margin=used.margin,
         missing=used.missing,
         family=tuple(used.family),
@@ -221,11 +189,10 @@ def compare(
         departs=departure,
         rows=results.rows,
         cluster=cluster,
-        results=results,
     )
 
 
-def _checked(results: ReadTable, baseline: str | None, alpha: float) -> str:
+def _checked(results: Rows, baseline: str | None, alpha: float) -> str:
     arms = results.arms
     if not arms:
         raise StudyError("there is no episode to compare yet: run the study first")
@@ -238,31 +205,42 @@ def _checked(results: ReadTable, baseline: str | None, alpha: float) -> str:
     return baseline or results.baseline
 
 
-def _contrast(
-    pairs: Pairs, model: str, arm: str, baseline: str, measure: str, tasks: int, margin: float, policy: Policy
-) -> Contrast:
-    used = pairs.known() if policy == "drop" else pairs
-    rate = measure == "resolved"
-    return Contrast(
-        model=model,
-        arm=arm,
-        baseline=baseline,
-        measure=measure,
-        tasks=tasks,
-        pairs=len(pairs),
-        missing=pairs.missing,
-        missing_here=pairs.missing_here,
-        missing_baseline=pairs.missing_there,
-        policy=policy,
-        effect="difference" if rate else "ratio",
-        claim=f"no more than {100 * margin:g} points fewer" if rate and margin else "differs",
-        clusters=len(set(used.clusters)),
-        clustered_by=pairs.grouped_by,
-        too_few_clusters=pairs.too_few,
-        used=len(used) if len(pairs.known()) else 0,
-        value=mean(pairs.known().here),
-        baseline_value=mean(pairs.known().there),
-    )
+def _of_model(
+    results: Rows, model: str, every: Sequence[PairKey], plan: Analysis, alpha: float, cluster: str | None
+) -> Iterator[tuple[Contrast, Pairs]]:
+    """Each arm against the baseline in each measure, on the units of one model."""
+    units, baseline, margin = [u for u in every if u[0] == model], str(plan.baseline), plan.margin
+    tasks, paired = len({u[1:3] for u in units}), Paired(results.rows, units, cluster)
+    crashed = Counter(r["arm"] for r in results.rows if r["model"] == model and not finished(r))
+    shares = {suite: n / len(units) for suite, n in Counter(u[1] for u in units).items()}
+    measures = (*MEASURES, TOTAL) if any(TOTAL in row for row in results.rows) else MEASURES
+    for arm, measure in product((a for a in results.arms if a != baseline), measures):
+        pairs, rate = paired.pairs(arm, baseline, measure), measure == "resolved"
+        known = pairs.known()
+        plain = Contrast(
+            model=model,
+            arm=arm,
+            baseline=baseline,
+            measure=measure,
+            tasks=tasks,
+            pairs=len(pairs),
+            missing=pairs.missing,
+            missing_here=pairs.missing_here,
+            missing_baseline=pairs.missing_there,
+            policy=plan.missing,
+            effect="difference" if rate else "ratio",
+            claim=f"no more than {100 * margin:g} points fewer" if rate and margin else "differs",
+            clusters=len(set((known if plan.missing == "drop" else pairs).clusters)),
+            clustered_by=pairs.grouped_by,
+            too_few_clusters=pairs.too_few,
+            used=len(known) if plan.missing == "drop" or not len(known) else len(pairs),
+            value=mean(known.here),
+            baseline_value=mean(known.there),
+            shares=shares if len(shares) > 1 else {},
+            crashed=crashed[arm],
+            crashed_baseline=crashed[baseline],
+        )
+        yield _measured(plain, pairs, margin, alpha, alpha), pairs
 
 
 def _measured(plain: Contrast, pairs: Pairs, margin: float, alpha: float, level: float) -> Contrast:

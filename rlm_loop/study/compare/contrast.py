@@ -1,4 +1,4 @@
-"""One arm against the baseline in one measure: the row of a comparison."""
+"""The row of a comparison: an arm against the baseline in one measure."""
 
 from __future__ import annotations
 
@@ -15,21 +15,19 @@ TOTAL = "tokens"
 
 @dataclass(frozen=True)
 class Contrast:
-    """One arm against the baseline in one measure, with one model.
+    """An arm against the baseline in one measure, with one model.
 
     `pairs` counts the units (task x seed) that every arm was tried on, `missing` those where one of the two has no
-    value; `policy` says what was done with these, and `used` counts the pairs that the figures are of.  `value` and
-    `baseline_value` are means of the pairs used.  `effect` says what `estimate`, `low` and `high` are: the "difference"
-    of two resolve rates (0.042 is 4.2 points) or a "ratio", the geometric mean of those of the pairs (0.59: 41 % less).
+    value, which `policy` treats, and `used` the pairs that the figures are of.  `value` and `baseline_value` are means.
+    `estimate`, `low` and `high` are the "difference" of two resolve rates (0.042 is 4.2 points) or a "ratio", the
+    geometric mean of those of the pairs (0.59: 41 % less), as `effect` says.
 
     `p` belongs to `claim`; for "no more than ... fewer" it is twice the one-sided p, so that one alpha serves all
-    claims.  `p_holm` is adjusted over the declared family (`None` for a measure outside it), and `confidence` is that
-    of the interval: for a declared claim 1 - the level at which Holm's procedure judged it.  So the interval excludes
-    what is claimed against exactly where `p_holm` (outside the family `p`) is at most alpha.  `p_difference` belongs to
-    "the arms are alike" (exact McNemar, or sign flips), and is not adjusted.  `holds` is true where the claim is shown.
-    `crashed` and `crashed_baseline` count the episodes of the two that crashed.  `clusters` counts the groups of pairs
-    that were kept together, and `clustered_by` names them.  `shares` says what each suite counts, where pairs of
-    several are pooled.  Figures are `None` where they are not known.
+    claims.  `p_holm` is adjusted over the declared family (`None` for a measure outside it), and `confidence` is 1 -
+    the level at which Holm's procedure judged the claim, so that the interval excludes what is claimed against exactly
+    where `p_holm` is at most alpha.  `p_difference` belongs to "the arms are alike" (exact McNemar, or sign flips), and
+    is not adjusted.  `holds` is true where the claim is shown.  `clusters` counts the groups of pairs that were kept
+    together.  `shares` says what each suite counts, where pairs of several are pooled.  `None` is not known.
     """
 
     model: str
@@ -86,6 +84,11 @@ class Judged:
     left_out: int = 0
     exploratory: bool = True
     departs: str = ""
+
+    @property
+    def compared(self) -> list[tuple[str, str]]:
+        """Each model and arm that has contrasts."""
+        return list(dict.fromkeys((c.model, c.arm) for c in self.contrasts))
 
 
 def at_the_floor(contrast: Contrast, margin: float) -> bool:

@@ -1,9 +1,9 @@
-"""One arm against another in one measure: the estimate, its interval and its p values, missing pairs included."""
+"""An arm against another in one measure: the estimate, its interval and its p values, missing pairs included."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rlm_loop.study import statistics
@@ -15,12 +15,10 @@ GEOMETRIC = "geometric mean of the pairs' ratios"
 #: tasks that is to cover 95 % covers 85 %, since a third of the studies has no such run in it.
 FEWEST_OF_RATIO = 20
 
-Fill = Callable[[float | None, float | None], tuple[float, float]]
-
 
 @dataclass(frozen=True)
 class Effect:
-    """What was found.  `estimate`, `low` and `high` are on the scale of `effect` ("difference" or "ratio").
+    """An effect, its interval and p.  `estimate`, `low` and `high` are a "difference" or a "ratio" (`effect`).
 
     `p` belongs to the claim, `p_difference` to "the arms are alike"; `spread` is the standard deviation of a pair (of
     the log-ratio, for a ratio), by cluster; `discordant` the share of pairs that just one arm resolved, and `design` by
@@ -32,8 +30,8 @@ class Effect:
     high: float
     p: float
     p_difference: float
-    value: float
-    baseline_value: float
+    value: float | None
+    baseline_value: float | None
     method: str
     spread: float = 0.0
     discordant: float = 0.0
@@ -53,19 +51,10 @@ def rate_effect(pairs: Pairs, policy: Policy, margin: float, alpha: float, level
     if policy == "drop" or not pairs.missing:
         return _rate(pairs.known(), margin, alpha, at)
     worst_case, best_case = (
-        _rate(_filled(pairs, fill), margin, alpha, at) for fill in (_resolved(0.0, 1.0), _resolved(1.0, 0.0))
+        _rate(pairs.filled(here, there), margin, alpha, at) for here, there in ((0.0, 1.0), (1.0, 0.0))
     )
     complete = _rate(pairs.known(), margin, alpha, at) if policy == "bounds" else None
     return _over(worst_case, best_case, complete, one_sided=margin > 0)
-
-
-def _resolved(here: float, there: float) -> Fill:
-    return lambda h, t: (here if h is None else h, there if t is None else t)
-
-
-def _filled(pairs: Pairs, fill: Fill) -> Pairs:
-    both = [fill(h, t) for h, t in zip(pairs.here, pairs.there, strict=True)]
-    return replace(pairs, here=[h for h, _ in both], there=[t for _, t in both])
 
 
 def _rate(pairs: Pairs, margin: float, alpha: float, level: float) -> Effect:
@@ -100,8 +89,8 @@ def _rate(pairs: Pairs, margin: float, alpha: float, level: float) -> Effect:
         high=high,
         p=p,
         p_difference=p_difference,
-        value=_mean(pairs.here),
-        baseline_value=_mean(pairs.there),
+        value=statistics.mean(pairs.here),
+        baseline_value=statistics.mean(pairs.there),
         method=f"Newcombe interval, {test}",
         discordant=float(wins + losses) / n,
         design=round(n / size, 9) if size else 1.0,  # a rest of rounding would plan one pair more
@@ -109,7 +98,7 @@ def _rate(pairs: Pairs, margin: float, alpha: float, level: float) -> Effect:
 
 
 def ratio_effect(pairs: Pairs, policy: Policy, alpha: float, level: float | None = None) -> Effect | None:
-    """How many times as much the arm uses: the geometric mean of the ratios of the pairs.
+    """Compute how many times as much the arm uses: the geometric mean of the ratios of the pairs.
 
     `None` where fewer than two pairs are known, or a value is 0, of which there is no ratio.  A use of tokens has no
     worst case: a missing pair takes the least favourable pair seen in the comparison (no better than a ratio of 1), and
@@ -127,10 +116,7 @@ def ratio_effect(pairs: Pairs, policy: Policy, alpha: float, level: float | None
     lost = pairs.at([i for i, of in enumerate(zip(pairs.here, pairs.there, strict=True)) if None in of])
     wide = replace(known, clusters=[*known.clusters, *lost.clusters])
     worst_case, best_case = (
-        replace(
-            _ratio([*logs, *[put] * len(lost)], wide, at), value=complete.value, baseline_value=complete.baseline_value
-        )
-        for put in (max(0.0, *logs), min(0.0, *logs))
+        _ratio([*logs, *[put] * len(lost)], wide, at) for put in (max(0.0, *logs), min(0.0, *logs))
     )
     return _over(worst_case, best_case, complete if policy == "bounds" else None, null=1.0)
 
@@ -147,8 +133,8 @@ def _ratio(logs: Sequence[float], pairs: Pairs, level: float) -> Effect:
         high=high,
         p=p,
         p_difference=p,
-        value=_mean(pairs.here),
-        baseline_value=_mean(pairs.there),
+        value=statistics.mean(pairs.known().here),
+        baseline_value=statistics.mean(pairs.known().there),
         method=f"{GEOMETRIC}, BCa bootstrap and inverted sign flips, sign-flip permutation test",
         spread=math.sqrt(float(statistics.variance_of_mean(logs, codes)) * len(logs)),  # nan for one cluster
     )
@@ -157,7 +143,7 @@ def _ratio(logs: Sequence[float], pairs: Pairs, level: float) -> Effect:
 def _over(
     worst_case: Effect, best_case: Effect, complete: Effect | None, *, null: float = 0.0, one_sided: bool = False
 ) -> Effect:
-    """One effect of two completions.
+    """Join the effects of two completions into one.
 
     A claim in one direction is that of the worst case.  A difference has to be there in both: its p is the larger one,
     and 1 where they point in different directions, and its interval covers both.
@@ -174,8 +160,3 @@ def _over(
         p=1.0 if opposite and not one_sided else max(e.p for e in every),
         p_difference=p_difference,
     )
-
-
-def _mean(values: Sequence[float | None]) -> float:
-    known = [v for v in values if v is not None]
-    return sum(known) / len(known)

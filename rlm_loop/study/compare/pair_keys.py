@@ -1,4 +1,4 @@
-"""Which episodes count, and as what: one rule for every table, figure and comparison of a study."""
+"""The episodes that count, and as what: one rule for every table, figure and comparison of a study."""
 
 from __future__ import annotations
 
@@ -7,31 +7,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.store.rows import class_of, finished, never_begun
+from rlm_loop.study.store.rows import MACHINE, finished, kind_of, never_begun
 
 #: What arms are paired on: model, suite, task, seed.
 PairKey = tuple[str, str, str, int]
 AnyRow = TypeVar("AnyRow", bound=Mapping[str, Any])
 
-#: Classes of errors of the machine, which say nothing of the arm.
-MACHINE = frozenset(
-    {
-        *("BlockingIOError", "ContextGone", "DiskFull", "FileExistsError", "FileNotFoundError", "ImportError"),
-        *("IsADirectoryError", "MemoryError", "ModuleNotFoundError", "NotADirectoryError", "OSError"),
-        *("PermissionError", "SetupFailed", "TraceUnwritable", "WorkerLost"),
-    }
-)
-
-_SCORING = "scoring failed"
-
 
 def pair_key(row: Mapping[str, Any]) -> PairKey:
-    """What arms are paired on."""
+    """The columns on which arms are paired."""
     return (row["model"], row["suite"], row["task"], row["seed"])
 
 
 def is_resolved(row: Mapping[str, Any] | None) -> bool | None:
-    """Whether the arm resolved the task; `None` where nothing is known of that, which is no wrong answer.
+    """Say whether the arm resolved the task; `None` means not scored, and is not counted as a failure.
 
     An episode that its own arm ended (the loop raised, the model or its provider failed for good) is not resolved.
     One that the machine or the scorer ended is not scored, and neither is one that nothing judged or that is not there.
@@ -39,30 +28,19 @@ def is_resolved(row: Mapping[str, Any] | None) -> bool | None:
     if row is None:
         return None
     if not finished(row):
-        return None if of_the_machine(row) else False
+        return None if never_begun(row) or kind_of(row) in MACHINE else False
     value = row.get("resolved")
     return None if value is None else bool(value)
 
 
-def measured(row: Mapping[str, Any] | None) -> bool:
-    """Whether the episode ran to its end, so that its tokens, cost and time are those of a whole one."""
-    return row is not None and (finished(row) or str(row["error"]).startswith(_SCORING))
-
-
-def of_the_machine(row: Mapping[str, Any]) -> bool:
-    """Whether a crash was the fault of the machine, the scorer or a model that was never reached, not of the arm."""
-    error = str(row["error"])
-    return error.startswith(_SCORING) or never_begun(row) or (row.get("error_class") or class_of(error)) in MACHINE
-
-
 def crashes_by_kind(rows: Iterable[Mapping[str, Any]]) -> str:
     """The crashes among rows, counted by the class of their error, as in "2 TypeError, 1 OSError"; empty for none."""
-    kinds = Counter(str(row.get("error_class") or class_of(row["error"])) for row in rows if not finished(row))
+    kinds = Counter(str(kind_of(row)) for row in rows if not finished(row))
     return ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
 
 
 def crash_sentence(rows: Sequence[Mapping[str, Any]]) -> str:
-    """How many episodes of each arm crashed, and of what; empty where none did."""
+    """Count the episodes of each arm that crashed, and of what; empty where none did."""
     told: list[str] = []
     for arm in dict.fromkeys(row["arm"] for row in rows):
         mine = [row for row in rows if row["arm"] == arm]
@@ -72,7 +50,7 @@ def crash_sentence(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def complete_and_incomplete(
-    rows: Iterable[Mapping[str, Any]], arms: Iterable[str] | None = None
+    rows: Iterable[Mapping[str, Any]], arms: Sequence[str] | None = None
 ) -> tuple[list[PairKey], list[PairKey]]:
     """The units that count, in their order, and those that do not count yet.
 
@@ -81,9 +59,8 @@ def complete_and_incomplete(
     """
     tried: dict[PairKey, set[str]] = {}
     of_model: dict[str, set[str]] = {}
-    wanted = None if arms is None else set(arms)
     for row in rows:
-        if wanted is None or row["arm"] in wanted:
+        if arms is None or row["arm"] in arms:
             tried.setdefault(pair_key(row), set()).add(row["arm"])
             of_model.setdefault(row["model"], set()).add(row["arm"])
     there = {u: of == of_model[u[0]] for u, of in tried.items()}

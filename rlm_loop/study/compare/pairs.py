@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from rlm_loop.study import statistics
-from rlm_loop.study.compare.pair_keys import PairKey, by_episode, is_resolved, measured, pair_key
+from rlm_loop.study.compare.pair_keys import PairKey, by_episode, is_resolved, pair_key
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.store.rows import Row
+from rlm_loop.study.store.rows import Row, finished
 
 Policy = Literal["worst", "drop", "bounds"]
 POLICIES: tuple[Policy, ...] = ("worst", "drop", "bounds")
@@ -19,7 +19,7 @@ FEWEST = 10
 
 @dataclass(frozen=True)
 class Pairs:
-    """One measure of two arms, a value of each for every unit; `None` where an arm has none.
+    """A measure of two arms: a value of each for every unit; `None` where an arm has none.
 
     Whether a task was resolved is missing where `pair_keys.is_resolved` does not know it; any other measure where the
     episode did not run to its end or did not report it.  0 is a value.  `clusters` names what the units are grouped
@@ -47,6 +47,11 @@ class Pairs:
     def missing_there(self) -> int:
         return sum(t is None for t in self.there)
 
+    def filled(self, here: float, there: float) -> Pairs:
+        """The same with values in place of those that are missing."""
+        found = [here if h is None else h for h in self.here]
+        return replace(self, here=found, there=[there if t is None else t for t in self.there])
+
     def known(self) -> Pairs:
         """Only the pairs of which both values are known."""
         both = zip(self.here, self.there, strict=True)
@@ -68,34 +73,24 @@ class Paired:
     has two rows.
     """
 
-    def __init__(
-        self,
-        rows: Sequence[Row],
-        units: Sequence[PairKey],
-        cluster: str | None = None,
-    ) -> None:
+    def __init__(self, rows: Sequence[Row], units: Sequence[PairKey], cluster: str | None = None) -> None:
         self._units, self._of_episode = units, by_episode(rows)
         by_unit = {of: row for (_, of), row in self._of_episode.items()}  # of any arm: the task is the same
-        self._known: dict[tuple[str, str], list[float | None]] = {}  # of the baseline every arm asks
         self._clusters = cluster_labels([by_unit[u] for u in units], units, cluster)
 
     def pairs(self, arm: str, baseline: str, measure: str) -> Pairs:
         """The pairs of two arms in one measure."""
-        here, there = self._values(arm, measure), self._values(baseline, measure)
+        here, there = (
+            [_value(self._of_episode.get((name, u)), measure) for u in self._units] for name in (arm, baseline)
+        )
         return Pairs(here, there, *self._clusters)
-
-    def _values(self, arm: str, measure: str) -> list[float | None]:
-        found = self._known.get((arm, measure))
-        if found is None:
-            found = [_value(self._of_episode.get((arm, u)), measure) for u in self._units]
-            self._known[arm, measure] = found
-        return found
 
 
 def _value(row: Row | None, measure: str) -> float | None:
-    value = (
-        is_resolved(row) if measure == "resolved" else row.get(measure) if row is not None and measured(row) else None
-    )
+    if measure == "resolved":
+        value = is_resolved(row)
+    else:
+        value = row.get(measure) if row is not None and finished(row) else None
     return None if value is None else float(value)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,28 +34,24 @@ def study_predictions(
     `crashed="empty"`.  Raises `StudyError` that lists what there is to choose from.
     """
     results = study if isinstance(study, Results) else load_study(study)
-    rows = chosen_rows(results, arm, model=model, seed=seed, suite=suite)
+    rows = _chosen(results, arm, model, seed, suite)
     whose = name or model_name(rows[0]["arm"], rows[0]["model"])
+    planned = results.lock.get("tasks", {}).get(rows[0]["suite"], ())
     kept: list[Prediction] = []
-    left: dict[str, str] = {}
+    left = dict.fromkeys(planned, "the study has not run it yet")
     for row in rows:
+        left.pop(row["task"], None)
         patch, why = _patch(results, row)
-        if patch is None and crashed == "empty":
-            patch = ""
-        if patch is None:
+        if patch is None and crashed != "empty":
             left[row["task"]] = why
         else:
-            kept.append(Prediction(row["task"], whose, patch))
-    planned = [task for s, tasks in results.lock.get("tasks", {}).items() if s == rows[0]["suite"] for task in tasks]
-    there = {row["task"] for row in rows}
-    left.update({task: "the study has not run it yet" for task in planned if task not in there})
+            kept.append(Prediction(row["task"], whose, patch or ""))
     return Predictions(tuple(kept), left)
 
 
 def _patch(results: Results, row: Row) -> tuple[str | None, str]:
-    error = str(row.get("error") or "")
-    if not finished(row) and not error.startswith("scoring failed"):
-        return None, f"the run crashed: {error}"
+    if not finished(row):
+        return None, f"the run crashed: {row['error']}"
     try:
         patch, why = patch_of(outcome_of(results.trace(row)))
     except TraceError as fault:
@@ -66,23 +61,18 @@ def _patch(results: Results, row: Row) -> tuple[str | None, str]:
     return patch, why
 
 
-def chosen_rows(
-    results: Results, arm: str = "", *, model: str = "", seed: int | None = None, suite: str = ""
-) -> list[Row]:
+def _chosen(results: Results, arm: str, model: str, seed: int | None, suite: str) -> list[Row]:
     """The rows of one arm, model, seed and suite, one a task.  Raises `StudyError` where that is not clear."""
-    rows: Sequence[Row] = results.rows
+    rows = list(results.rows)
     for column, wanted in (("arm", arm), ("model", model), ("suite", suite), ("seed", seed)):
         there = list(dict.fromkeys(r[column] for r in rows))
-        if wanted in ("", None):
-            if len(there) > 1:
-                raise StudyError(f"the study has several {column}s: {', '.join(map(str, there))}; name one ({column})")
-            continue
-        if wanted not in there:
+        if wanted in ("", None) and len(there) > 1:
+            raise StudyError(f"the study has several {column}s: {', '.join(map(str, there))}; name one ({column})")
+        if wanted not in ("", None):
+            rows = [r for r in rows if r[column] == wanted]
+        if not rows:
             raise StudyError(f"the study has no {column} {wanted!r}; it has {', '.join(map(str, there)) or 'no rows'}")
-        rows = [r for r in rows if r[column] == wanted]
-    if not rows:
-        raise StudyError(f"{results.folder or 'the study'} has no rows yet; run it first")
-    return list(rows)
+    return rows
 
 
 def with_report(
@@ -93,14 +83,12 @@ def with_report(
     Resolved and unresolved are as the report says, an empty patch is not resolved; what the harness could not run
     (an error of its own, or no prediction) stays unjudged, with the reason.  Rows that crashed stay as they are.
     """
-    mine = {id(r) for r in chosen_rows(results, arm, model=model, seed=seed, suite=suite)}
-    return replace(results, rows=[_told(r, report) if id(r) in mine else r for r in results.rows])
+    mine = {id(r) for r in _chosen(results, arm, model, seed, suite)}
+    rows = [_judged(row, report) if id(row) in mine and finished(row) else row for row in results.rows]
+    return replace(results, rows=rows)
 
 
-def _told(row: Row, report: Report) -> Row:
-    error = str(row.get("error") or "")
-    if error and not error.startswith("scoring failed"):
-        return row
+def _judged(row: Row, report: Report) -> Row:
     verdict = report.verdict(row["task"])
     value = None if verdict.resolved is None else float(verdict.resolved)
-    return {**row, "resolved": verdict.resolved, "value": value, "score_reason": verdict.reason, "error": None}
+    return {**row, "resolved": verdict.resolved, "value": value, "score_reason": verdict.reason}

@@ -35,7 +35,7 @@ _POLICY = {
 
 @dataclass(frozen=True)
 class ArmFindings:
-    """What a comparison found of one arm with one model: its contrasts, one a measure, and one sentence."""
+    """The findings of a comparison on one arm with one model: its contrasts, one a measure, and one sentence."""
 
     model: str
     arm: str
@@ -99,7 +99,7 @@ def _by_test(suites: int) -> str:
 
 
 def _effect(contrast: Contrast) -> str:
-    interval = f"{_percent(contrast)} interval {_interval(contrast)}"
+    interval = f"{percent(contrast.confidence)} interval {_interval(contrast)}"
     if contrast.effect == "ratio" and contrast.low is None:
         interval = (
             f"no interval: that of a ratio needs {FEWEST_OF_RATIO} {_CLUSTERS.get(contrast.clustered_by, 'clusters')}"
@@ -110,7 +110,7 @@ def _effect(contrast: Contrast) -> str:
 
 
 def verdicts(comparison: Judged, planned: Sequence[Plan]) -> list[str]:
-    """What was declared and is shown, and what was declared and is not; where nothing was declared, what stands out."""
+    """Say what was declared and is shown, and what is not; where nothing was declared, what stands out."""
     if comparison.exploratory:
         return [_exploratory(comparison)]
     claims = [c for c in comparison.contrasts if c.measure in comparison.family and c.estimate is not None]
@@ -191,7 +191,7 @@ def _why_not(contrast: Contrast, comparison: Judged, planned: Sequence[Plan]) ->
 
 
 def _needs(contrast: Contrast, planned: Sequence[Plan]) -> str:
-    """What it would take: if the truth is as observed, or if two arms are truly alike that do not differ in favour."""
+    """Say what it would take if the truth is as observed, or if arms that do not differ in favour are alike."""
     of = {
         p.assuming: p
         for p in planned
@@ -220,7 +220,7 @@ def _is_worse(contrast: Contrast, comparison: Judged) -> bool:
 
 
 def _refuted(contrast: Contrast, comparison: Judged) -> bool:
-    """Whether it is shown to be worse by more than the margin: no number of tasks would then show the claim."""
+    """Return whether it is shown to be worse by more than the margin: no number of tasks would then show the claim."""
     beyond = contrast.high is not None and contrast.high < -comparison.margin
     return contrast.measure == "resolved" and beyond and _is_worse(contrast, comparison)
 
@@ -233,14 +233,14 @@ def _unknown(contrast: Contrast) -> str:
 
 
 def _missing(group: Sequence[Contrast]) -> list[str]:
-    """What is missing, in words; nothing where all pairs are complete."""
+    """Say what is missing, in words; nothing where all pairs are complete."""
     one = group[0]
     worst = max(group, key=lambda c: c.missing if c.estimate is not None else -1)
     if worst.missing == 0 or worst.estimate is None:
         return []
-    count = f"{worst.missing} of {worst.pairs} pairs are missing"
     by = f"{worst.missing_here} in {one.arm}, {worst.missing_baseline} in {one.baseline}"
-    return [f"{count} ({by}): {_POLICY[worst.policy].format(arm=one.arm)}"]
+    policy = _POLICY[worst.policy].format(arm=one.arm)
+    return [f"{worst.missing} of {worst.pairs} pairs are missing ({by}): {policy}"]
 
 
 def methods(comparison: Judged) -> str:
@@ -258,14 +258,10 @@ def methods(comparison: Judged) -> str:
     else:
         by = f"pairs are clustered by {one.clustered_by} ({one.clusters} cluster{'s' * (one.clusters != 1)})"
     few = ", since there are too few repositories or families to cluster by" if one.too_few_clusters else ""
+    shares = ", ".join(f"{suite or '(no suite)'} {100 * share:.3g} %" for suite, share in one.shares.items())
+    weights = f" Pooled effects weigh the suites so: {shares}." if shares else ""
     ratios = f" Ratios are the {GEOMETRIC}." if len(comparison.contrasts) > 1 else ""
-    return f"Intervals are {100 * (1 - comparison.alpha):g} % ones, {holm}, and {by}{few}.{ratios}{_shares(one)}{left}"
-
-
-def _shares(contrast: Contrast) -> str:
-    """What each suite counts in what is pooled."""
-    told = ", ".join(f"{suite or '(no suite)'} {100 * share:.3g} %" for suite, share in contrast.shares.items())
-    return f" Pooled effects weigh the suites so: {told}." if told else ""
+    return f"Intervals are {100 * (1 - comparison.alpha):g} % ones, {holm}, and {by}{few}.{ratios}{weights}{left}"
 
 
 def _times(contrast: Contrast) -> str:
@@ -286,7 +282,3 @@ def _interval(contrast: Contrast) -> str:
     if contrast.effect == "difference":
         return f"{100 * low:.1f} to {100 * high:.1f}"
     return f"{low:.2f} to {high:.2f}"
-
-
-def _percent(contrast: Contrast) -> str:
-    return percent(contrast.confidence)

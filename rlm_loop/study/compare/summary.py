@@ -1,4 +1,4 @@
-"""What an arm came to on a set of tasks, and how it differs from the baseline on the same tasks."""
+"""An arm's results on a set of tasks, and how they differ from the baseline on the same tasks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlm_loop.study.compare.pair_keys import crashes_by_kind, is_resolved, measured
+from rlm_loop.study.compare.pair_keys import PairKey, crashes_by_kind, is_resolved, pair_key
 from rlm_loop.study.compare.pairs import rate_of
 from rlm_loop.study.statistics import mean, percentile, ratio, total
 from rlm_loop.study.store.rows import Row, finished
@@ -14,7 +14,7 @@ from rlm_loop.study.store.rows import Row, finished
 
 @dataclass(frozen=True)
 class ArmSummary:
-    """One arm on `n` episodes: `judged` have a verdict (`pair_keys.is_resolved`; a crash of the arm is not resolved).
+    """An arm on `n` episodes: `judged` have a verdict (`pair_keys.is_resolved`; a crash of the arm is not resolved).
 
     `rate` is the share resolved of those judged, `low` and `high` its 95 % Wilson interval, in which the seeds of a
     task count as what they are worth (`pairs.rate_of`).  Token, step and second figures are means over the `measured`
@@ -58,7 +58,7 @@ class ArmSummary:
 def summarize(
     rows: Sequence[Row], arms: Sequence[str], baseline: str, *, model: str = "", suite: str = ""
 ) -> list[ArmSummary]:
-    """One summary an arm, in the order of `arms`.  The rows have to be paired: each arm with the same units."""
+    """Return a summary for each arm, in the order of `arms`.  The rows have to be paired: the same units for all."""
     by_arm = {arm: [r for r in rows if r["arm"] == arm] for arm in arms}
     reference = by_arm.get(baseline, [])
     return [_summary(arm, by_arm[arm], reference, baseline, model, suite) for arm in arms]
@@ -68,10 +68,17 @@ def _summary(
     arm: str, rows: Sequence[Row], reference: Sequence[Row], baseline: str, model: str, suite: str
 ) -> ArmSummary:
     resolved, judged, low, high = rate_of(rows)
-    here, there = _resolved(rows), _resolved(reference)
-    both = _judged(rows) & _judged(reference)
+    here, there = _verdicts(rows), _verdicts(reference)
+    both = [(here[unit], there[unit]) for unit in here if unit in there]
     crashed = [r for r in rows if not finished(r)]
-    n, rows = len(rows), [r for r in rows if measured(r)]
+    n, rows = len(rows), list(filter(finished, rows))
+
+    def mean_of(name: str) -> float | None:
+        return mean(r[name] for r in rows)
+
+    def total_of(name: str) -> float | None:
+        return total(r[name] for r in rows)
+
     return ArmSummary(
         model=model,
         suite=suite,
@@ -81,22 +88,22 @@ def _summary(
         rate=ratio(resolved, judged),
         low=low,
         high=high,
-        input_tokens=_mean(rows, "input_tokens"),
-        output_tokens=_mean(rows, "output_tokens"),
+        input_tokens=mean_of("input_tokens"),
+        output_tokens=mean_of("output_tokens"),
         total_tokens=mean(total_tokens(r) for r in rows),
-        new_tokens=_mean(rows, "new_tokens"),
-        scaffold_tokens=_mean(rows, "scaffold_tokens"),
-        scaffold_share=ratio(_total(rows, "scaffold_tokens"), _total(rows, "input_tokens")),
-        steps=_mean(rows, "steps"),
+        new_tokens=mean_of("new_tokens"),
+        scaffold_tokens=mean_of("scaffold_tokens"),
+        scaffold_share=ratio(total_of("scaffold_tokens"), total_of("input_tokens")),
+        steps=mean_of("steps"),
         steps_p95=percentile((r["steps"] for r in rows), 95),
-        seconds=_mean(rows, "seconds"),
+        seconds=mean_of("seconds"),
         seconds_p95=percentile((r["seconds"] for r in rows), 95),
-        failed_actions=ratio(total(r["tool_failures"] + r["cell_errors"] for r in rows), _total(rows, "actions")),
-        malformed=ratio(_total(rows, "malformed_turns"), _total(rows, "steps")),
-        cost=_mean(rows, "cost"),
+        failed_actions=ratio(total(r["tool_failures"] + r["cell_errors"] for r in rows), total_of("actions")),
+        malformed=ratio(total_of("malformed_turns"), total_of("steps")),
+        cost=mean_of("cost"),
         baseline=baseline,
-        wins=len((here - there) & both),
-        losses=len((there - here) & both),
+        wins=both.count((True, False)),
+        losses=both.count((False, True)),
         judged=judged,
         measured=len(rows),
         crashed=len(crashed),
@@ -110,17 +117,6 @@ def total_tokens(row: Mapping[str, Any]) -> int | None:
     return None if read is None or written is None else read + written
 
 
-def _resolved(rows: Sequence[Row]) -> set[tuple[str, str, int]]:
-    return {(r["suite"], r["task"], r["seed"]) for r in rows if is_resolved(r)}
-
-
-def _judged(rows: Sequence[Row]) -> set[tuple[str, str, int]]:
-    return {(r["suite"], r["task"], r["seed"]) for r in rows if is_resolved(r) is not None}
-
-
-def _mean(rows: Sequence[Row], name: str) -> float | None:
-    return mean(r[name] for r in rows)
-
-
-def _total(rows: Sequence[Row], name: str) -> float | None:
-    return total(r[name] for r in rows)
+def _verdicts(rows: Sequence[Row]) -> dict[PairKey, bool]:
+    """For each unit that has a verdict whether it is resolved."""
+    return {pair_key(r): verdict for r in rows if (verdict := is_resolved(r)) is not None}

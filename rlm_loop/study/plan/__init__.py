@@ -1,1 +1,1 @@
-"""What a study is, before it runs: its grid, what its arms differ in, and whether that is fair."""
+"""A study before it runs: its grid, what its arms differ in, and whether that is fair."""

@@ -1,4 +1,4 @@
-"""What a study is to test, declared before its first episode and locked in `study.json`."""
+"""The analysis of a study, declared before its first episode and locked in `study.json`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rlm_loop.study.errors import StudyError
 
 @dataclass(frozen=True)
 class Analysis:
-    """What is tested: every arm against `baseline` (the first arm where it is `None`).
+    """The tests of a study: every arm against `baseline` (the first arm where it is `None`).
 
     `family` names the measures whose claims are judged together, `margin` is a share (0.03: 3 points; 0: the claim is
     that the rates differ), `missing` the policy for pairs without a value.  Raises `StudyError` for what cannot be
@@ -49,16 +49,9 @@ class Analysis:
 
 
 def read(lock: Mapping[str, Any]) -> Analysis | None:
-    """What a study's lock declares; `None` where nothing was declared.  Raises `StudyError` as `Analysis` does."""
+    """The analysis in a study's lock; `None` where nothing was declared.  Raises `StudyError` as `Analysis` does."""
     plan: Mapping[str, Any] | None = lock.get("analysis")
     return None if plan is None else Analysis(**{f.name: plan[f.name] for f in fields(Analysis) if f.name in plan})
-
-
-def unchanged(lock: Mapping[str, Any]) -> bool:
-    """Whether the plan in a study's lock is the one that was locked there: its hash is that of its content."""
-    plan: Mapping[str, Any] = lock.get("analysis") or {}
-    rest = {name: value for name, value in plan.items() if name != "digest"}
-    return "digest" not in plan or plan["digest"] == digest(rest)[:16]
 
 
 def agreed(old: Mapping[str, Any] | None, new: Analysis | None, begun: bool, folder: object) -> dict[str, Any]:
@@ -71,9 +64,8 @@ def agreed(old: Mapping[str, Any] | None, new: Analysis | None, begun: bool, fol
         return {} if before is None else {"analysis": dict(before)}
     now = new.locked()
     if begun and (before is None or before["digest"] != now["digest"]):
-        what = (
-            "was begun without analysis=" if before is None else f"declares another analysis ({_changed(before, now)})"
-        )
+        changed = ", ".join(k for k in now if k != "digest" and before and before.get(k) != now[k])
+        what = f"declares another analysis ({changed})" if before else "was begun without analysis="
         raise StudyError(f"{folder} {what}; leave analysis= out to go on with it as it is, or choose another folder")
     return {"analysis": now}
 
@@ -90,14 +82,16 @@ def planned(old: Mapping[str, Any] | None, new: Mapping[str, Any], begun: bool) 
 
 
 def departs(lock: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
-    """How rows depart from what the lock planned, in a clause; empty where they are what was planned.
+    """The way in which a lock or its rows depart from what was locked, in a clause; empty where they do not.
 
     A folder without a plan of its tasks departs in nothing that is known.
     """
+    if not _unchanged(lock.get("analysis")):
+        return "the analysis in study.json is not the one that was locked before the run"
     plan: Mapping[str, Any] | None = lock.get("planned")
-    if plan is None:
+    if plan is None or "analysis" not in lock:
         return ""
-    if plan["digest"] != digest({name: value for name, value in plan.items() if name != "digest"})[:16]:
+    if not _unchanged(plan):
         return "the planned tasks in study.json are not those that were locked before the run"
     arms: list[str] = plan["arms"]
     if added := sorted({row["arm"] for row in rows} - set(arms)):
@@ -113,5 +107,7 @@ def departs(lock: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
     return "" if done == len(wanted) else f"this is an interim look: {done} of {len(wanted)} planned pairs are there"
 
 
-def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    return ", ".join(k for k in new if k != "digest" and old.get(k) != new[k])
+def _unchanged(part: Mapping[str, Any] | None) -> bool:
+    """Say whether a part of the lock still has the hash that was locked with it."""
+    rest = {name: value for name, value in (part or {}).items() if name != "digest"}
+    return part is None or "digest" not in part or part["digest"] == digest(rest)[:16]

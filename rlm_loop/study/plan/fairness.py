@@ -1,31 +1,79 @@
-"""A fairness check as a value: what each arm of a study has of each factor, task by task, and in what they differ."""
+"""Fairness of a comparison: the first requests of all arms, side by side, before any model is called.
+
+    print(fairness_check(study))                       # what differs, what was declared
+    Study("mine", arms, suite, differs=("loop", "system"))   # anything else that differs stops the study: `Unfair`
+
+For one task of each suite the first request of each arm is made as a run makes it, and split into `FACTORS`.
+"""
 
 from __future__ import annotations
 
 import difflib
+import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
+from rlm_loop.agents.agent import FirstRequest
+from rlm_loop.dialects.injectors import Injected
+from rlm_loop.dialects.wording import tool_lines
 from rlm_loop.messages import digest
+from rlm_loop.models.base import Model
+from rlm_loop.models.names import Seeded, model_name
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.factors import FACTORS
-from rlm_loop.tasks.base import current_suite
+from rlm_loop.study.plan.grid import StudyAgent, arm_settings, in_turn, models_of
+from rlm_loop.tasks.base import Task, current_suite
 
-SCHEMA = 1
+#: The factors that a study may declare in `differs`, and what each covers.
+FACTORS: Mapping[str, str] = {
+    "model": "which model answers, and which one sub-calls",
+    "sampling": "seed, tokens of a reply, and the model's own settings (temperature ...)",
+    "budget": "the limits of a run, of sub-calls, of a cell and of a tool",
+    "loop": "the strategy: how a reply is read, what ends a run, how a turn is shown",
+    "reply_format": "stop strings, and the grammar that a reply is held to",
+    "system": "the fixed text before the question, without the list of tools",
+    "injectors": "the text that a strategy adds around the question and after turns",
+    "tools": "which tools there are (those that a loop acts with are `tool_presentation`)",
+    "tool_order": "the order of the tools that both have",
+    "tool_schema": "the bytes of the schemas of the tools that both have",
+    "tool_presentation": "how tools are shown and called: schemas, a text list, functions in the REPL",
+    "data": "the question, and what is told of or shown from its material",
+    "history": "what is left out of a long history",
+    "recursion": "how deep sub-calls may go, and how many at a time",
+    "repl": "where code runs",
+    "answer_check": "the type or check that an answer has to pass",
+    "other": "any setting that is none of the above",
+}
+
+#: What a loop acts with; a task has no tools of these names.
+PROTOCOL = ("python", "final_answer", "finish")
+
+_OF = {
+    "sampling": ("max_tokens", "temperature"),
+    "budget": ("budget",),
+    "loop": ("agent", "form"),
+    "system": ("system",),
+    "injectors": ("injectors",),
+    "data": ("window",),
+    "history": ("history",),
+    "recursion": ("subcalls",),
+}
+_SYSTEM, _PRESENTED = ("rule", "native_rule"), ("heading", "presentation")
 #: Of these only what both arms have is compared; that one has more is a difference in `tools`.
 _SHARED = ("tool_order", "tool_schema")
+#: Settings whose defaults differ between strategies: `unequal` names them before a token is spent.
+_ALIKE = ("budget", "history", "sampling", "repl")
 #: Lines of one diff that are shown.
 _MOST = 40
-
-#: How arms stand to each other in a factor.
-Standing = Literal["alike", "alike, though declared", "differs", "declared", "UNDECLARED"]
+#: Longer texts are kept by their beginning and their hash: a fairness check holds no corpus.
+_LONG = 20_000
 
 
 @dataclass(frozen=True)
 class Probe:
-    """One task as all arms begin it: by arm what it has of each factor (JSON), and the hash of its first request.
+    """A task as all arms begin it: by arm what it has of each factor (JSON), and the hash of its first request.
 
     A request is `None` where the arm cannot make one without a model (an agent that is not ours), or where making it
     failed; `failed` then has the reason by arm.
@@ -47,35 +95,15 @@ class ArmDifference:
     probe: Probe
     groups: tuple[tuple[tuple[str, ...], Any], ...]
 
-
-@dataclass(frozen=True)
-class ShownDifference:
-    """A factor in which arms fall into `groups`: on `probe`, the first task where they do, and alike on `more` others.
-
-    `diff` has the lines of a unified diff of each other group's value from the first group's; a long one is cut.
-    """
-
-    factor: str
-    groups: tuple[tuple[str, ...], ...]
-    probe: Probe
-    more: int
-    diff: tuple[str, ...]
-
     @property
     def label(self) -> str:
         """The factor and the groups of arms."""
-        return f"{self.factor}: {' | '.join(', '.join(group) for group in self.groups)}"
-
-    @property
-    def where(self) -> str:
-        """On which task, and on how many more."""
-        more = f", and alike on {self.more} more" if self.more else ""
-        return f"on {self.probe.suite}/{self.probe.task} ({self.probe.model}){more}"
+        return f"{self.factor}: {' | '.join(', '.join(group) for group, _ in self.groups)}"
 
 
 @dataclass(frozen=True)
 class FairnessCheck:
-    """What was compared, what differs, and what was declared (`None`: nothing was said, so nothing is forbidden)."""
+    """Comparison of the arms' first requests, and what was declared (`None`: nothing, so nothing is forbidden)."""
 
     study: str
     differs: tuple[str, ...] | None
@@ -84,8 +112,8 @@ class FairnessCheck:
     @property
     def differences(self) -> tuple[ArmDifference, ...]:
         """Every factor in which arms differ, task by task, in the order of `FACTORS`."""
-        found = [d for probe in self.probes for factor in FACTORS if (d := _difference(probe, factor)) is not None]
-        return tuple(sorted(found, key=lambda d: list(FACTORS).index(d.factor)))
+        found = [_difference(probe, factor) for factor in FACTORS for probe in self.probes]
+        return tuple(d for d in found if d is not None)
 
     @property
     def undeclared(self) -> tuple[ArmDifference, ...]:
@@ -94,45 +122,49 @@ class FairnessCheck:
 
     @property
     def fair(self) -> bool:
-        """Whether nothing differs but what was declared; true for a study that declares nothing."""
+        """True where nothing differs but what was declared; true for a study that declares nothing."""
         return self.differs is None or not self.undeclared
 
-    @property
-    def factors(self) -> dict[str, Standing]:
-        """How the arms stand to each other in each factor, in the order of `FACTORS`."""
-        there = {d.factor for d in self.differences}
-        return {f: self._standing(f, f in there) for f in FACTORS}
-
-    def _standing(self, factor: str, differs: bool) -> Standing:
-        declared = factor in (self.differs or ())
-        if not differs:
-            return "alike, though declared" if declared else "alike"
-        return "differs" if self.differs is None else "declared" if declared else "UNDECLARED"
-
-    @property
-    def without_request(self) -> list[tuple[str, Probe, str]]:
-        """The arms of which a first request could not be made: arm, task and reason."""
-        other = "it is not an agent of this package, only its settings are compared"
-        return [(arm, p, p.failed.get(arm, other)) for p in self.probes for arm, r in p.requests.items() if r is None]
-
     def __str__(self) -> str:
-        return report(self, self.differences)
+        return self.report(self.differences)
+
+    def report(self, shown: Sequence[ArmDifference]) -> str:
+        """The whole check as text, with a diff for each difference in `shown`, of the first task that has it."""
+        arms = list(dict.fromkeys(arm for p in self.probes for arm in p.arms))
+        lines = [
+            f"{self.study}: {len(arms)} arms ({', '.join(arms)}), compared on {len(self.probes)} first requests each"
+        ]
+        there = {d.factor for d in self.differences}
+        lines += [f"  {f:<18}{self._standing(f, f in there):<24}{covers}" for f, covers in FACTORS.items()]
+        other = "it is not an agent of this package, only its settings are compared"
+        none = [(p, arm) for p in self.probes for arm, request in p.requests.items() if request is None]
+        lines += [f"  no request of {arm} on {p.suite}/{p.task}: {p.failed.get(arm, other)}" for p, arm in none]
+        alike: dict[str, list[ArmDifference]] = {}
+        for difference in shown:
+            alike.setdefault(difference.label, []).append(difference)
+        for label, (first, *rest) in alike.items():
+            more = f", and alike on {len(rest)} more" if rest else ""
+            lines += ["", label, f"  on {first.probe.suite}/{first.probe.task} ({first.probe.model}){more}"]
+            lines += [f"  {line}" for line in _diffs(first)]
+        return "\n".join(lines)
+
+    def _standing(self, factor: str, differs: bool) -> str:
+        if not differs:
+            return "alike"
+        return "differs" if self.differs is None else "declared" if factor in self.differs else "UNDECLARED"
 
     def to_dict(self) -> dict[str, Any]:
         """As `contract.json` keeps it: each value once, by its hash."""
-        values: dict[str, Any] = {}
-        probes: list[dict[str, Any]] = []
-        for probe in self.probes:
-            arms = {arm: {f: _kept(v, values) for f, v in have.items()} for arm, have in probe.arms.items()}
-            where = {"model": probe.model, "suite": probe.suite, "task": probe.task}
-            probes.append({**where, "arms": arms, "requests": dict(probe.requests), "failed": dict(probe.failed)})
-        differs = None if self.differs is None else list(self.differs)
+        values = {digest(v)[:16]: v for p in self.probes for have in p.arms.values() for v in have.values()}
+        hashes = [
+            {arm: {f: digest(v)[:16] for f, v in have.items()} for arm, have in p.arms.items()} for p in self.probes
+        ]
         return {
-            "schema": SCHEMA,
+            "schema": 1,
             "study": self.study,
-            "differs": differs,
+            "differs": None if self.differs is None else list(self.differs),
             "differing": list(dict.fromkeys(d.factor for d in self.differences)),
-            "probes": probes,
+            "probes": [{**vars(p), "arms": arms} for p, arms in zip(self.probes, hashes, strict=True)],
             "values": values,
         }
 
@@ -141,23 +173,108 @@ class FairnessCheck:
         """A fairness check as `to_dict` made it.  Raises `StudyError` for anything else."""
         try:
             values: Mapping[str, Any] = data["values"]
-            probes = tuple(
-                Probe(
-                    p["model"],
-                    current_suite(p["suite"]),
-                    p["task"],
-                    {arm: {f: values[name] for f, name in have.items()} for arm, have in p["arms"].items()},
-                    p["requests"],
-                    p.get("failed", {}),
-                )
-                for p in data["probes"]
-            )
-            differs = None if data["differs"] is None else tuple(data["differs"])
-            return cls(data["study"], differs, probes)
+            probes: list[Probe] = []
+            for p in data["probes"]:
+                arms = {arm: {f: values[name] for f, name in have.items()} for arm, have in p["arms"].items()}
+                stored: dict[str, Any] = {**p, "suite": current_suite(p["suite"]), "arms": arms}
+                probes.append(Probe(**stored))
+            return cls(data["study"], None if data["differs"] is None else tuple(data["differs"]), tuple(probes))
         except (KeyError, TypeError, AttributeError) as error:
-            raise StudyError(
-                f"contract.json cannot be read ({error!r}); remove it, the next run makes it anew"
-            ) from error
+            raise StudyError(f"contract.json is damaged ({error!r}); remove it, the next run makes it anew") from error
+
+
+class Unfair(StudyError):
+    """The arms of a study differ in something that was not declared.
+
+    The message is one line; `diff` shows every difference, `fairness_check` is the whole comparison.
+    """
+
+    def __init__(self, found: FairnessCheck) -> None:
+        names = list(dict.fromkeys(d.factor for d in found.undeclared))
+        arms = " and ".join("/".join(group) for group, _ in found.undeclared[0].groups[:2])
+        declare = ", ".join(f'"{n}"' for n in names)
+        super().__init__(
+            f"study {found.study!r} is not fair: {arms} differ in {', '.join(names)}; make them alike, or declare it: "
+            f"differs=({declare},)"
+        )
+        self.fairness_check = found
+        self.diff = found.report(found.undeclared)
+        self.add_note(self.diff)
+
+
+def fairness_check(
+    study: Any, *, limit: int | None = None, agents: Mapping[tuple[str, int], Mapping[str, StudyAgent]] | None = None
+) -> FairnessCheck:
+    """Compare the first requests of the arms of a `Study`; no model is called, and no REPL started.
+
+    One task of each suite (among the first `limit` tasks) and one seed are looked at, for each model.  Raises
+    `StudyError` where a study that declares `differs` has a request that cannot be made.
+    """
+    firsts: dict[str, Task] = {}
+    for suite, task in in_turn(study.suites, limit):
+        firsts.setdefault(suite, task)
+    every = study.agents() if agents is None else agents
+    by_model = {model: arms for (model, seed), arms in every.items() if seed == study.seeds[0]}
+    probes = [_probe(study, model, arms, s, t) for model, arms in by_model.items() for s, t in firsts.items()]
+    return FairnessCheck(study.name, None if study.differs is None else tuple(study.differs), tuple(probes))
+
+
+def _probe(study: Any, model: str, arms: Mapping[str, StudyAgent], suite: str, task: Task) -> Probe:
+    have: dict[str, Mapping[str, Any]] = {}
+    requests: dict[str, str | None] = {}
+    failed: dict[str, str] = {}
+    with suppress(Exception):  # where it cannot be made, each arm says so below
+        task = replace(task, context=task.material())  # a long text is made once for all arms
+    for arm, agent in arms.items():
+        begun = None
+        if first_request := getattr(agent, "first_request", None):  # of an agent of this package
+            try:
+                begun = first_request(task)
+            except Exception as error:
+                failed[arm] = " ".join(f"{type(error).__name__}: {error}".split())
+                if study.differs is not None:
+                    where = f"the first request of {arm} on {suite}/{task.id} cannot be made"
+                    raise StudyError(f"{where}: {failed[arm]}") from error
+        have[arm] = {f: _short(v) for f, v in factors_of(agent, begun).items()}
+        requests[arm] = None if begun is None else begun.prompt.digest()[:16]
+    return Probe(model, suite, task.id, have, requests, failed)
+
+
+def _short(value: Any) -> Any:
+    """The value with long texts cut; the hash keeps them apart."""
+    if isinstance(value, str) and len(value) > _LONG:
+        whole = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
+        return f"{value[:2_000]}\n[... {len(value):,} characters, SHA-256 {whole}]"
+    if isinstance(value, Mapping):
+        return {str(k): _short(v) for k, v in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [_short(v) for v in cast("Sequence[Any]", value)]
+    return value
+
+
+def declared_factors(differs: Sequence[str] | None, study: str) -> tuple[str, ...] | None:
+    """Return what a study declares.  Raises `StudyError` for a name that is no factor."""
+    if differs is None:
+        return None
+    names = (differs,) if isinstance(differs, str) else tuple(differs)
+    if unknown := [n for n in names if n not in FACTORS]:
+        raise StudyError(f"study {study!r}: differs has {unknown[0]!r}; there are {', '.join(FACTORS)}")
+    return names
+
+
+def unequal(check: FairnessCheck) -> list[str]:
+    """The limits and defaults in which arms that act differ, though the study declares no `differs`."""
+    found: dict[str, None] = {}
+    for difference in check.differences if check.differs is None else ():
+        acting = [arms for arms, _ in difference.groups if any(_acts(difference.probe.arms[a]) for a in arms)]
+        if difference.factor in _ALIKE and len(acting) > 1:
+            found[difference.factor] = None
+    return list(found)
+
+
+def _acts(have: Mapping[str, Any]) -> bool:
+    """Say whether an arm has our limits of steps, cells and tools; one reply and other projects' agents do not."""
+    return (have.get("tool_presentation") or {}).get("hands", "none") != "none"
 
 
 def _difference(probe: Probe, factor: str) -> ArmDifference | None:
@@ -178,50 +295,6 @@ def _only(value: Any, names: set[str]) -> Any:
     if isinstance(value, Mapping):
         return {k: v for k, v in cast("Mapping[str, Any]", value).items() if k in names}
     return [v for v in value or () if v in names]
-
-
-def _kept(value: Any, values: dict[str, Any]) -> str:
-    name = digest(value)[:16]
-    values[name] = value
-    return name
-
-
-def headline(study: str, undeclared: Sequence[ArmDifference]) -> str:
-    """One line: what differs without being declared, and what to do."""
-    names = list(dict.fromkeys(d.factor for d in undeclared))
-    arms = " and ".join("/".join(group) for group, _ in undeclared[0].groups[:2]) if undeclared else ""
-    declare = ", ".join(f'"{n}"' for n in names)
-    what = f"study {study!r} is not fair: {arms} differ in {', '.join(names)}"
-    return f"{what}; make them alike, or declare it: differs=({declare},)"
-
-
-def report(found: FairnessCheck, shown: Sequence[ArmDifference]) -> str:
-    """The whole check as text, with a diff for each of the differences in `shown`."""
-    lines = [*_summary(found)]
-    for one in shown_differences(shown):
-        lines += ["", one.label, f"  {one.where}", *(f"  {line}" for line in one.diff)]
-    return "\n".join(lines)
-
-
-def _summary(found: FairnessCheck) -> Iterator[str]:
-    arms = list(dict.fromkeys(arm for p in found.probes for arm in p.arms))
-    count = len(found.probes)
-    yield f"{found.study}: {len(arms)} arms ({', '.join(arms)}), compared on {count} first requests each"
-    for factor, standing in found.factors.items():
-        yield f"  {factor:<18}{standing:<24}{FACTORS[factor]}"
-    for arm, probe, why in found.without_request:
-        yield f"  no request of {arm} on {probe.suite}/{probe.task}: {why}"
-
-
-def shown_differences(differences: Sequence[ArmDifference]) -> list[ShownDifference]:
-    """Each way in which the arms fall apart in a factor once, with a diff of the first task on which they do."""
-    alike: dict[tuple[str, tuple[tuple[str, ...], ...]], list[ArmDifference]] = {}
-    for difference in differences:
-        alike.setdefault((difference.factor, tuple(group for group, _ in difference.groups)), []).append(difference)
-    return [
-        ShownDifference(factor, groups, every[0].probe, len(every) - 1, tuple(_diffs(every[0])))
-        for (factor, groups), every in alike.items()
-    ]
 
 
 def _diffs(difference: ArmDifference) -> Iterator[str]:
@@ -245,3 +318,85 @@ def _lines(value: Any, name: str = "") -> list[str]:
         items = enumerate(cast("list[Any]", value))
         return [line for i, v in items for line in _lines(v, f"{name}[{i}]")]
     return [head + (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))]
+
+
+def factors_of(agent: StudyAgent, request: FirstRequest | None) -> dict[str, Any]:
+    """Return what an arm has of each factor, as JSON.  Of a foreign agent only the settings are known: `other`."""
+    settings = arm_settings(agent)
+    found: dict[str, Any] = {factor: {} for factor in FACTORS}
+    models = models_of(agent)
+    found["model"] = {role: model_name(model) for role, model in models.items()}
+    model = models.get("model")
+    seed = model.seed if isinstance(model, Seeded) else agent.settings().get("seed")
+    found["sampling"] = {"seed": seed, "model": model.sampling if isinstance(model, Model) else None}
+    rules: dict[str, Any] = settings.pop("rules", None) or {}
+    found["tools"] = {"allow": rules.pop("allow", None)}
+    for name in ("model", "models"):  # compared as models
+        (settings.get("subcalls") or {}).pop(name, None)
+    found["loop"] |= rules
+    found["repl"] = _called(getattr(agent, "repl", None))
+    found["answer_check"] = {name: _called(getattr(agent, name, None)) for name in ("answer_type", "verify")}
+    dialect = settings.pop("dialect", None)
+    for factor, keys in _OF.items():
+        found[factor] |= {key: settings.pop(key) for key in keys if key in settings}
+    if isinstance(dialect, dict):
+        own, injectors = _inner(cast("dict[str, Any]", dialect))
+        settings.pop("presentation", None)  # the dialect has what came of it
+        found["injectors"]["injectors"] = injectors
+        found["tool_presentation"] = {key: own.pop(key) for key in _PRESENTED if key in own}
+        if request is None:
+            found["system"] |= {key: own[key] for key in _SYSTEM if key in own}
+        found["loop"]["dialect"] = {k: v for k, v in own.items() if k not in _SYSTEM}
+    if request is not None:
+        found["system"].pop("system", None)  # the request has what came of it
+        _add_request(found, request)
+    found["other"] = settings
+    return found
+
+
+def _inner(dialect: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
+    """The dialect without what is around it, and the injectors in the order in which they speak."""
+    injectors: list[Any] = []
+    while isinstance(dialect.get("dialect"), dict):
+        injectors = [*dialect.get("injectors", ()), *injectors]  # an inner one speaks before an outer one
+        dialect = dialect["dialect"]
+    return dict(dialect), injectors
+
+
+def _add_request(found: dict[str, Any], request: FirstRequest) -> None:
+    prompt, tools = request.prompt, {t.name: t for t in request.tools}
+    dialect = request.dialect
+    while isinstance(dialect, Injected):
+        dialect = dialect.dialect
+    heading = str(getattr(dialect, "heading", ""))
+    listed = [tool_lines(heading, tools), tool_lines(heading, {n: t for n, t in tools.items() if n != "final_answer"})]
+    system = _texts(prompt.messages, "system")
+    shown = next((lines for lines in listed if lines and lines in system), "")
+    found["system"]["text"] = system.replace(shown, "").rstrip("\n") if shown else system
+    found["data"]["text"] = _texts(prompt.messages, "task")
+    scaffold = [[s.cause, s.text] for m in prompt.messages for s in m.spans if s.cause.startswith("scaffold:")]
+    found["injectors"]["text"] = scaffold
+    names = [n for n in tools if n not in PROTOCOL]
+    found["tools"]["names"] = sorted(names)
+    found["tool_order"] = names
+    found["tool_schema"] = {n: json.dumps(dict(tools[n].schema), ensure_ascii=False) for n in names}
+    found["tool_presentation"] |= {
+        "hands": dialect.action_mode,
+        "shown": "native" if prompt.tools else "text" if shown else "none",
+        "own": [n for n in tools if n in PROTOCOL],
+    }
+    found["reply_format"] = {
+        "stop": list(prompt.stop),
+        "grammar": prompt.reply_schema is not None,  # it follows from the tools, which are compared themselves
+    }
+
+
+def _texts(messages: Iterable[Any], cause: str) -> str:
+    return "".join(s.text for m in messages for s in m.spans if s.cause == cause)
+
+
+def _called(value: Any) -> Any:
+    """A setting as text that is the same in every process: functions and types by name."""
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return str(getattr(value, "__qualname__", type(value).__qualname__))

@@ -1,33 +1,44 @@
-"""What a study runs: arms x models x tasks x seeds, in an order that keeps an unfinished study paired."""
+"""The grid of a study: arms x factors x models x tasks x seeds, in an order that keeps an unfinished study paired."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from inspect import signature
+from itertools import product
 from pathlib import Path
-from typing import Any, Protocol, TypeGuard, cast
+from typing import Any, Protocol, TypeGuard
 
+from rlm_loop.errors import nearest
 from rlm_loop.messages import digest
+from rlm_loop.models import Model, ModelError, get_model
 from rlm_loop.models.names import Seeded, without_folder
 from rlm_loop.outcome import Outcome
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.factorial_design import DesignedArm
 from rlm_loop.tasks.base import Deferred, Suite, Task
 
 
 class StudyAgent(Protocol):
-    """What a study needs of an arm: it attempts a task, and its settings tell it from other arms."""
+    """An arm: it attempts a task, and its settings tell it from other arms."""
 
     def settings(self) -> Mapping[str, Any]: ...
 
     def attempt(self, task: Task, *, trace: str | Path | None = None) -> Outcome: ...
 
 
-#: Arms by name; as pairs, a name that is there twice is noticed (in a mapping Python keeps only the last).
-Arms = Mapping[str, StudyAgent] | Sequence[tuple[str, StudyAgent]]
+#: Arms by name, or one agent.
+Arms = Mapping[str, StudyAgent] | StudyAgent
 #: Makes the arms for a model (a name or an object) and a seed.
 ArmFactory = Callable[[Any, int], Arms]
+
+#: A factor's values: a list, or a mapping of labels to values where a value is no number, text or named object.
+Values = Sequence[Any] | Mapping[str, Any]
+
+#: Arguments of a study that vary what is no factor.
+_OWN = {"model": "model=[...]", "seed": "seeds=[...]", "budget": "the factors max_steps and seconds"}
 
 #: Bytes of a name in a file's name.
 _LONGEST = 100
@@ -40,7 +51,7 @@ TRANSPORT = frozenset(
 
 @dataclass(frozen=True)
 class Episode:
-    """One run of the grid.  `trace` is the file of its trace, relative to the study's folder.
+    """A run of the grid.  `trace` is the file of its trace, relative to the study's folder.
 
     Of an arm that was crossed with factors, `base` is the arm without them and `factors` says what it has of each.
     `unscored` is the row of an attempt that was made: it only has to be scored.
@@ -58,15 +69,25 @@ class Episode:
 
     @property
     def key(self) -> tuple[str, str, str, str, int]:
+        """The arm, model, suite, task and seed."""
         return (self.arm, self.model, self.suite, self.task.id, self.seed)
+
+
+@dataclass(frozen=True)
+class DesignedArm:
+    """An arm of the grid: `base` is the arm that was declared, `values` the label it has of each factor."""
+
+    name: str
+    base: str
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    change: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
 
 
 def arms_for(arms: Arms | ArmFactory, model: Any, seed: int) -> dict[str, StudyAgent]:
     """The arms for one model and seed.
 
     A mapping's agents get the model (unless it is `None`); all agents with a model's name get the seed, where they
-    have none of their own.  Others are simply run again for each seed.  Raises `StudyError` where two arms have one
-    name.
+    have none of their own.  Others are simply run again for each seed.
     """
     if callable(arms):
         arms, model = arms(model, seed), None
@@ -74,45 +95,35 @@ def arms_for(arms: Arms | ArmFactory, model: Any, seed: int) -> dict[str, StudyA
 
 
 def by_name(arms: Arms) -> dict[str, StudyAgent]:
-    """The arms as a mapping.  Raises `StudyError` where two have one name, or a name is no text."""
+    """The arms as a mapping; an agent alone is named by its strategy.  Raises `StudyError` for what is no agent."""
     if _is_agent(arms):
-        arms = [(str(getattr(arms, "name", "")), arms)]
-    if not isinstance(arms, (Mapping, Iterable)):
+        return {str(getattr(arms, "name", "arm")): arms}
+    if not isinstance(arms, Mapping):
         raise StudyError(f'arms are agents by name, such as {{"lean": LeanAgent()}}, not {arms!r:.60}')
-    given: list[Any] = list(arms.items()) if isinstance(arms, Mapping) else list(arms)
-    pairs = [(str(getattr(each, "name", "")), each) if _is_agent(each) else each for each in given]
-    named: dict[str, StudyAgent] = {}
-    for name, agent in pairs:
-        if not isinstance(name, str) or not name.strip():
+    for name, agent in arms.items():
+        if not str(name).strip():
             raise StudyError(f"an arm is called {name!r}; give it a name that is text")
         if not _is_agent(agent):
             raise StudyError(f"the arm {name!r} is no agent but {agent!r:.60}: give one, such as LeanAgent()")
-        if name in named:
-            raise StudyError(f"two arms are called {name!r}; rename one of them")
-        named[name] = agent
-    return named
+    return dict(arms)
 
 
 def _is_agent(value: Any) -> TypeGuard[StudyAgent]:
     return not isinstance(value, type) and callable(getattr(value, "attempt", None))
 
 
-def suites_of(tasks: Any, study: str) -> Any:
+def suites_of(tasks: Any, study: str) -> tuple[Suite, ...]:
     """Tasks of a study as suites: a list of tasks is the suite `tasks`.  Raises `StudyError` for what is neither."""
-    if isinstance(tasks, Suite):
-        return tasks
-    if isinstance(tasks, Task):
-        return Suite("tasks", (tasks,))
-    if isinstance(tasks, str):
-        raise StudyError(
-            f"study {study!r}: tasks is a suite, not {tasks!r}: write get_suite({tasks!r}) (rlm_loop.tasks)"
-        )
-    given = tuple(tasks) if isinstance(tasks, Iterable) else (tasks,)
+    several: Any = (tasks,) if isinstance(tasks, (Suite, Task, str)) or not isinstance(tasks, Iterable) else tasks
+    given: tuple[Any, ...] = tuple(several)
     if given and all(isinstance(each, Task) for each in given):
-        return Suite("tasks", cast("tuple[Task, ...]", given))
-    other = next((each for each in given if not isinstance(each, Suite)), None)
-    if other is not None:
-        raise StudyError(f"study {study!r}: tasks is a suite, suites or tasks, not {other!r:.60} among them")
+        return (Suite("tasks", given),)
+    for other in given:
+        if not isinstance(other, Suite):
+            raise StudyError(
+                f"study {study!r}: tasks must be suites or tasks, not {other!r:.60} (a suite by its name: "
+                "get_suite, of rlm_loop.tasks)"
+            )
     return given
 
 
@@ -125,13 +136,11 @@ def _seeded(agent: StudyAgent, model: Any, seed: int) -> StudyAgent:
     if model is not None and "model" in known:
         change["model"] = model
     named: Any = change.get("model", getattr(agent, "model", ""))
-    if not isinstance(named, str) or isinstance(named, Seeded):
-        pass  # a model object has its own seed
-    elif "seed" in known:
-        if record.seed is None:
-            change["seed"] = seed
-    elif "model" in known:
-        change["model"] = Seeded(named, seed)
+    if isinstance(named, str) and not isinstance(named, Seeded):  # a model object has its own seed
+        if "seed" in known:
+            change |= {"seed": seed} if record.seed is None else {}
+        elif "model" in known:
+            change["model"] = Seeded(named, seed)
     return replace(record, **change) if change else agent
 
 
@@ -142,11 +151,17 @@ def models_of(agent: StudyAgent) -> dict[str, Any]:
     return {role: model for role, model in models.items() if model is not None}
 
 
+def made_model(model: Any) -> Model | None:
+    """The model of a name or an object; `None` where it cannot be made here (no such model, a missing extra)."""
+    with suppress(ModelError, ImportError, ValueError, TypeError):
+        return get_model(model)
+    return None
+
+
 def in_turn(suites: Sequence[Suite], limit: int | None = None) -> list[tuple[str, Task]]:
     """The tasks of all suites, one of each suite in turn, at most `limit`: any beginning covers all suites."""
     longest = max((len(s) for s in suites), default=0)
-    mixed = [(s.name, s.tasks[i]) for i in range(longest) for s in suites if i < len(s)]
-    return mixed if limit is None else mixed[:limit]
+    return [(s.name, s.tasks[i]) for i in range(longest) for s in suites if i < len(s)][:limit]
 
 
 def episodes(
@@ -161,30 +176,18 @@ def episodes(
     With an `order_seed` the arms of each block (a task, model and seed) are in an order of chance, so that what drifts
     (the machine, a provider) meets all arms alike.  Raises `StudyError` where two episodes cannot be told apart.
     """
-    grid = [
-        Episode(
-            arm.name,
-            model,
-            suite,
-            task,
-            seed,
-            trace_path(arm.name, model, suite, task.id, seed),
-            arm.base,
-            arm.values,
-        )
-        for suite, task in tasks
-        for model in models
-        for seed in seeds
-        for arm in _by_chance(arms, order_seed, model, suite, task.id, seed)
-    ]
-    seen: dict[str, Episode] = {}
-    for episode in grid:
-        other = seen.setdefault(episode.trace, episode)
-        if other is not episode:
-            raise StudyError(
-                f"episodes {other.key} and {episode.key} would share the trace {episode.trace}; rename one of them"
-            )
-    return grid
+    grid: dict[str, Episode] = {}
+    for suite, task in tasks:
+        for model in models:
+            for seed in seeds:
+                for arm in _by_chance(arms, order_seed, model, suite, task.id, seed):
+                    trace = trace_path(arm.name, model, suite, task.id, seed)
+                    episode = Episode(arm.name, model, suite, task, seed, trace, arm.base, arm.values)
+                    if trace in grid:
+                        both = f"{grid[trace].key} and {episode.key}"
+                        raise StudyError(f"episodes {both} would share the trace {trace}; rename one of them")
+                    grid[trace] = episode
+    return list(grid.values())
 
 
 def _by_chance(arms: Sequence[DesignedArm], order_seed: int | None, *block: Any) -> Sequence[DesignedArm]:
@@ -196,17 +199,17 @@ def _by_chance(arms: Sequence[DesignedArm], order_seed: int | None, *block: Any)
 
 def trace_path(arm: str, model: str, suite: str, task: str, seed: int) -> str:
     """The model is always named: another one may join a study's folder later."""
-    return f"traces/{slug(model)}/{slug(arm)}/{slug(suite)}--{slug(task)}--{seed}.jsonl"
+    return f"traces/{_slug(model)}/{_slug(arm)}/{_slug(suite)}--{_slug(task)}--{seed}.jsonl"
 
 
-def slug(name: str) -> str:
+def _slug(name: str) -> str:
     """A name as a file name; a long one ends in its hash, since two of them and a seed have 255 bytes together."""
     plain = re.sub(r"[^A-Za-z0-9.+_-]+", "_", name.replace("/", "-")).lstrip(".") or "_"
     return plain if len(plain) <= _LONGEST else f"{plain[: _LONGEST - 9]}-{digest(name)[:8]}"
 
 
 def task_digest(task: Task) -> str:
-    """What makes a task the same task: its question, context, set-up, files and what is collected."""
+    """A hash of a task's question, context, set-up, files and collected names."""
     files = {n: digest(c if isinstance(c, str) else c.hex()) for n, c in task.files.items()}
     context = task.context.identify() if isinstance(task.context, Deferred) else repr(task.context)
     inside = [task.question, task.setup, files, task.collect, task.inline, context]
@@ -214,9 +217,7 @@ def task_digest(task: Task) -> str:
 
 
 def arm_settings(agent: StudyAgent) -> dict[str, Any]:
-    """What identifies an arm: its settings without the seed and without how the model is reached."""
-    import json
-
+    """The settings that identify an arm: without the seed and without how the model is reached."""
     settings = {k: v for k, v in agent.settings().items() if k != "seed"}
     return json.loads(json.dumps(_without_transport(settings), default=str))
 
@@ -227,3 +228,61 @@ def _without_transport(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_without_transport(v) for v in value]
     return without_folder(value) if isinstance(value, str) else value
+
+
+def checked(factors: Mapping[str, Values], study: str) -> dict[str, dict[str, Any]]:
+    """The factors as values by label.  Raises `StudyError` where one has no values, or two of one label."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, values in factors.items():
+        if name in _OWN:
+            raise StudyError(f"study {study!r}: {name!r} is no factor; use {_OWN[name]} instead")
+        if isinstance(values, str) or not isinstance(values, (Mapping, Sequence)) or not values:
+            raise StudyError(f"study {study!r}: factor {name!r} has {values!r}; give a list of values")
+        pairs = list(values.items()) if isinstance(values, Mapping) else [(_text(v), v) for v in values]
+        found[name] = dict(pairs)
+        if len(found[name]) < len(pairs):
+            raise StudyError(f"study {study!r}: factor {name!r} has two values of one label; map labels to values")
+    return found
+
+
+def factorial_design(arms: Sequence[str], factors: Mapping[str, Mapping[str, Any]]) -> list[DesignedArm]:
+    """Every arm with every combination of the factors' values, in order."""
+    if not factors:
+        return [DesignedArm(arm, arm) for arm in arms]
+    designed: list[DesignedArm] = []
+    for arm, chosen in product(arms, product(*(by_label.items() for by_label in factors.values()))):
+        by_name = dict(zip(factors, chosen, strict=True))
+        labels = ", ".join(f"{name}={label}" for name, (label, _) in by_name.items())
+        values = {name: v if _is_plain(v) else label for name, (label, v) in by_name.items()}
+        change = {name: value for name, (_, value) in by_name.items()}
+        designed.append(DesignedArm(f"{arm}[{labels}]", arm, values, change))
+    return designed
+
+
+def changed(agent: Any, change: Mapping[str, Any], arm: str) -> Any:
+    """The agent with other fields.  Raises `StudyError` where it has no such field, or refuses the value."""
+    if not change:
+        return agent
+    known = set(signature(type(agent)).parameters) if is_dataclass(agent) else set[str]()
+    if unknown := [name for name in change if name not in known]:
+        have = f"; it has {', '.join(sorted(known))}{nearest(unknown[0], known)}" if known else ""
+        raise StudyError(f"arm {arm!r} ({type(agent).__name__}) has no field {unknown[0]!r}{have}")
+    try:
+        record: Any = agent
+        return replace(record, **change)
+    except (TypeError, ValueError) as error:
+        raise StudyError(f"arm {arm!r}: {error}") from error
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, (bool, int, float, str))
+
+
+def _text(value: Any) -> str:
+    """A value in a few characters: what is plain as it is, a list by its members, objects by their name."""
+    if _is_plain(value):
+        return str(value)
+    if isinstance(value, (list, tuple)):
+        return "+".join(map(_text, value)) or "none"
+    name = getattr(value, "name", None) or getattr(value, "__name__", None)
+    return name if isinstance(name, str) else type(value).__name__

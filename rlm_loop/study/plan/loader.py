@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,11 @@ def load_study_file(path: str | Path, **options: Any) -> Study:
     """Import an experiment by path and return what its `study(**options)` makes.
 
     `path` is a Python file, or a folder with a `study.py`.  Raises `StudyError` where there is no such file, it
-    defines no `study` function, an option is not one of the function's, or the study cannot be made.
+    defines no `study` function, or the study cannot be made, and `TypeError` for an option that the function has not.
     """
     file = Path(path)
     file = file / "study.py" if file.is_dir() else file
-    if not file.is_file():
+    if not file.is_file() or file.suffix != ".py":
         results = (Path(path) / "study.json").is_file()
         which = "these are the results of one:" if results else f"`rlm-loop study init {path}` makes one, or"
         raise StudyError(
@@ -28,8 +27,8 @@ def load_study_file(path: str | Path, **options: Any) -> Study:
         )
     name = f"_experiment_{file.resolve().parent.name}_{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        raise StudyError(f"{path} is not a Python file; give one that defines study(), or its folder")
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickles in the file look themselves up there
     try:
@@ -39,19 +38,7 @@ def load_study_file(path: str | Path, **options: Any) -> Study:
     make = getattr(module, "study", None)
     if not callable(make):
         raise StudyError(f"{path} defines no function study(); it has to return a Study")
-    accepted = inspect.signature(make).parameters
-    free = any(p.kind is p.VAR_KEYWORD for p in accepted.values())
-    unknown = [] if free else [o for o in options if o not in accepted]
-    if unknown:
-        raise StudyError(f"{path}: study() has no option {', '.join(unknown)}; it has {', '.join(accepted) or 'none'}")
-    try:
-        made = make(**options)
-    except StudyError as error:
-        raise StudyError(f"{path}: {error}") from error
-    except TypeError as error:
-        if not str(error).startswith("Study.__init__()"):
-            raise
-        raise StudyError(f"{path}: {error}") from error
+    made = make(**options)
     if not isinstance(made, Study):
         raise StudyError(f"{path}: study() returned {type(made).__name__}, not a Study")
     return made

@@ -1,15 +1,15 @@
-"""What a study of a planned size can show, before it is run."""
+"""Power of a study of a planned size, before it is run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
 
 from rlm_loop.study import statistics
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.frames import frame_of
 from rlm_loop.study.plan.analysis import Analysis
+from rlm_loop.study.store.rows import frame_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,10 +36,9 @@ class Chance:
 
 @dataclass(frozen=True)
 class StudyPower:
-    """What `tasks` planned tasks can show of `claims` claims, each judged at `level`, the first step of Holm.
+    """Power of `tasks` planned tasks for `claims` claims, each judged at `level`, the first step of Holm.
 
     Seeds of one task count as one pair, since nobody knows before a run how much they differ: more seeds can only help.
-    `smallest` has the smallest true difference that is shown with the `wanted` power, by share of discordant pairs.
     """
 
     tasks: int
@@ -48,34 +47,25 @@ class StudyPower:
     level: float
     wanted: float
     chances: tuple[Chance, ...]
-    smallest: dict[float, float | None]
 
     def frame(self) -> pd.DataFrame:
-        """One row for each assumption; the columns are the fields of `Chance`."""
+        """The rows: one for each assumption; the columns are the fields of `Chance`."""
         return frame_of([asdict(c) for c in self.chances], [f.name for f in fields(Chance)])
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
         claim = f"resolves no more than {100 * self.margin:g} points fewer" if self.margin else "resolves more or fewer"
-        yield (
+        lines = [
             f"power of {self.tasks} tasks to show that an arm {claim}: {self.claims} "
-            f"claim{'s' * (self.claims != 1)}, the first judged at {100 * self.level:.3g} %"
-        )
-        yield (
-            "  only one arm resolves   true difference   chance   with looks   tasks for " + f"{100 * self.wanted:g} %"
-        )
+            f"claim{'s' * (self.claims != 1)}, the first judged at {100 * self.level:.3g} %",
+            f"  only one arm resolves   true difference   chance   with looks   tasks for {100 * self.wanted:g} %",
+        ]
         for c in self.chances:
-            tasks = "none" if c.tasks is None else f"{c.tasks:,}"
-            yield (
+            lines.append(
                 f"  {100 * c.discordant:>8.0f} % of tasks {100 * c.difference:>+15.0f} {100 * c.chance:>9.0f} % "
-                f"{100 * c.with_looks:>9.0f} % {tasks:>12}"
+                f"{100 * c.with_looks:>9.0f} % {'none' if c.tasks is None else f'{c.tasks:,}':>12}"
             )
-        for discordant, least in self.smallest.items():
-            shown = "no difference" if least is None else f"a difference of {100 * least:.1f} points"
-            yield f"  {100 * discordant:.0f} % apart: {shown} is shown with a chance of {100 * self.wanted:g} %"
-        yield "  compare() shows nothing before the last task; sequential() may decide at any look: chance with looks"
+        last = "  compare() shows nothing before the last task; sequential() may decide at any look: chance with looks"
+        return "\n".join([*lines, last])
 
 
 def planned_power(
@@ -86,18 +76,10 @@ def planned_power(
         raise StudyError(f"discordant and power must be shares between 0 and 1, got {list(discordant)} and {power}")
     margin, level = analysis.margin, alpha / claims
     chances: list[Chance] = []
-    smallest: dict[float, float | None] = {}
     for share in discordant:
         for difference in (0.0,) if margin else [d for d in _DIFFERENCES if d <= share]:
             truth: dict[str, float] = {"discordant": share, "difference": difference, "margin": margin, "alpha": level}
             chance = statistics.power_of_rate(tasks, **truth)
             looks = statistics.chance_to_decide(tasks, share, difference, margin, level)
             chances.append(Chance(share, difference, chance, looks, statistics.pairs_for_rate(**truth, power=power)))
-        steps = [n / 200 for n in range(1, int(200 * share) + 1)]
-        shown = (
-            d
-            for d in steps
-            if statistics.power_of_rate(tasks, discordant=share, difference=d, margin=0.0, alpha=level) >= power
-        )
-        smallest[share] = next(shown, None)
-    return StudyPower(tasks, claims, margin, level, power, tuple(chances), smallest)
+    return StudyPower(tasks, claims, margin, level, power, tuple(chances))

@@ -1,22 +1,19 @@
-"""What is left of a study would use: tokens and US dollars for each model, before a model is called.
+"""Estimate of what is left of a study: tokens and US dollars for each model, before a model is called.
 
-Tokens are means of rows of the same study, by arm: the rows of the folder that is gone on with, else those that are
-committed beside the study's file, of the same model where there are any.  Without rows they are not known.
+Tokens are means of the rows of the folder that is gone on with, by arm, of the same model where there are any.  Without
+rows they are not known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rlm_loop.accounting.prices import known_price
-from rlm_loop.models import get_model
-from rlm_loop.models.base import ModelError
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.grid import Episode, StudyAgent, models_of
+from rlm_loop.study.plan.grid import Episode, StudyAgent, made_model, models_of
 from rlm_loop.study.statistics.descriptive import mean, total
 from rlm_loop.study.store.reading import read_rows
 from rlm_loop.study.store.rows import Row, finished, key, to_run
@@ -27,10 +24,9 @@ Tokens = tuple[float, float]
 
 @dataclass(frozen=True)
 class RunEstimate:
-    """What is left for one model: `episodes`, tokens in and out, US dollars.
+    """Estimate for one model: `episodes` left, tokens in and out, US dollars, and the rows that they are from.
 
-    `None` is not known: of tokens where there are no rows, of the cost also where a model has no price.  `priced` says
-    whether there is one, `basis` what the tokens are from.
+    `None` is not known: of tokens where there are no rows, of the cost also where a model has no price.
     """
 
     model: str
@@ -38,30 +34,28 @@ class RunEstimate:
     input_tokens: float | None
     output_tokens: float | None
     cost: float | None
-    priced: bool
     basis: str
 
     def __str__(self) -> str:
         tokens = "an unknown number of tokens"
         if self.input_tokens is not None and self.output_tokens is not None:
             tokens = f"{self.input_tokens:,.0f} tokens in and {self.output_tokens:,.0f} out"
-        cost = "price unknown" if not self.priced else "cost unknown" if self.cost is None else f"${self.cost:.4g}"
+        cost = "cost unknown" if self.cost is None else f"${self.cost:.4g}"
         return f"{self.model}: {self.episodes} episodes, {tokens}, {cost} ({self.basis})"
 
 
-def estimates(
-    study: Study, folder: str | Path = "", committed: str | Path = "", limit: int | None = None
-) -> list[RunEstimate]:
-    """What `study.run(folder, limit=limit)` would use, a model at a time.  `committed` is a folder of earlier rows."""
-    there = _rows(folder)
-    known = {key(r): r for r in there}
+def estimates(study: Study, folder: str | Path = "", limit: int | None = None) -> list[RunEstimate]:
+    """Estimate `study.run(folder, limit=limit)` for each model."""
+    rows: list[Row] = []
+    with suppress(StudyError):  # a folder that cannot be read is said when the study is run
+        rows = [r for r in read_rows(folder) if finished(r) and r.get("calls")] if folder else []
+    known = {key(r): r for r in rows}
     left = [e for e in study.episodes(limit) if to_run(known.get(e.key))]
     arms = {model: list(by_arm.values()) for (model, _), by_arm in study.agents().items()}
-    rows = there or _rows(committed)
     return [_estimate(model, agents, [e for e in left if e.model == model], rows) for model, agents in arms.items()]
 
 
-def _estimate(model: str, agents: Iterable[StudyAgent], left: Sequence[Episode], every: Sequence[Row]) -> RunEstimate:
+def _estimate(model: str, agents: Iterable[StudyAgent], left: list[Episode], every: list[Row]) -> RunEstimate:
     rows = [r for r in every if r["model"] == model] or every
     tokens: list[float | None] = []
     for name in ("input_tokens", "output_tokens"):
@@ -73,24 +67,18 @@ def _estimate(model: str, agents: Iterable[StudyAgent], left: Sequence[Episode],
     basis = f"from {len(rows)} rows of {', '.join(sorted({str(r['model']) for r in rows}))}"
     if not rows:
         basis = "there are no results to go by: run a few tasks first (--limit)"
-    return RunEstimate(model, len(left), into, out, cost, price is not None, basis)
-
-
-def _rows(folder: str | Path) -> list[Row]:
-    with suppress(StudyError, OSError):  # a folder that cannot be read is said when the study is run
-        return [r for r in read_rows(folder) if finished(r) and r.get("calls")] if folder else []
-    return []
+    return RunEstimate(model, len(left), into, out, cost, basis)
 
 
 def _price(model: str, agents: Iterable[StudyAgent]) -> Tokens | None:
     """US dollars per token in and out, the dearest of the arms' models; `None` where one of them has no price."""
-    prices = [_price_of(each) for agent in agents for each in {"model": model, **models_of(agent)}.values()]
-    known = [p for p in prices if p is not None]
-    return (max(p[0] for p in known), max(p[1] for p in known)) if known and len(known) == len(prices) else None
-
-
-def _price_of(model: Any) -> Tokens | None:
-    with suppress(ModelError, ImportError, ValueError):  # an extra that is missing: a table may know the price
-        return get_model(model).price
-    listed = known_price(model) if isinstance(model, str) else None
-    return None if listed is None else (listed.input / 1e6, listed.output / 1e6)
+    prices: list[Tokens] = []
+    for each in [each for agent in agents for each in {"model": model, **models_of(agent)}.values()]:
+        made, listed = made_model(each), known_price(each) if isinstance(each, str) else None
+        if made is not None and made.price is not None:
+            prices.append(made.price)
+        elif made is None and listed is not None:  # an extra that is missing: a table knows the price
+            prices.append((listed.input / 1e6, listed.output / 1e6))
+        else:
+            return None
+    return (max(p[0] for p in prices), max(p[1] for p in prices))

@@ -3,8 +3,8 @@
 Importing this package loads neither numpy nor scipy: a function is loaded when it is first asked for.
 """
 
-# ruff: noqa: F401
-# pyright: reportUnusedImport=false
+# ruff: noqa: F401, F403
+# pyright: reportUnusedImport=false, reportWildcardImportFromLibrary=false
 
 from __future__ import annotations
 
@@ -16,59 +16,31 @@ from rlm_loop.study.errors import StudyError
 from rlm_loop.study.statistics.descriptive import mean, percentile, ratio, total
 
 if TYPE_CHECKING:
-    from rlm_loop.study.statistics.clusters import codes_of, effective_size, sizes, sums, variance_of_mean
-    from rlm_loop.study.statistics.confidence_sequences import bounded_sequence, chance_to_decide
-    from rlm_loop.study.statistics.interaction import heterogeneity_p
-    from rlm_loop.study.statistics.multiple_testing import holm, holm_levels, smallest_level
-    from rlm_loop.study.statistics.non_inferiority import noninferiority, score_statistic
-    from rlm_loop.study.statistics.power import (
-        fewest_clusters,
-        pairs_for_mean,
-        pairs_for_rate,
-        power_of_mean,
-        power_of_rate,
-    )
-    from rlm_loop.study.statistics.rates import (
-        mcnemar,
-        newcombe_interval,
-        paired_difference,
-        paired_table,
-        rate_interval,
-        sign_test,
-        wilson,
-        wilson_by_cluster,
-        wilson_interval,
-    )
-    from rlm_loop.study.statistics.ratios import bootstrap, flip_interval, mean_interval, mean_p, sign_flip
+    from rlm_loop.study.statistics.clusters import *
+    from rlm_loop.study.statistics.confidence_sequences import *
+    from rlm_loop.study.statistics.interaction import *
+    from rlm_loop.study.statistics.multiple_testing import *
+    from rlm_loop.study.statistics.non_inferiority import *
+    from rlm_loop.study.statistics.power import *
+    from rlm_loop.study.statistics.rates import *
+    from rlm_loop.study.statistics.ratios import *
 
-#: The module of each name that is loaded when it is asked for; a type checker reads the imports above.
-HOME = {
-    name: module
-    for module, names in {
-        "clusters": "codes_of effective_size sizes sums variance_of_mean",
-        "confidence_sequences": "bounded_sequence chance_to_decide",
-        "interaction": "heterogeneity_p",
-        "multiple_testing": "holm holm_levels smallest_level",
-        "non_inferiority": "noninferiority score_statistic",
-        "power": "fewest_clusters pairs_for_mean pairs_for_rate power_of_mean power_of_rate",
-        "rates": "mcnemar newcombe_interval paired_difference paired_table rate_interval sign_test "
-        "wilson wilson_by_cluster wilson_interval",
-        "ratios": "bootstrap flip_interval mean_interval mean_p sign_flip",
-    }.items()
-    for name in names.split()
-}
+#: The modules of the functions, those first that load without `scipy.stats`, which takes seconds.
+_MODULES = (
+    *("multiple_testing", "clusters", "rates", "interaction", "confidence_sequences"),
+    *("non_inferiority", "power", "ratios"),
+)
 
 
 def __getattr__(name: str) -> Any:
-    home = HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        value = getattr(import_module(f"{__name__}.{home}"), name)
+        for module in () if name.startswith("_") or name in _MODULES else _MODULES:
+            found = vars(import_module(f"{__name__}.{module}")).get(name)
+            if getattr(found, "__module__", "").startswith(__name__):
+                return found
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in ("numpy", "scipy"):
             raise
         raise StudyError(f"{name} needs {package}: {install_line('studies')}") from None
-    globals()[name] = value  # after `import_module`, which puts a module of the same name there
-    return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -33,7 +33,7 @@ def sums(values: Any, codes: NDArray[np.intp]) -> Floats:
 
 
 def sizes(codes: NDArray[np.intp]) -> Floats:
-    """How many units each cluster has."""
+    """The number of units in each cluster."""
     return np.bincount(codes).astype(float)
 
 
@@ -58,7 +58,7 @@ LEAST_ALPHA = 1e-15
 
 
 def effective_size(variance: Any, simple: Any, n: int, clusters: int, alpha: float = 0.05) -> Floats:
-    """How many independent units are worth as much as `n` units in `clusters` clusters.
+    """Return how many independent units are worth as much as `n` units in `clusters` clusters.
 
     `variance` is that of the mean by cluster, `simple` what it would be for n independent units; a design
     effect below 1 is taken for chance.  The factor of t quantiles pays

@@ -44,7 +44,7 @@ def chance_to_decide(
 
 
 def _alive(x: Floats, means: Floats, alpha: float) -> Iterator[NDArray[np.bool_]]:
-    """Which of the means (in 0 to 1) are not excluded after each value."""
+    """Return the means (in 0 to 1) that are not excluded after each value."""
     steps = np.arange(1, x.shape[-1] + 1)
     mean = (0.5 + np.cumsum(x, axis=-1)) / (steps + 1)
     variance = (0.25 + np.cumsum((x - mean) ** 2, axis=-1)) / (steps + 1)

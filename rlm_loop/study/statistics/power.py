@@ -1,4 +1,4 @@
-"""How likely a study of n pairs is to show a claim, and how many pairs it would need."""
+"""The power of a study of n pairs to show a claim, and the pairs that it would need."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def pairs_for_mean(*, effect: float, spread: float, alpha: float = 0.05, power: 
 
 
 def fewest_clusters(alpha: float = 0.05) -> int:
-    """How many clusters a sign-flip test needs to reach alpha at all: all of them point the same way, p = 2 / 2^n."""
+    """Return how many clusters a sign-flip test needs to reach alpha at all: all point the same way, p = 2 / 2^n."""
     return math.ceil(1 + math.log2(1 / alpha) - 1e-9)
 
 

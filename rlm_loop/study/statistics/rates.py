@@ -55,12 +55,6 @@ def wilson_by_cluster(values: Sequence[float], clusters: Sequence[Hashable]) -> 
     return float(low), float(high)
 
 
-def wilson(successes: float, n: float) -> tuple[float, float]:
-    """The 95 % interval of `wilson_interval` for so many of n; (0, 1) where nothing was tried."""
-    low, high = wilson_interval(successes / n, n) if n else (0.0, 1.0)
-    return float(low), float(high)
-
-
 def newcombe_interval(both: Any, here: Any, there: Any, neither: Any, alpha: float = 0.05) -> tuple[Floats, Floats]:
     """The interval of a difference of two paired rates: (both + here) / n - (both + there) / n.
 
@@ -82,7 +76,7 @@ def newcombe_interval(both: Any, here: Any, there: Any, neither: Any, alpha: flo
 
 
 def paired_table(here: Any, there: Any) -> tuple[Floats, Floats, Floats, Floats]:
-    """How many units both arms resolved, only `here`, only `there`, and neither."""
+    """Count the units that both arms resolved, only `here`, only `there`, and neither."""
     h, t = np.asarray(here, dtype=float), np.asarray(there, dtype=float)
     n = h.shape[-1]
     both = (h * t).sum(axis=-1)

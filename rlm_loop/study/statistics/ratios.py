@@ -127,7 +127,7 @@ def _bca(total: Floats, of: Floats, resamples: int, seed: int) -> Callable[[floa
 
 @functools.lru_cache(maxsize=4)
 def cluster_draws(groups: int, resamples: int, seed: int) -> NDArray[Any]:
-    """How often each cluster is drawn, a row for each resample: the same for all measures of as many clusters."""
+    """Draw clusters: how often each is taken, a row a resample, the same for all measures of as many clusters."""
     drawn = np.random.default_rng(seed).integers(0, groups, (resamples, groups))
     drawn += np.arange(resamples)[:, None] * groups
     return _quick(np.bincount(drawn.ravel(), minlength=resamples * groups).reshape(resamples, groups).astype(np.uint16))
@@ -236,7 +236,7 @@ def _changed(total: Floats, resamples: int, seed: int) -> Floats:
 
 @functools.lru_cache(maxsize=4)
 def _changes(groups: int, resamples: int, seed: int) -> NDArray[Any]:
-    """Which clusters change their sign, a row for each change: the same for all measures of as many tasks."""
+    """Draw the clusters that change their sign, a row for each change: the same for all measures of as many tasks."""
     if groups <= _COUNTED:
         return ((np.arange(1, 2 ** max(groups - 1, 0))[:, None] >> np.arange(groups)) & 1).astype(float)
     return _quick(np.random.default_rng(seed).integers(0, 2, (resamples, groups), dtype=np.int8))

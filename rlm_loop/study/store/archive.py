@@ -1,4 +1,4 @@
-"""Results small enough to commit: rows and traces packed, the same input giving the same bytes."""
+"""Packed results, small enough to commit; traces, loose or packed, read and checked against the rows."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from types import MappingProxyType
+from typing import Any
 
-from rlm_loop.study.errors import StudyError, no_study
-from rlm_loop.study.store.reading import FAIRNESS, LOCK, RESULTS, SCHEMA, read_lock, read_rows
+from rlm_loop.agents.past_run import ledger_of
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.store.reading import FAIRNESS, LOCK, RESULTS, SCHEMA, lock_of, read_rows
+from rlm_loop.study.store.rows import Row, finished
 from rlm_loop.traces.reader import Run, RunRecord, read
 from rlm_loop.traces.trace import TraceError
 
@@ -30,28 +32,24 @@ def export(folder: str | Path, target: str | Path, *, traces: bool = True) -> li
     Only the last row and the trace of each episode are kept.  Names are sorted and times zero, so the same results
     give the same bytes.  Returns the files written; raises `StudyError` where there is nothing to export.
     """
-    lock, rows = read_lock(folder), read_rows(folder)
-    if lock is None:
-        raise StudyError(no_study(folder))
-    if not rows:
-        raise StudyError(f"{folder} holds no results yet; run the study first")
-    there = Path(target)
-    head = json.dumps({"schema": SCHEMA, "study": lock["name"]}, separators=(",", ":"))
-    lines = [head, *(json.dumps(r, ensure_ascii=False, separators=(",", ":")) for r in rows)]
+    lock, rows = lock_of(folder), read_rows(folder)
+    lines = [{"schema": SCHEMA, "study": lock["name"]}, *rows]
+    packed = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    files = {
+        LOCK: (json.dumps(lock, indent=1, ensure_ascii=False, sort_keys=True) + "\n").encode(),
+        f"{RESULTS}.gz": gzip.compress(packed.encode(), 9, mtime=0),
+    }
+    if (signed := Path(folder) / FAIRNESS).is_file():
+        files[FAIRNESS] = signed.read_bytes()
+    if traces:
+        files[TRACES] = _pack(Path(folder), sorted({r["trace"] for r in rows}))
     try:
-        there.mkdir(parents=True, exist_ok=True)
-        files = [there / LOCK, there / f"{RESULTS}.gz"]
-        files[0].write_text(json.dumps(lock, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
-        files[1].write_bytes(gzip.compress(("\n".join(lines) + "\n").encode(), 9, mtime=0))
-        if (signed := Path(folder) / FAIRNESS).is_file():
-            files.append(there / FAIRNESS)
-            files[-1].write_bytes(signed.read_bytes())
-        if traces:
-            files.append(there / TRACES)
-            files[-1].write_bytes(_pack(Path(folder), sorted({r["trace"] for r in rows})))
+        Path(target).mkdir(parents=True, exist_ok=True)
+        for name, data in files.items():
+            (Path(target) / name).write_bytes(data)
     except OSError as error:
         raise StudyError(f"cannot write to {target}: {error.strerror}; choose another folder") from error
-    return files
+    return [Path(target) / name for name in files]
 
 
 def _pack(folder: Path, names: list[str]) -> bytes:
@@ -63,7 +61,6 @@ def _pack(folder: Path, names: list[str]) -> bytes:
                 continue
             member = tarfile.TarInfo(name)
             member.size = path.stat().st_size
-            member.mode = 0o644
             with path.open("rb") as file:
                 tar.addfile(member, file)
     return packed.getvalue()
@@ -81,15 +78,14 @@ def packed_traces(archive: str | Path) -> Mapping[str, bytes]:
     Raises `TraceError` where it cannot be read, or would take more than 2 GB.
     """
     try:
-        state = Path(archive).stat()
-        return _unpacked(str(archive), state.st_mtime_ns, state.st_size)
+        return _unpacked(str(archive), Path(archive).stat().st_mtime_ns)
     except (OSError, tarfile.TarError, EOFError, lzma.LZMAError) as error:
-        raise TraceError(f"cannot read the archive {archive}: {getattr(error, 'strerror', None) or error}") from error
+        raise TraceError(f"cannot read the archive {archive}: {error}") from error
 
 
 @lru_cache(maxsize=2)
-def _unpacked(archive: str, changed: int, size: int) -> Mapping[str, bytes]:
-    """Read an archive once for each change of the file (time in nanoseconds, size in bytes)."""
+def _unpacked(archive: str, changed: int) -> Mapping[str, bytes]:
+    """Read an archive once for each change of the file (time in nanoseconds)."""
     found: dict[str, bytes] = {}
     left = _LARGEST
     with tarfile.open(archive, "r:xz") as tar:
@@ -99,7 +95,7 @@ def _unpacked(archive: str, changed: int, size: int) -> Mapping[str, bytes]:
                 raise TraceError(f"the archive {archive} holds more than {_LARGEST:,} bytes")
             if member.isfile() and (file := tar.extractfile(member)) is not None:
                 found[member.name] = file.read()
-    return MappingProxyType(found)
+    return found
 
 
 def read_trace(folder: str | Path, name: str, *, run: Run = None) -> RunRecord:
@@ -107,16 +103,31 @@ def read_trace(folder: str | Path, name: str, *, run: Run = None) -> RunRecord:
 
     Raises `TraceError` where there is none.
     """
-    loose, archive = Path(folder) / name, archive_of(folder)
-    if loose.is_file() or archive is None:
-        return read(loose, run=run)
+    archive = archive_of(folder)
+    if archive is None or (Path(folder) / name).is_file():
+        return read(Path(folder) / name, run=run)
     trace = packed_traces(archive).get(name)
     if trace is None:
         raise TraceError(f"{archive} holds no trace {name}")
+    return _read_packed(name, trace, run)
+
+
+def _read_packed(name: str, trace: bytes, run: Run) -> RunRecord:
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / PurePosixPath(name).name
         path.write_bytes(trace)
         return read(path, run=run)
+
+
+def trace_of(folder: str | Path, row: Row) -> RunRecord:
+    """The run of a row's attempt, loose or packed.  Raises `TraceError` where it is not there or damaged."""
+    return read_trace(folder, row["trace"], run=row.get("trace_run") or None)
+
+
+def finished_rows(folder: str | Path) -> list[Row]:
+    """The rows of a folder's episodes that ran to their end.  Raises `StudyError` where it holds no study."""
+    lock_of(folder)
+    return list(filter(finished, read_rows(folder)))
 
 
 def recorded_runs(path: str | Path, *, run: Run = None) -> Iterator[tuple[str, RunRecord | TraceError]]:
@@ -127,18 +138,48 @@ def recorded_runs(path: str | Path, *, run: Run = None) -> Iterator[tuple[str, R
     if not str(path).endswith(TRACES):
         yield str(path), read(path, run=run)
         return
-    with tempfile.TemporaryDirectory() as scratch:
-        for name, trace in packed_traces(path).items():
-            loose = Path(scratch) / PurePosixPath(name).name
-            loose.write_bytes(trace)
-            try:
-                yield name, read(loose, run=run)
-            except TraceError as error:
-                yield name, error
-            loose.unlink()
+    for name, trace in packed_traces(path).items():
+        try:
+            yield name, _read_packed(name, trace, run)
+        except TraceError as error:
+            yield name, error
 
 
-def read_packed(folder: str | Path) -> Mapping[str, bytes]:
-    """All packed traces of a folder by name; empty where none are packed."""
-    archive = archive_of(folder)
-    return {} if archive is None else packed_traces(archive)
+def verify_traces(folder: str | Path) -> list[str]:
+    """Return a line for each disagreement between the finished rows of a folder and their traces; empty if all fit.
+
+    Checked are: the trace is there and came to its end; the ledger rows of each call sum to the prompt tokens that
+    the call reported, and an exact count is that number; the number of calls, of turns, and the tokens in and out
+    are those of the row.
+    """
+    problems: list[str] = []
+    for row in finished_rows(folder):
+        try:
+            found = list(_problems(row, trace_of(folder, row)))
+        except TraceError as error:
+            found = [str(error)]
+        problems += [f"{row['trace']}: {problem}" for problem in found]
+    return problems
+
+
+def _problems(row: Row, run: RunRecord) -> Iterator[str]:
+    if run.end is None:
+        yield "the run has no end"
+    calls = ledger_of(run).calls
+    for call in calls:
+        reported, charged = call.usage.input_tokens, sum(r.tokens for r in call.rows)
+        if reported is not None and charged != reported:
+            yield f"call {call.call}: the ledger rows sum to {charged}, the model reported {reported}"
+        if call.exact and call.counted not in (None, reported):
+            yield f"call {call.call}: {call.counted} tokens were counted, the model reported {reported}"
+    turns = len({call.turn for call in calls if not call.depth})
+    if turns > row["steps"]:
+        # a reply may have cost tokens without its turn coming to an end, but not the other way round
+        yield f"{turns} turns have replies, the row says {row['steps']}"
+    sums: dict[str, Any] = {"calls": len(calls)}
+    for field in ("input_tokens", "output_tokens"):
+        figures: list[int | None] = [getattr(call.usage, field) for call in calls]
+        sums[field] = row[field] if None in figures or row[field] is None else sum(f or 0 for f in figures)
+    yield from (
+        f"{name}: the row says {row[name]}, the trace {there}" for name, there in sums.items() if row[name] != there
+    )

@@ -1,4 +1,4 @@
-"""A study's folder: `study.json` (what it is), `contract.json` (in what its arms differ), `results.jsonl` (one row a
+"""A study's folder: `study.json` (the lock), `contract.json` (how its arms differ), `results.jsonl` (one row an
 episode) and `traces/`.
 
 Rows are appended one by one, each in one write that is never buffered, so whatever ends the process, all finished
@@ -19,15 +19,7 @@ from typing import Any, BinaryIO
 
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.fairness import FairnessCheck
-from rlm_loop.study.store.reading import (
-    FAIRNESS,
-    LOCK,
-    RESULTS,
-    SCHEMA,
-    SHARES,
-    bytes_of,
-    parse,
-)
+from rlm_loop.study.store.reading import FAIRNESS, LOCK, RESULTS, SCHEMA, SHARES, bytes_of, parse
 from rlm_loop.study.store.rows import Row
 from rlm_loop.traces.redact import redactor
 
@@ -52,11 +44,11 @@ class Store:
         except OSError as error:
             raise StudyError(f"cannot write to {folder}: {error.strerror}; choose another folder") from error
         try:
-            claim(self._file, self.folder)
+            _claim(self._file, self.folder)
             _mend(self._file, self._path)
             self._size = self._file.seek(0, os.SEEK_END)
             if not self._size:
-                self._write({"schema": SCHEMA, "study": study})
+                self.append({"schema": SCHEMA, "study": study})
         except BaseException:
             self._file.close()
             raise
@@ -67,10 +59,7 @@ class Store:
         Raises `StudyError` where it cannot be written whole; what was written of it is taken back, so that the rows
         before it can be read as they are.
         """
-        self._write(row)
-
-    def _write(self, value: Mapping[str, Any]) -> None:
-        data = (_line(self._redact.value(value)) + "\n").encode()
+        data = (json.dumps(self._redact.value(row), separators=(",", ":"), default=str) + "\n").encode()
         try:
             done = 0
             while done < len(data):
@@ -109,30 +98,20 @@ class Store:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file in one step: who reads it sees the old one or the new one, never a part."""
+    """Write a file in one step: a reader sees the old one or the new one, never a part."""
     part = path.with_name(f"{path.name}.part")
     try:
         part.write_bytes(data)
         os.replace(part, path)
     except OSError:
-        with contextlib.suppress(OSError):
-            part.unlink()
+        part.unlink(missing_ok=True)
         raise
 
 
-def _line(value: Mapping[str, Any]) -> str:
-    line = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
-    try:
-        line.encode()
-    except UnicodeEncodeError:  # half a surrogate pair: as an escape it comes back as it was
-        return json.dumps(value, ensure_ascii=True, separators=(",", ":"), default=str)
-    return line
-
-
-def claim(file: BinaryIO, folder: Path) -> None:
+def _claim(file: BinaryIO, folder: Path) -> None:
     """Refuse a second writer; the claim ends with the file, so a killed run leaves none behind.
 
-    Who only looks (`claimed`) holds it for an instant, so it is tried for a moment.
+    A reader that only looks (`claimed`) holds it for an instant, so it is tried for a moment.
     """
     for left in range(10, -1, -1):
         if _lock(file):
@@ -143,7 +122,7 @@ def claim(file: BinaryIO, folder: Path) -> None:
 
 
 def claimed(path: Path) -> bool:
-    """Whether a process is writing to this file of results."""
+    """Return whether a process is writing to this file of results."""
     try:
         if not path.is_file():  # opening a pipe would wait for whoever writes to it
             return False
@@ -168,9 +147,7 @@ def _lock(file: BinaryIO) -> bool:
 def _mend(file: BinaryIO, path: Path) -> None:
     """Drop a torn last line (its episode runs again), or end a whole one that lost its newline."""
     body, newline, tail = bytes_of(path).rpartition(b"\n")
-    if not tail:
-        return
-    if parse(tail.decode("utf-8", "replace")) is not None:
+    if tail and parse(tail.decode("utf-8", "replace")) is not None:
         file.write(b"\n")
-    else:
+    elif tail:
         file.truncate(len(body) + len(newline))

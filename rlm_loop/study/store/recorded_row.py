@@ -1,4 +1,4 @@
-"""What is relied on of a row, checked once where it is read."""
+"""The fields of a row that this package relies on, checked once where a row is read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 
 def _inside(trace: str | None) -> str | None:
-    """A trace is a file of the folder: a path that leads out is none."""
+    """Refuse a path of a trace that leads out of the study's folder."""
     path = PurePosixPath(trace or "")
     if path.is_absolute() or ".." in path.parts or "\\" in str(path):
         raise ValueError("it leads out of the folder")
@@ -18,7 +18,7 @@ def _inside(trace: str | None) -> str | None:
 
 
 class RecordedRow(TypedDict, total=False):
-    """What is relied on of a row; it has more fields (`docs/studies.md`)."""
+    """The checked fields of a row; it has more (`docs/finished_folder.md`)."""
 
     __pydantic_config__ = ConfigDict(strict=True, allow_inf_nan=False, extra="allow")  # pyright: ignore
 
@@ -29,7 +29,7 @@ class RecordedRow(TypedDict, total=False):
     seed: Required[int]
     resolved: Required[bool | float | None]
     trace: Required[Annotated[str | None, AfterValidator(_inside)]]
-    error: str | None
+    error: Required[str | None]
     broken_off: int
     input_tokens: float | None
     output_tokens: float | None
@@ -45,11 +45,11 @@ class RecordedRow(TypedDict, total=False):
 _ROWS = TypeAdapter(RecordedRow)
 
 
-def wrong_field(value: dict[str, Any]) -> tuple[str, bool] | None:
-    """Return the first field that is not as it should be, and whether it is missing; `None` where all are."""
+def fault_in(value: dict[str, Any]) -> str:
+    """Return the first field that is not as it should be, with the reason; empty where all are."""
     try:
         _ROWS.validate_python(value)
     except ValidationError as error:
-        found = sorted(error.errors(), key=lambda one: one["type"] != "missing")[0]
-        return str((*found["loc"], "row")[0]), found["type"] == "missing"
-    return None
+        first = error.errors()[0]
+        return f"{first['loc'][0] if first['loc'] else 'row'}: {first['msg']}"
+    return ""

@@ -1,19 +1,26 @@
-"""One episode as one flat row: what was run, what it came to, and what it cost."""
+"""An episode as one flat row: what was run, what it came to, and what it cost."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.actions import CallTool, Malformed, RunCode
+from rlm_loop.errors import install_line
+from rlm_loop.messages import Usage
 from rlm_loop.models.names import without_folder
-from rlm_loop.outcome import Outcome, Score
+from rlm_loop.outcome import Outcome, Score, Stop
+from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.grid import Episode
 from rlm_loop.tasks.base import Deferred, Task
-from rlm_loop.tools.calls import describe
+from rlm_loop.tools.function import describe
 from rlm_loop.traces.received import shown
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Row = dict[str, Any]
 
@@ -23,7 +30,14 @@ _CLIP = 500
 
 #: Classes of errors after which an episode has not begun: nothing can succeed until a key or a model is put right.
 _NEVER_BEGUN = ("AuthenticationFailed", "ModelNotFound")
-_SCORING = "scoring failed: "
+#: Classes of errors of the machine, which say nothing of the arm.
+MACHINE = frozenset(
+    {
+        *("BlockingIOError", "ContextGone", "FileExistsError", "FileNotFoundError", "ImportError"),
+        *("IsADirectoryError", "MemoryError", "ModuleNotFoundError", "NotADirectoryError", "OSError"),
+        *("PermissionError", "SetupFailed", "TraceUnwritable", "WorkerLost"),
+    }
+)
 
 
 def make_row(
@@ -34,8 +48,7 @@ def make_row(
     seconds: float,
     outcome: Outcome | None = None,
     judged: Row | None = None,
-    error: str | None = None,
-    error_class: str | None = None,
+    crash: BaseException | None = None,
 ) -> Row:
     """The row of an episode.
 
@@ -45,13 +58,12 @@ def make_row(
     Token figures are sums over all model calls; `None` means not known; `cached_tokens` were read from a provider's
     cache.  `not_applied` is there where the provider did not take a setting, with what was done instead.  `error` is
     set for a crash: the figures then cover what was done until it; `error_class` is its type.
-    `isolation` is what kept the cells apart from the machine (empty where none ran); it may differ from row to row,
-    since it is no part of what a study is. `trace_run` is the id of the attempt's run in its trace. `facts` are
-    those of the task, where it has any. `resolved` and `value` are `None` for an attempt that nothing judged; where
-    its scorer failed `scorer_error` says why; `broke_others` is there for a patch that fixed all
-    tests that it had to and broke others; `expected` is the `repr` of the answer that the scorer expected, where it
-    says one. `judged` are these fields, of an attempt that was to be scored (see
-    `study.scoring`). `arm_base` and `factors` are there where the study has factors.
+    `isolation` is what kept the cells apart from the machine (empty where none ran); it may differ from row to row.
+    `trace_run` is the id of the attempt's run in its trace.  `facts` are those of the task, where it has any.
+    `resolved` and `value` are `None` for an attempt that nothing judged; where its scorer failed `scorer_error` says
+    why; `broke_others` is there for a patch that fixed all tests that it had to and broke others; `expected` is the
+    `repr` of the answer that the scorer expected, where it says one.  `judged` are these fields, of an attempt that was
+    to be scored.  `arm_base` and `factors` are there where the study has factors.
     """
     return {
         "study": study,
@@ -69,20 +81,20 @@ def make_row(
         **(_account(outcome) if outcome is not None else _nothing(seconds)),
         "trace": episode.trace,
         "trace_run": outcome.run if outcome is not None else "",
-        "error": error,
-        "error_class": error_class or class_of(error),
+        "error": None if crash is None else crash_line(crash),
+        "error_class": None if crash is None else type(crash).__name__,
         "started": started,
     }
 
 
 def _version(outcome: Outcome | None) -> str:
-    """What the provider says in its replies that answered; several where it says several."""
+    """Return what the provider says in its replies that answered; several where it says several."""
     said = [str(t.reply.extra.get("model") or "") for t in outcome.turns] if outcome is not None else []
     return ", ".join(sorted({without_folder(s) for s in said if s}))
 
 
 def score_fields(score: Score | None) -> Row:
-    """What a score says; of an attempt that nothing judged (`None`: nothing could) it is not known."""
+    """Return what a score says; of an attempt that nothing judged (`None`: nothing could) it is not known."""
     reason = "" if score is None else clipped(score.reason, 300)
     if score is None or score.resolved is None:
         return {"resolved": None, "value": None, "score_reason": reason}
@@ -103,13 +115,9 @@ def _account(outcome: Outcome) -> Row:
     usage, ledger = outcome.usage, outcome.ledger
     known = usage.input_tokens is not None and usage.cache_read_tokens is not None
     done = [(a, o) for t in outcome.turns for a, o in zip(t.actions, t.observations, strict=True)]
-    performed = [
-        (a, o)
-        for a, o in done
-        if isinstance(a, (RunCode, CallTool)) and (o.failure is None or o.failure.kind not in _NOT_PERFORMED)
-    ]
-    in_repl = [isinstance(a, RunCode) or o.cause == "repl_output" for a, o in performed]
-    failed = [not o.ok for _, o in performed]
+    tried = [(a, o) for a, o in done if isinstance(a, (RunCode, CallTool))]
+    performed = [(a, o) for a, o in tried if o.failure is None or o.failure.kind not in _NOT_PERFORMED]
+    failed_in_repl = [isinstance(a, RunCode) or o.cause == "repl_output" for a, o in performed if not o.ok]
     return {
         "stop": str(outcome.stop),
         "answered": outcome.answered,
@@ -134,8 +142,8 @@ def _account(outcome: Outcome) -> Row:
         "cost": usage.cost,
         "malformed_turns": sum(any(isinstance(a, Malformed) for a in t.actions) for t in outcome.turns),
         "actions": len(performed),
-        "tool_failures": sum(f and not r for f, r in zip(failed, in_repl, strict=True)),
-        "cell_errors": sum(f and r for f, r in zip(failed, in_repl, strict=True)),
+        "tool_failures": failed_in_repl.count(False),
+        "cell_errors": failed_in_repl.count(True),
         "lenient_calls": sum(isinstance(a, CallTool) and a.lenient for a, _ in done),
         "isolation": outcome.isolation,
         **_not_applied(outcome),
@@ -152,33 +160,8 @@ def _not_applied(outcome: Outcome) -> Row:
 
 def _nothing(seconds: float) -> Row:
     """The figures of a crash that left no outcome: not known, except the time."""
-    unknown = dict.fromkeys(
-        (
-            *("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens"),
-            *("new_tokens", "scaffold_tokens", "calls", "cost"),
-        )
-    )
-    return {
-        "stop": "failed",
-        "answered": False,
-        "reason": "",
-        "answer": "None",
-        "steps": 0,
-        **unknown,
-        "by_cause": {},
-        "counting": "",
-        "cumulative_prompt_tokens": [],
-        "seconds": round(seconds, 3),
-        "working_seconds": round(seconds, 3),
-        "model_seconds": 0.0,
-        "tool_seconds": [],
-        "malformed_turns": 0,
-        "actions": 0,
-        "tool_failures": 0,
-        "cell_errors": 0,
-        "lenient_calls": 0,
-        "isolation": "",
-    }
+    empty = Outcome(None, Stop.FAILED, (), Usage(), Ledger(), seconds=seconds, working_seconds=seconds)
+    return {**_account(empty), "scaffold_tokens": None, "calls": None}
 
 
 def _cumulative(outcome: Outcome) -> list[int]:
@@ -198,10 +181,8 @@ def crash_line(error: BaseException) -> str:
 
 
 def class_of(error: str | None) -> str | None:
-    """The class in a line of `crash_line`: what rows of before there was `error_class` say as well."""
-    if error is None:
-        return None
-    return error.removeprefix(_SCORING).partition(":")[0].strip() or "Exception"
+    """The class in a line of `crash_line`, for rows that were recorded without `error_class`."""
+    return None if error is None else error.partition(":")[0].strip() or "Exception"
 
 
 def finished(row: Mapping[str, Any]) -> bool:
@@ -209,23 +190,27 @@ def finished(row: Mapping[str, Any]) -> bool:
     return row.get("error") is None
 
 
-def to_run(row: Mapping[str, Any] | None, *, retry_failed: bool = False) -> bool:
-    """Whether an episode is still to be run, by its row (`None`: it has none).
+def kind_of(row: Mapping[str, Any]) -> str | None:
+    """The class of a row's crash; `None` for an episode that ran to its end."""
+    return row.get("error_class") or class_of(row.get("error"))
 
-    A failed or unscored episode is run again only on request; one that never began, for want of a key, a model or
-    its server, or was broken off to be begun again, always is.
+
+def to_run(row: Mapping[str, Any] | None, *, retry_failed: bool = False) -> bool:
+    """Return whether an episode is still to be run, by its row (`None`: it has none).
+
+    A failed or unscored episode is run again only on request.  One that never began, for want of a key, a model or
+    its server, that the machine ended, or that met a provider's limit, always is.
     """
     if row is None:
         return True
     if finished(row):
         return retry_failed and bool(row.get("scorer_error"))
-    return retry_failed or bool(row.get("again")) or never_begun(row)
+    return retry_failed or never_begun(row) or kind_of(row) in {*MACHINE, "RateLimited"}
 
 
 def never_begun(row: Mapping[str, Any]) -> bool:
-    """Whether an episode ended before a model said anything: no key, no such model, or a server that was not there."""
-    kind = row.get("error_class") or class_of(row.get("error"))
-    return kind in _NEVER_BEGUN or (kind == "ModelUnreachable" and row.get("calls") == 0)
+    """Return whether an episode ended before a model said anything: no key, no such model, or no server."""
+    return kind_of(row) in _NEVER_BEGUN or (kind_of(row) == "ModelUnreachable" and row.get("calls") == 0)
 
 
 def key(row: Mapping[str, Any]) -> tuple[str, str, str, str, int]:
@@ -239,3 +224,12 @@ def clipped(text: str, most: int = _CLIP) -> str:
 
 def _finite(value: float) -> float:
     return float(value) if math.isfinite(value) else 0.0
+
+
+def frame_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> pd.DataFrame:
+    """A frame of rows, with these columns in their order.  Raises `StudyError` that says what to install."""
+    try:
+        import pandas
+    except ImportError:
+        raise StudyError(f"frames need pandas: {install_line('studies')}") from None
+    return pandas.DataFrame(rows, columns=None if columns is None else list(columns))

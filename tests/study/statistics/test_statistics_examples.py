@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import pkgutil
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lazy import Lazy
 
-from rlm_loop.study import statistics
 from rlm_loop.study.statistics import (
     codes_of,
     effective_size,
@@ -34,7 +32,6 @@ from rlm_loop.study.statistics import (
     sign_flip,
     sign_test,
     variance_of_mean,
-    wilson,
     wilson_by_cluster,
     wilson_interval,
 )
@@ -53,7 +50,6 @@ def test_wilson_as_published_and_as_in_scipy(resolved: int, n: int, low: float, 
     found = [float(x) for x in wilson_interval(resolved / n, n)]
     assert found == pytest.approx([low, high], abs=5e-5)
     assert found == pytest.approx(list(stats.binomtest(resolved, n).proportion_ci(method="wilson")), abs=1e-12)
-    assert found == pytest.approx(list(wilson(resolved, n)), abs=1e-6)
     values = np.arange(n) < resolved
     assert [float(x) for x in rate_interval(values, np.arange(n))[1:]] == pytest.approx(found, abs=1e-9)
 
@@ -318,16 +314,11 @@ def test_a_difference_lies_in_its_interval_and_turns_with_the_arms(units: list[t
     assert sum(float(x) for x in paired_table(here, there)) == len(units)
 
 
-def test_no_function_hides_behind_a_module_of_its_name() -> None:
-    """A function is loaded when it is first asked for; a module of that name, imported before, would be found."""
-    modules = {m.name for m in pkgutil.iter_modules(statistics.__path__)}
-    assert not modules & set(statistics.HOME)
-    assert all(callable(getattr(statistics, name)) for name in statistics.HOME)
-
-
 @pytest.mark.parametrize("n", range(2, 12))
 def test_where_each_task_is_its_own_cluster_it_is_wilsons(n: int) -> None:
-    assert wilson_by_cluster([1.0] * (n // 2) + [0.0] * (n - n // 2), range(n)) == pytest.approx(wilson(n // 2, n))
+    half = n // 2
+    found = wilson_by_cluster([1.0] * half + [0.0] * (n - half), range(n))
+    assert list(found) == pytest.approx([float(x) for x in wilson_interval(half / n, n)])
 
 
 @given(st.lists(st.floats(0.0001, 1), min_size=1, max_size=8), st.floats(0.01, 0.2))
