@@ -23,7 +23,7 @@ from rlm_loop.accounting.budget import Account
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents import SubCalls
 from rlm_loop.agents.meter import Meter
-from rlm_loop.agents.recursion import Recursion, SubcallRunner, Tree, query_tools
+from rlm_loop.agents.subcalls import Recursion, SubcallRunner, query_tools
 from rlm_loop.messages import Prompt, Reply, Usage
 from rlm_loop.models import Model
 from rlm_loop.outcome import Outcome
@@ -67,9 +67,9 @@ def on_host(calls: int) -> float:
     def no_agent(*_: object) -> Outcome:
         raise AssertionError
 
-    trace, recursion = Trace(), Recursion(tree=Tree(8))
+    trace, recursion = Trace(), Recursion(SubCalls(concurrency=8), Budget())
     trace.start()
-    metered = Meter(Script("", 0.0), Account(Budget()), Ledger(), trace, slots=recursion.tree.calls)
+    metered = Meter(Script("", 0.0), Account(Budget()), Ledger(), trace, slots=recursion.calls)
     query, _ = query_tools(SubcallRunner(metered, recursion, no_agent))
     begin = time.perf_counter()
     for i in range(calls):

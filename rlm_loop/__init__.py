@@ -15,8 +15,8 @@ from rlm_loop.traces.versions import __version__
 if TYPE_CHECKING:
     from rlm_loop.accounting.budget import Budget
     from rlm_loop.agents import DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
+    from rlm_loop.agents.attempts import generate_patch
     from rlm_loop.agents.compaction import Compaction
-    from rlm_loop.agents.patches import generate_patch
     from rlm_loop.meter import arm
     from rlm_loop.models import ScriptedModel
     from rlm_loop.outcome import Outcome
@@ -48,48 +48,43 @@ __all__ = [
     "tool",
 ]
 
-_HOME = {
-    "Budget": "rlm_loop.accounting.budget",
-    "Compaction": "rlm_loop.agents.compaction",
-    "DirectAgent": "rlm_loop.agents",
-    "LeanAgent": "rlm_loop.agents",
-    "Match": "rlm_loop.tasks.match",
-    "Outcome": "rlm_loop.outcome",
-    "PythonREPL": "rlm_loop.repl",
-    "ReActAgent": "rlm_loop.agents",
-    "ScriptedModel": "rlm_loop.models",
-    "Study": "rlm_loop.study",
-    "Suite": "rlm_loop.tasks",
-    "Task": "rlm_loop.tasks",
-    "ToolLoopAgent": "rlm_loop.agents",
-    "Workspace": "rlm_loop.workspace",
-    "arm": "rlm_loop.meter",
-    "generate_patch": "rlm_loop.agents.patches",
-    "tool": "rlm_loop.tools",
+_NAMES = {
+    "accounting.budget": "Budget",
+    "agents": "DirectAgent LeanAgent ReActAgent ToolLoopAgent",
+    "agents.attempts": "generate_patch",
+    "agents.compaction": "Compaction",
+    "meter": "arm",
+    "models": "ScriptedModel",
+    "outcome": "Outcome",
+    "repl": "PythonREPL",
+    "study": "Study",
+    "tasks": "Suite Task",
+    "tasks.match": "Match",
+    "tools": "tool",
+    "workspace": "Workspace",
 }
+_HOME = {name: f"rlm_loop.{module}" for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOME.get(name)
-    if home is None:
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=__import__(__name__))
     from importlib import import_module
 
-    value = getattr(import_module(home), name)
-    globals()[name] = value  # the next look-up does not come here
+    value = globals()[name] = getattr(import_module(_HOME[name]), name)  # the next look-up does not come here
     return value
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What `%load_ext rlm_loop` calls: the cell magic `%%rlm` (see `rlm_loop.report.notebook.jupyter`)."""
-    from rlm_loop.report.notebook.jupyter.magic import register
+    """Add the cell magic `%%rlm`, as `%load_ext rlm_loop` asks (see `rlm_loop.report.notebook.magic`)."""
+    from rlm_loop.report.notebook.magic import register
 
     register(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """What `%unload_ext rlm_loop` calls."""
-    from rlm_loop.report.notebook.jupyter.magic import unregister
+    """Take the magic away, as `%unload_ext rlm_loop` asks."""
+    from rlm_loop.report.notebook.magic import unregister
 
     unregister(shell)
 

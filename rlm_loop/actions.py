@@ -1,4 +1,4 @@
-"""What a model asked for, and what came of it."""
+"""Actions that a model asks for, and their results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AnswerForm = Literal["object", "repr", "text"]
 
 
 class Note(StrEnum):
-    """What parsing noticed, where something is decided by it.  Other notes of an action are for readers only."""
+    """Remarks of the parser by which something is decided.  Other notes of an action are for readers only."""
 
     REFUSAL = "refusal"  # the model declines
     BLOCKED = "blocked"  # the model says that it cannot go on
@@ -120,7 +120,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Observation:
-    """What one action led to.  `text` is what the model may see of it, already clipped.
+    """The result of one action.  `text` is the part that the model may see, already clipped.
 
     `cause` is what the text is charged to, `answer` the answer that this action gave, `pending` one that was set by a
     cell which then raised, `effects` the files it changed (`{"added": [...], "changed": [...], "removed": [...],

@@ -1,4 +1,4 @@
-"""What is said to a model and what it says back: plain values, equal by content.
+"""Messages to a model and its replies: plain values, equal by content.
 
 Text is kept in `Span`s, each with the cause that put it there, so that every prompt token can later be
 charged to a reason (see `ledger`).  Nothing here does I/O, and nothing but the standard library is used.
@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from math import nan
 from operator import attrgetter
 from typing import Any, ClassVar, Literal, cast
 
@@ -56,7 +55,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Message:
-    """One chat message.  `turn` is the turn that wrote it: 0 for the brief, n for what turn n added."""
+    """A chat message.  `turn` is the turn that wrote it: 0 for the brief, n for what turn n added."""
 
     role: Role
     spans: tuple[Span, ...] = ()
@@ -72,11 +71,6 @@ class Message:
     @cached_property
     def _canonical(self) -> str:
         return canonical(self.to_dict())
-
-    @cached_property
-    def _unescaped(self) -> str:
-        text = _unescaped(self.to_dict())
-        return self._canonical if text == self._canonical else text
 
     def to_dict(self) -> dict[str, Any]:
         """The message in the chat-completions wire format."""
@@ -98,7 +92,7 @@ def say(role: Role, text: str, cause: str, *, turn: int = 0) -> Message:
 
 @dataclass(frozen=True)
 class Prompt:
-    """What one model call sees.  A run only ever appends to it, so its prefix stays cacheable.
+    """The messages and settings of one model call.  A run only ever appends to it, so its prefix stays cacheable.
 
     `tools` are native function schemas (chat-completions `tools` entries), `stop` the stop strings, and
     `reply_schema` a JSON schema that the reply has to follow where the model supports constrained output.
@@ -137,12 +131,6 @@ class Prompt:
             }
         return body
 
-    def to_json(self, settings: Mapping[str, Any]) -> str:
-        """The request body as JSON text, with settings added; raises `ValueError` where one is infinite or NaN."""
-        messages = ",".join([m._unescaped for m in self.messages])  # pyright: ignore[reportPrivateUsage]
-        rest = _unescaped({**self._settings(), **settings})[1:]
-        return f'{{"messages":[{messages}]{"" if rest == "}" else ","}{rest}'
-
     def digest(self) -> str:
         """SHA-256 of the canonical wire body: two requests with the same digest are byte-equal."""
         return self._digest
@@ -158,8 +146,6 @@ class Prompt:
 canonical = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str).encode
 """A JSON value as text in canonical form."""
 
-_unescaped = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-
 
 def digest(value: Any) -> str:
     """SHA-256 (hex) of a JSON value in canonical form."""
@@ -167,7 +153,7 @@ def digest(value: Any) -> str:
 
 
 def common(left: Sequence[Any], right: Sequence[Any]) -> int:
-    """How many items two sequences have in common at their start."""
+    """Return how many items two sequences have in common at their start."""
     count = 0
     for one, other in zip(left, right, strict=False):
         if one is not other and one != other:  # messages of a run are nearly always the very same
@@ -178,7 +164,7 @@ def common(left: Sequence[Any], right: Sequence[Any]) -> int:
 
 @dataclass(frozen=True)
 class Usage:
-    """What calls cost.  `None` means not known, never zero.
+    """Tokens and money that calls cost.  `None` means not known, never zero.
 
     `input_tokens` are all prompt tokens, however they were read: of them `cache_read_tokens` came from the provider's
     cache, and `cache_write_tokens` were put into it.  `output_tokens` are everything generated, of them
@@ -208,17 +194,6 @@ class Usage:
                 known[name] = float(cast("dict[str, str]", figure)["repr"])
         return cls(**known)
 
-    def plain(self) -> Usage:
-        """The same in Python's own numbers, where a model states them in others (NumPy's, `Decimal`, 5.0 tokens).
-
-        One that no call can reach, such as infinity, is NaN.  Raises `TypeError` for a figure that is no number.
-        """
-        odd = dict[str, Any]()
-        for name, figure in zip(_USAGE, _FIGURES(self), strict=True):
-            if figure is not None and not (type(figure) is _KINDS.get(name, int) and abs(figure) < IMPOSSIBLE):
-                odd[name] = _plain(name, figure)
-        return replace(self, **odd) if odd else self
-
     def __add__(self, other: Usage) -> Usage:
         figures = list[Any]()  # a comprehension is a call more, twice for each reply
         for ours, theirs in zip(_FIGURES(self), _FIGURES(other), strict=True):
@@ -243,27 +218,14 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
 
-def _plain(name: str, figure: Any) -> float:
-    try:
-        found = float("none" if isinstance(figure, (str, bytes)) else figure)
-    except OverflowError:
-        return nan
-    except (TypeError, ValueError):
-        raise TypeError(f"usage.{name} is {figure!r:.60}: use a number, or None where it is not known") from None
-    if not abs(found) < IMPOSSIBLE:
-        return nan
-    return int(figure) if name not in _KINDS and found.is_integer() else found
-
-
 Usage.NOTHING = Usage(0, 0, 0, 0, 0.0, 0, 0)
-_KINDS: Mapping[str, type] = {"cost": float}
 _USAGE = tuple(f.name for f in fields(Usage))
 _FIGURES = attrgetter(*_USAGE)
 
 
 @dataclass(frozen=True)
 class Reply:
-    """One reply of a model.
+    """A reply of a model.
 
     `seconds` is the whole call on the clock, `waited` the part of it spent waiting for rate limits and
     retries, `extra` whatever else the provider sent (timings, ids): opaque, kept for the trace.

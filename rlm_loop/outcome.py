@@ -1,4 +1,4 @@
-"""What a run came to."""
+"""The outcome of a run."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.actions import Action, AnswerForm, FinalAnswer, Observation
 from rlm_loop.messages import Reply, Usage
-from rlm_loop.traces.display import drawing
 from rlm_loop.traces.received import shown
 from rlm_loop.traces.redact import redact
+from rlm_loop.traces.values import drawing
 
 if TYPE_CHECKING:
     from rlm_loop.accounting.tree import TraceTree
 
 
 class Stop(StrEnum):
-    """Why a run ended; equal to its name, so `outcome.stop == "answered"`."""
+    """The reason why a run ended; equal to its name, so `outcome.stop == "answered"`."""
 
     ANSWERED = "answered"
     STEPS = "steps"
@@ -38,7 +38,7 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True)
 class Turn:
-    """One reply of the model, what it asked for, and what came of each request.  `index` counts from 1."""
+    """A reply of the model, the actions that it asked for, and their results.  `index` counts from 1."""
 
     index: int
     reply: Reply
@@ -62,7 +62,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Score:
-    """How an attempt was judged: `resolved` decides, `value` grades (0 to 1), `reason` is one line.
+    """The verdict on an attempt: `resolved` decides, `value` grades (0 to 1), `reason` is one line.
 
     `resolved` is `None` where nothing judged the attempt: `reason` then says what would.  Such an attempt is counted
     neither as resolved nor as not resolved.

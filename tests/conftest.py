@@ -84,6 +84,7 @@ def no_network() -> Iterator[None]:
         patch.setenv("PIP_NO_INDEX", "1")
         patch.setenv("HF_HUB_OFFLINE", "1")
         patch.delenv("COLUMNS", raising=False)  # pytest-xdist sets it, and what is printed would be folded
+        patch.setenv("RLM_LOOP_LOG", "off")  # tests leave nothing in the log of whoever runs them
         patch.delenv("RLM_LOOP_MODEL", raising=False)  # it names the model of agents that are given none
         patch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         yield

@@ -101,6 +101,7 @@ def save(path: Path, executed: Any) -> None:
 
 def main(folder: Path, *, names: Sequence[str] = (), keep: bool = False, live: bool = False) -> int:
     os.environ.pop(SWITCH, None)
+    os.environ["RLM_LOOP_LOG"] = "off"
     if live:
         os.environ[SWITCH] = "local"
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # for `!rlm-loop`

@@ -17,6 +17,8 @@ import pytest
 from rlm_loop.cli.main import main
 
 PAGES = {str(page.relative_to(docs.ROOT)): page for page in docs.pages()}
+#: A docstring that begins so leaves its reader to find the subject; 1 in 100 may.
+NO_SUBJECT = {"what", "who", "how", "whether", "where", "why", "which", "when", "one", "those", "that"}
 CHECKED = {**PAGES, "README.md": docs.ROOT / "README.md", "CONTRIBUTING.md": docs.ROOT / "CONTRIBUTING.md"}
 
 
@@ -169,3 +171,17 @@ def test_other_output_than_shown_fails(tmp_path: Path, printed: str) -> None:
     reader.read(example)
     with pytest.raises(AssertionError, match="not what was printed"):
         reader.read(shown)
+
+
+def test_docstrings_begin_with_a_verb_or_a_name() -> None:
+    trees = [ast.parse(path.read_text("utf-8")) for path in (docs.ROOT / "rlm_loop").rglob("*.py")]
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    texts = [
+        text
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, kinds)
+        if (text := ast.get_docstring(node))
+    ]
+    without = [text for text in texts if text.split()[0].strip(".,:;`").lower() in NO_SUBJECT]
+    assert len(without) <= len(texts) / 100, without

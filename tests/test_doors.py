@@ -17,7 +17,6 @@ INSIDE = {
     "agents/test_one_run.py": "the six parts of an environment, streamed text, and little patience",
     "agents/test_stopping.py": "pure arithmetic: which turns end a run",
     "cli/test_doctor.py": "the facts of the machine that the command prints",
-    "cli/test_trace_commands.py": "the lines that are drawn while a run goes on",
     "conformance/test_compaction_laws.py": "laws over histories that no run makes",
     "dialects/test_fences.py": "blocks of code in replies: fuzzing and bounded time",
     "dialects/test_reader_table.py": "code out of every carrier: fuzzing and bounded time",
@@ -44,7 +43,7 @@ INSIDE = {
     "repl/test_hardened.py": "rules of the kernel of Linux",
     "repl/test_launch.py": "no secret in the environment of a child",
     "repl/test_lifetime.py": "a host killed in every state",
-    "repl/test_notebook_session.py": "what changed among variables, and nothing kept alive",
+    "repl/test_notebook_session.py": "the user's own variables, given back and never left changed",
     "repl/test_output.py": "arithmetic of clipped texts",
     "repl/test_protocol.py": "frames between host and child",
     "repl/test_readable.py": "paths that a cell may read",
@@ -79,11 +78,11 @@ INSIDE = {
     "tools/test_tool_threads.py": "a value that comes in the very moment in which its caller gives up",
     "tools/test_watch.py": "processes that hang, flood or escape",
     "traces/test_damaged.py": "damaged events, given to each reader",
+    "traces/test_kept.py": "a log folder that is full, or cannot be written",
     "traces/test_received.py": "damaged and hostile files, bounded before they are unpacked",
     "traces/test_redact.py": "secrets, in every place that could keep or show them",
     "workspace/test_guard.py": "what a hostile patch may not change",
     "workspace/test_reports.py": "what a hostile process of tests tells",
-    "workspace/test_workspace_snapshots.py": "git that hangs",
 }
 DOORS = set(
     re.findall(r"`(rlm_loop[\w.]*)`", ARCHITECTURE.read_text("utf-8").split("\n## Doors\n")[1].split("\n## ")[0])

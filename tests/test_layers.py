@@ -25,6 +25,8 @@ ROOMS = [
     "messages",
     "actions",
     "errors",
+    "plugins",
+    "short_repr",
     "traces",
     "accounting",
     "outcome",
@@ -43,7 +45,7 @@ ROOMS = [
     "cli",
 ]
 LAYER_OF = {name: layer for layer, name in enumerate(ROOMS)}
-LOOSE = {"messages", "actions", "errors", "outcome"}
+LOOSE = {"messages", "actions", "errors", "plugins", "outcome", "short_repr"}
 FACADE = len(ROOMS)  # rlm_loop/__init__.py: re-exports from anywhere, and nothing imports names from it
 
 

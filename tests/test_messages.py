@@ -6,7 +6,6 @@ import json
 from dataclasses import asdict, replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,26 +35,6 @@ def test_a_prompt_is_hashed_as_the_body_that_is_sent(prompt: Prompt, more: list[
     assert prompt.digest() == digest(prompt.to_dict())
     grown = prompt + more  # what was worked out for its messages is kept, and has to be theirs
     assert grown.digest() == digest(grown.to_dict())
-
-
-@given(PROMPTS, st.dictionaries(TEXTS, TEXTS | st.booleans(), max_size=2))
-def test_a_body_as_text_is_the_body(prompt: Prompt, settings: dict[str, Any]) -> None:
-    def body() -> Any:
-        return json.dumps({**prompt.to_dict(), **settings}, allow_nan=False)
-
-    try:
-        expected = json.loads(body())
-    except ValueError:  # NaN in a schema
-        with pytest.raises(ValueError, match="not JSON compliant"):
-            prompt.to_json(settings)
-    else:
-        assert json.loads(prompt.to_json(settings)) == expected
-
-
-def test_text_is_sent_as_it_is_and_hashed_as_ascii() -> None:
-    prompt = Prompt.ask("\u03a9 \x7f")
-    assert "\u03a9 \x7f" in prompt.to_json({})
-    assert prompt.digest() == digest(prompt.to_dict())
 
 
 def test_the_order_of_keys_makes_no_difference_and_every_part_does() -> None:

@@ -144,6 +144,26 @@ def test_the_live_view_and_the_magic_are_shown_as_they_are_left() -> None:
         assert f"[{stop}, " in "".join(shown["data"]["text/plain"])
 
 
+def test_the_finding_on_the_law_is_what_its_table_says() -> None:
+    law = pandas.read_csv(ROOT / "experiments/overhead/results/law.csv")
+    later = law[law.turn > 10]
+    worst = ((later.law - later.tokens).abs() / later.tokens).groupby(later.agent).max().sort_values()
+    frames = law.groupby("agent")[["once", "per_turn"]].first().round()
+    coding = frames.loc[["pi", "cline", "opencode", "codex", "codex_tools", "gemini_cli", "claude_code", "qwen_code"]]
+    mellea = frames.loc["mellea"]
+    finding = source(cells(NOTEBOOKS[1])[-1])
+    for said in (
+        f"within {worst.iloc[-1]:.1%}".replace("%", " %"),
+        f"for {len(worst)} agents",
+        f"within {worst.iloc[-2]:.1%}".replace("%", " %"),
+        f"for {len(worst) - 1} of them",
+        f"adds {mellea.per_turn:.0f} a turn",
+        f"{coding.once.min():,.0f} to {coding.once.max():,.0f} tokens",
+        f"({coding.per_turn.max():.0f}, and minRLM {frames.loc['minrlm'].per_turn:.0f})",
+    ):
+        assert said in finding.replace("\n", " ")
+
+
 def test_the_quickstart_counts_exactly() -> None:
     assert "code: exact | lean: exact" in "".join(streams(NOTEBOOKS[0]))
 

@@ -13,23 +13,76 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from rlm_loop.accounting.limits import Budget, BudgetSpent, UnknownPrice
 from rlm_loop.accounting.scope import Scope
 from rlm_loop.messages import Usage
-
-__all__ = ["Account", "Budget", "BudgetSpent", "PricePerToken", "Reservation", "UnknownPrice"]
+from rlm_loop.short_repr import short_repr
 
 PricePerToken = tuple[float, float]  # US dollars per input token and per output token
 
-#: Field of `Budget`, kind of its stop, and unit.
-_LIMITS = (
-    ("seconds", "seconds", "seconds"),
-    ("working_seconds", "seconds", "working seconds"),
-    ("tokens", "tokens", "tokens"),
-    ("output_tokens", "tokens", "output tokens"),
-    ("cost", "cost", "dollars"),
-    ("calls", "calls", "calls"),
-)
+#: Limits that need not be whole numbers.
+_MEASURED = ("seconds", "working_seconds", "cost", "cell_seconds", "tool_seconds")
+
+
+@dataclass(frozen=True, repr=False)
+class Budget:
+    """Limits of a run.  `None` (or infinity) means unlimited, `0` means none at all.
+
+    `steps` are replies of the root model; `seconds` wall time from the start of the run; `working_seconds` the same
+    without waits for rate limits and retries; `tokens` input plus output of all calls; `output_tokens` generated ones;
+    `cost` US dollars; `calls` model calls, failed ones included; `depth` levels of recursion; `malformed` unreadable
+    replies in a row; `tool_failures` failed tool calls in a row;
+    `repeated` equal replies with equal results in a row, or as many rounds of the same two in turn (2 or more);
+    `cell_seconds` the time of each cell, and `tool_seconds` that of each tool call.
+    """
+
+    steps: int | None = 20
+    seconds: float | None = None
+    working_seconds: float | None = None
+    tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
+    calls: int | None = None
+    depth: int | None = None
+    malformed: int | None = 3
+    tool_failures: int | None = 3
+    repeated: int | None = 2
+    cell_seconds: float | None = 60.0
+    tool_seconds: float | None = 60.0
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                raise TypeError(f"Budget.{name} must be a number or None (unlimited), got {value!r}")
+            if value == math.inf:
+                object.__setattr__(self, name, None)
+            elif not value >= 0:
+                raise ValueError(f"Budget.{name} must be 0 or more (0: none at all) or None (unlimited), got {value}")
+            elif name not in _MEASURED and value != int(value):
+                raise ValueError(f"Budget.{name} must be a whole number or None, got {value}")
+            elif name == "repeated" and value < 2:
+                raise ValueError(f"Budget.repeated must be 2 or more equal turns in a row or None (off), got {value}")
+
+    def __repr__(self) -> str:
+        return short_repr(self)
+
+
+#: For what has no limits of its own: what is recorded already, and several attempts together.
+NO_LIMITS = Budget(steps=None, malformed=None, tool_failures=None)
+
+
+class BudgetSpent(BaseException):
+    """Nothing is left to spend.  Not an `Exception`: no `except Exception` in a cell may swallow it."""
+
+    def __init__(self, kind: str, reason: str) -> None:
+        super().__init__(reason)
+        self.kind = kind
+        self.reason = reason
+
+
+class UnknownPrice(ValueError):
+    """A cost limit was set for a model whose price is not known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +120,10 @@ class Account:
         if budget.cost is not None and price is None:
             raise UnknownPrice("a cost limit needs a model whose price is known; limit tokens or calls instead")
         self.budget = budget
-        self._limits: list[tuple[str, str, float]] = []
-        for name, kind, unit in _LIMITS:
-            if (limit := getattr(budget, name)) is not None:
-                self._limits.append((kind, unit, limit))
         self._chain: tuple[Account, ...] = (self,) if parent is None else (self, *parent._chain)
         above = () if parent is None else parent._limited
-        self._limited: tuple[Account, ...] = (self, *above) if self._limits else above
+        limits = budget.seconds, budget.working_seconds, budget.tokens, budget.output_tokens, budget.cost, budget.calls
+        self._limited: tuple[Account, ...] = above if set(limits) == {None} else (self, *above)
         self._price, self._clock, self._start = price, clock, clock()
         self._news: threading.Condition = threading.Condition() if parent is None else parent._news
         self.spent = Usage.NOTHING
@@ -105,20 +155,21 @@ class Account:
     @property
     def priced(self) -> bool:
         """True if some limit is in dollars, so that every model needs a known price."""
-        return any(kind == "cost" for a in self._limited for kind, *_ in a._limits)
+        return any(a.budget.cost is not None for a in self._chain)
 
     def seconds_left(self) -> float | None:
         """Return the seconds until the nearest time limit; `None` if there is none."""
-        if not self._limited:
-            return None
-        left = [limit - used for _, kind, _, limit, used in self._uses(held=False) if kind == "seconds"]
-        return max(0.0, min(left)) if left else None
+        return self._least("seconds", held=False) if self._limited else None
 
     def calls_left(self) -> int | None:
         """Return the model calls that may still begin, those under way not counted; `None` if there is no limit."""
         with self._news:
-            left = [limit - used for _, kind, _, limit, used in self._uses(held=True) if kind == "calls"]
-        return max(0, int(min(left))) if left else None
+            left = self._least("calls", held=True)
+        return None if left is None else int(left)
+
+    def _least(self, kind: str, *, held: bool) -> float | None:
+        left = [limit - used for _, own, _, limit, used in self._uses(held=held) if own == kind]
+        return max(0.0, min(left)) if left else None
 
     def callers(self, change: int) -> None:
         """Change the number of concurrent calls expected by `change`; calls without a wish share what is left.
@@ -144,22 +195,20 @@ class Account:
         """
         price = price or self._price or (0.0, 0.0)
         with self._news:
+            room, spent = max_tokens, None
             while self._limited:
                 room, spent = self._room(input_tokens, max_tokens, price, held=True)
-                if spent is None and (max_tokens is None or room == max_tokens):
-                    break
-                if scope is None or not any(a._held for a in self._chain):
-                    if spent is not None:
-                        raise spent
-                    break  # a shorter reply than wished for fits
-                if (spent := self._room(input_tokens, max_tokens, price, held=False)[1]) is not None:
-                    raise spent
+                fits = spent is None and max_tokens in (None, room)
+                if fits or scope is None or not any(a._held for a in self._chain):
+                    break  # also where a shorter reply than wished for fits
+                if gone := self._room(input_tokens, max_tokens, price, held=False)[1]:
+                    raise gone
                 with scope.waking(self._wake):
                     scope.check()
                     self._news.wait(self.seconds_left())
                 scope.check()
-            else:
-                room = max_tokens
+            if spent is not None:
+                raise spent
             reservation = Reservation(input_tokens, room, price, self._clock())
             for a in self._chain:
                 a._held.add(reservation)
@@ -180,9 +229,9 @@ class Account:
             for a in self._chain:
                 if reservation is not None:
                     a._held.discard(reservation)
-                    if waited > 0:  # it came before the attempt that gave the reply; calls may wait at the same time
-                        a._waits = _merged([*a._waits, (reservation.at, reservation.at + waited)])
-                        a._waited = sum(end - begin for begin, end in a._waits)
+                    if waited > 0:  # it came before the attempt that gave the reply
+                        a._waits.append((reservation.at, reservation.at + waited))
+                        a._waited = _covered(a._waits)
                 a.calls += 1 if usage is None else usage.calls
                 if usage is not None:
                     a.spent = a.spent + usage
@@ -207,19 +256,20 @@ class Account:
     def _uses(self, *, held: bool) -> Iterator[tuple[Account, str, str, float, float]]:
         """Yield each limit that is set, as account, kind, unit, limit and use; what is `held` counts as spent."""
         for a in self._limited:
-            seconds, under_way = a._clock() - a._start, a._held if held else ()
+            under_way = a._held if held else ()
             taken = (a.spent.input_tokens or 0) + sum(r.input_tokens for r in under_way)
             output = (a.spent.output_tokens or 0) + sum(r.max_tokens or 0 for r in under_way)
-            uses = {
-                "seconds": seconds,
-                "working seconds": seconds - a._waited,
-                "tokens": taken + output,
-                "output tokens": output,
-                "dollars": (a.spent.cost or 0.0) + sum(r.cost for r in under_way),
-                "calls": a.calls + len(under_way),
-            }
-            for kind, unit, limit in a._limits:
-                yield a, kind, unit, limit, uses[unit]
+            cost = (a.spent.cost or 0.0) + sum(r.cost for r in under_way)
+            for limit, kind, unit, used in (
+                (a.budget.seconds, "seconds", "seconds", a.seconds),
+                (a.budget.working_seconds, "seconds", "working seconds", a.working_seconds),
+                (a.budget.tokens, "tokens", "tokens", taken + output),
+                (a.budget.output_tokens, "tokens", "output tokens", output),
+                (a.budget.cost, "cost", "dollars", cost),
+                (a.budget.calls, "calls", "calls", a.calls + len(under_way)),
+            ):
+                if limit is not None:
+                    yield a, kind, unit, limit, used
 
     def _room(
         self, input_tokens: int, wish: int | None, price: PricePerToken, *, held: bool
@@ -232,19 +282,15 @@ class Account:
             return 0, BudgetSpent(*exceeded)
         room = wish
         for a, kind, unit, limit, used in self._uses(held=held):
-            left: float = limit - used
-            if unit == "dollars":
-                left -= input_tokens * price[0]
-                left = left if left < 0 else left / price[1] if price[1] else math.inf
-            elif unit == "tokens":
-                left -= input_tokens
+            left: float = limit - used - (input_tokens if unit == "tokens" else 0)
+            if unit == "dollars" and (left := left - input_tokens * price[0]) >= 0:
+                left = left / price[1] if price[1] else math.inf
             if kind == "seconds" or left == math.inf:
                 continue
             if left < 1:
                 return 0, BudgetSpent(kind, f"what is left of {limit:g} {unit} does not cover another model call")
             if kind != "calls":
-                sharers = max(1, a._callers - len(a._held)) if wish is None else 1
-                share = max(1, int(left) // sharers)
+                share = max(1, int(left) // (max(1, a._callers - len(a._held)) if wish is None else 1))
                 room = share if room is None else min(room, share)
         return room, None
 
@@ -253,12 +299,10 @@ class Account:
             self._news.notify_all()
 
 
-def _merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return the same stretches of time without overlaps."""
-    merged: list[tuple[float, float]] = []
+def _covered(spans: list[tuple[float, float]]) -> float:
+    """Return the time that stretches cover together; what overlaps counts once."""
+    covered, until = 0.0, -math.inf
     for begin, end in sorted(spans):
-        if merged and begin <= merged[-1][1]:
-            merged[-1] = merged[-1][0], max(merged[-1][1], end)
-        else:
-            merged.append((begin, end))
-    return merged
+        covered += max(0.0, end - max(begin, until))
+        until = max(until, end)
+    return covered

@@ -1,4 +1,4 @@
-"""The tree of callers of one run: each spends for those above it, and ends those below it.
+"""The tree of callers of one run: each ends those below it.
 
 The root run is node "0"; the sub-calls of node N are "N.1", "N.2", ... in the order in which they were asked for.
 """
@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 
 from rlm_loop.accounting.scope import Cancelled, Scope
-from rlm_loop.messages import Usage
 
 #: Seconds that a model call under way is waited for when its parent ends, before it is written off.
 PATIENCE = 2.0
@@ -18,7 +17,7 @@ _QUICK = 1.0  # seconds for work that waits for no model any more
 
 
 class Caller:
-    """A run or a sub-call.  `usage` is that of its whole subtree so far; `scope` ends with the parent's.
+    """A run or a sub-call; `scope` ends with the parent's.
 
     Every method may be called from any thread.
     """
@@ -28,9 +27,7 @@ class Caller:
         self.path = "0" if parent is None else f"{parent.path}.{number}"
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.scope = Scope(parent.scope if parent is not None else None, *scopes)
-        self.usage = Usage.NOTHING
         self._lock: threading.Lock = threading.Lock() if parent is None else parent._lock
-        self._chain: tuple[Caller, ...] = (self,) if parent is None else (self, *parent._chain)
         self._asked = self._batches = 0
         self._write_offs: list[Callable[[], None]] = []  # of the model calls under way
         self._running: set[Caller] = set()
@@ -45,23 +42,11 @@ class Caller:
             self._asked += count
         return range(first, first + count)
 
-    def attempt(self) -> Caller:
-        """A node for one of several attempts at the task: below this one, but no level of recursion deeper."""
-        node = Caller(self, self.numbers(1)[0])
-        node.depth = self.depth
-        return node
-
     def batch(self) -> str:
         """A name for a new batch: "0.b1", "0.b2", ..."""
         with self._lock:
             self._batches += 1
             return f"{self.path}.b{self._batches}"
-
-    def spend(self, usage: Usage) -> None:
-        """Charge a call to this node, and so to all above it."""
-        with self._lock:
-            for node in self._chain:
-                node.usage = node.usage + usage
 
     def begin(self, on_abandoned: Callable[[], None]) -> None:
         """Start the sub-call; `on_abandoned` is called if it does not end in time after its parent."""
@@ -90,15 +75,12 @@ class Caller:
             self._write_offs.append(write_off)
             return write_off
 
-    def arrive(self, call: Callable[[], None], usage: Usage | None = None) -> None:
-        """End a model call, and charge its usage; raises `Cancelled` where it was written off before."""
+    def arrive(self, call: Callable[[], None]) -> None:
+        """End a model call; raises `Cancelled` where it was written off before."""
         with self._lock:
             if call not in self._write_offs:
                 raise Cancelled(self.scope.reason or "this sub-call was given up")
             self._write_offs.remove(call)
-            if usage is not None:
-                for node in self._chain:
-                    node.usage = node.usage + usage
 
     def end_children(self, patience: float | None = None) -> None:
         """End what was started below and still runs: no child outlives its parent.

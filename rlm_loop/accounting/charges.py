@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rlm_loop.accounting.attribution import Attribution, Part, attribute, rows_of
+from rlm_loop.accounting.attribution import Attribution, Part, attribute
 from rlm_loop.accounting.ledger import Call
 from rlm_loop.messages import Prompt, Reply, Usage, common
 from rlm_loop.traces.reader import RunRecord, whole
@@ -32,7 +32,7 @@ def restored(before: Sequence[Part], stored: Mapping[str, Any]) -> list[Part]:
 
 
 def accounts_of(record: RunRecord) -> Iterator[tuple[Mapping[str, Any], Prompt, Reply, Attribution]]:
-    """Every call that got a reply: its `reply` event, the request, the reply, and the account of its input."""
+    """Yield every call that got a reply: its `reply` event, the request, the reply, and the account of its input."""
     counted: dict[int, Sequence[Part]] = {0: ()}
     for event, prompt, reply in record.replies():
         with whole(event):
@@ -46,17 +46,19 @@ def accounts_of(record: RunRecord) -> Iterator[tuple[Mapping[str, Any], Prompt, 
 
 
 def calls_of(record: RunRecord) -> Iterator[Call]:
-    """Every model call of a recorded run, sub-calls included, with its rows as they were counted."""
+    """Yield every model call of a recorded run, sub-calls included, with its parts as they were counted."""
     for event, prompt, reply, account in accounts_of(record):
         with whole(event):
             charged: Mapping[str, Any] = event["charged"]
-            who = (int(charged["call"]), event["turn"], event["depth"], str(charged["purpose"]))
-            again = [one if isinstance(one, int) else (int(one[0]), str(one[1])) for one in charged.get("again", ())]
-            usage, more = account.usage, (account.counted, account.usage_warning)
-            cache = usage.cache_read_tokens, usage.cache_write_tokens
-            rows = rows_of(account.parts, *who, charged["sent"], *cache, again, prompt.tools)
-            timed = reply.seconds, reply.waited, event.get("node", "0")
-            call = Call(*who, usage, rows, bool(charged["exact"]), *timed, *more)
+            call = Call(
+                *(int(charged["call"]), event["turn"], event["depth"], str(charged["purpose"])),
+                *(account.usage, tuple(account.parts), bool(charged["exact"])),
+                *(reply.seconds, reply.waited, event.get("node", "0"), account.counted, account.usage_warning),
+                sent=charged["sent"],
+                again=tuple(one if isinstance(one, int) else (one[0], one[1]) for one in charged.get("again", ())),
+                tools=prompt.tools,
+            )
+            _ = call.rows  # a damaged event is told here
         yield call
     for event in record.of("model_error"):
         if "call" in event:  # it was written off: its cost is not known

@@ -5,22 +5,24 @@ The law of this module: the rows of a call sum to the prompt tokens which that c
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.accounting.attribution import UNATTRIBUTED, Part, Resent, Row, reconcile, rows_of
-from rlm_loop.accounting.later import Later
-from rlm_loop.accounting.own_lock import OwnLock
+from rlm_loop.accounting.attribution import UNATTRIBUTED, Part, Resent, reconcile, shared_out, tool_name
+from rlm_loop.accounting.scope import OwnLock
+from rlm_loop.actions import INTENT, INTENT_CAUSE
 from rlm_loop.messages import Usage
-from rlm_loop.traces.display import drawing
+from rlm_loop.traces.values import drawing
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["COUNTING", "Cached", "Call", "Ledger", "Part", "Row"]
+__all__ = ["COUNTING", "Call", "Ledger", "Part", "Row"]
 
 #: Counted by the model's own tokenizer; by another one; or known as a sum only, of which each text has a share.
 COUNTING = ("exact", "counted with another tokenizer", "shared out by length")
@@ -29,13 +31,37 @@ _FIRST = ("template", "system", "tool_schema", "task")  # in the order in which 
 
 
 @dataclass(frozen=True)
+class Row:
+    """Input tokens of one call charged to one cause and one turn of origin.
+
+    `resent` is the part of `tokens` that an earlier call of the same agent had already sent (the rest is sent for the
+    first time), `cached` the part that the provider took from its cache and `written` the part that it put there
+    (`None` where it does not say).  `detail` is the tool, the tag of a block, or "".
+    """
+
+    call: int
+    turn: int
+    depth: int
+    purpose: str
+    cause: str
+    origin_turn: int
+    tokens: int
+    resent: int
+    cached: int | None
+    detail: str = ""
+    written: int | None = None
+
+
+@dataclass(frozen=True)
 class Call:
-    """A model call: its caller and purpose, its cost, and the rows that its input splits into.
+    """A model call: its caller and purpose, its cost, and the parts of its input.
 
     `exact`: a tokenizer counted the very number that the provider reported.  Otherwise the rows are an account that
     sums to the reported number all the same; `counted` is the tokenizer's number (`None`: none was at hand), and
     `usage_warning` says in one line what is missing or impossible in the provider's report.
-    `node` is the caller's path in the tree of calls ("0" is the root, see `call_tree`).
+    `node` is the caller's path in the tree of calls ("0" is the root, see `call_tree`).  `sent` is the number of
+    leading messages that the caller's call before had, `again` what else it had sent at any time (compaction moves
+    messages forward), `tools` those of the request.
     """
 
     call: int
@@ -43,13 +69,49 @@ class Call:
     depth: int
     purpose: str
     usage: Usage
-    rows: Sequence[Row]
+    parts: Sequence[Part] = field(repr=False)
     exact: bool
     seconds: float = 0.0
     waited: float = 0.0
     node: str = "0"
     counted: int | None = None
     usage_warning: str = ""
+    sent: int = 0
+    again: tuple[Resent, ...] = field(default=(), repr=False)
+    tools: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """The parts in sum by cause and turn of origin, made to sum to the bill.
+
+        The tokens that a provider took from its cache are the leading ones, and those that it put there come next.
+        The tokens of all tools are shared out among them by the length of their JSON.
+        """
+        who, usage = (self.call, self.turn, self.depth, self.purpose), self.usage
+        in_cache, to_cache = usage.cache_read_tokens or 0, usage.cache_write_tokens or 0
+        totals: dict[tuple[str, str, int], list[int]] = {}
+        for part in _by_tool(reconcile(self.parts, usage.input_tokens), self.tools):
+            cause, _, detail = part.cause.partition("/")
+            total = totals.setdefault((cause, detail, part.origin_turn), [0, 0, 0, 0])
+            read = min(in_cache, part.tokens)
+            wrote = min(to_cache, part.tokens - read)
+            in_cache, to_cache = in_cache - read, to_cache - wrote
+            for column, tokens in enumerate((part.tokens, part.tokens * self._sent_before(part), read, wrote)):
+                total[column] += tokens
+        return tuple(
+            Row(
+                *(*who, cause, origin, tokens, resent),
+                None if usage.cache_read_tokens is None else read,
+                detail,
+                None if usage.cache_write_tokens is None else wrote,
+            )
+            for (cause, detail, origin), (tokens, resent, read, wrote) in totals.items()
+        )
+
+    def _sent_before(self, part: Part) -> bool:
+        """Say whether the caller had sent a part before.  Unattributed tokens never count: their text is not known."""
+        before = (self.sent > 0 and part.message < self.sent) or part.message in self.again
+        return (before or (part.message, part.cause) in self.again) and part.cause != UNATTRIBUTED
 
     @property
     def unattributed(self) -> int:
@@ -57,25 +119,35 @@ class Call:
         return sum(row.tokens for row in self.rows if row.cause == UNATTRIBUTED)
 
 
-@dataclass(frozen=True)
-class Cached:
-    """A sub-call that was answered from an earlier one: its node, and what it would have cost again."""
+def _by_tool(parts: Iterable[Part], tools: Sequence[Mapping[str, Any]]) -> Iterator[Part]:
+    """Yield the parts, with the tokens of all tools shared out among them and the statements of typed actions."""
+    sizes: list[tuple[str, int]] = []
+    for tool in tools:
+        name, size, stated = tool_name(tool), len(json.dumps(tool, default=str)), _intent_size(tool)
+        sizes += [(f"tool_schema/{name}", size - stated), *([(f"{INTENT_CAUSE}/{name}", stated)] if stated else [])]
+    for part in parts:
+        if part.cause == "tool_schema" and tools:
+            shares = shared_out(part.tokens, [size for _, size in sizes])
+            yield from (replace(part, cause=cause, tokens=n) for (cause, _), n in zip(sizes, shares, strict=True) if n)
+        else:
+            yield part
 
-    node: str
-    depth: int
-    turn: int
-    saved: Usage
+
+def _intent_size(tool: Mapping[str, Any]) -> int:
+    """Return the characters that the statements of a typed action take in the schema of a tool."""
+    try:
+        properties = tool["function"]["parameters"]["properties"]
+        stated = {k: v for k, v in INTENT.items() if properties.get(k) == v}
+    except (KeyError, TypeError, AttributeError):  # a tool of another API, or of a stranger
+        return 0
+    return len(json.dumps(stated)) + len(json.dumps(list(stated))) if stated else 0
 
 
 @dataclass
 class Ledger:
-    """Append-only account of the model calls of a run, sub-calls included.  Safe to charge from threads.
-
-    `cached` are sub-calls that cost nothing, because an identical one was answered before.
-    """
+    """Append-only account of the model calls of a run, sub-calls included.  Safe to charge from threads."""
 
     calls: list[Call] = field(default_factory=list["Call"])
-    cached: list[Cached] = field(default_factory=list["Cached"])
     _lock: OwnLock = field(default_factory=OwnLock, repr=False, compare=False)
 
     def charge(
@@ -86,41 +158,31 @@ class Ledger:
         turn: int,
         depth: int = 0,
         purpose: str = "agent",
-        node: str = "0",
-        sent_messages: int = 0,
-        again: Collection[Resent] = (),
         exact: bool = True,
-        seconds: float = 0.0,
-        waited: float = 0.0,
-        counted: int | None = None,
-        usage_warning: str = "",
-        tools: Sequence[Mapping[str, Any]] = (),
+        sent_messages: int = 0,
+        again: Iterable[Resent] = (),
+        **about: Any,
     ) -> Call:
-        """Add one call.
+        """Add one call; `about` are other fields of `Call`.
 
-        `sent_messages` is the number of leading messages that the caller's call before had, `again` what else it had
-        sent earlier, `tools` those of the request.  Parts that do not sum to the usage are made to, with an
-        `unattributed` one, and the call is not exact then.
+        Parts that do not sum to the usage are made to, with an `unattributed` one, and the call is not exact then.
         """
-        reported, cache, again = usage.input_tokens, (usage.cache_read_tokens, usage.cache_write_tokens), tuple(again)
-        parts = parts if isinstance(parts, Later) else tuple(parts)
+        reported = usage.input_tokens
         exact = exact and reported is not None and sum(map(attrgetter("tokens"), parts)) == reported
+        about |= {"sent": sent_messages, "again": tuple(again)}
         with self._lock:
-            who = (len(self.calls) + 1, turn, depth, purpose)
-            rows = Later(lambda: rows_of(reconcile(parts, reported), *who, sent_messages, *cache, again, tools))
-            call = Call(*who, usage, rows, exact, seconds, waited, node, counted, usage_warning)
-            self.calls.append(call)
-            return call
-
-    def reuse(self, cached: Cached) -> None:
-        """Note a sub-call that was answered from an earlier one."""
-        with self._lock:
-            self.cached.append(cached)
+            self.calls.append(Call(len(self.calls) + 1, turn, depth, purpose, usage, tuple(parts), exact, **about))
+            return self.calls[-1]
 
     @property
     def usage(self) -> Usage:
         """Sum of all calls."""
         return sum(map(attrgetter("usage"), list(self.calls)), Usage.NOTHING)
+
+    def usage_of(self, node: str) -> Usage:
+        """Sum of the calls of a caller, given by its path, and of all below it."""
+        below = [c.usage for c in list(self.calls) if c.node == node or c.node.startswith(f"{node}.")]
+        return sum(below, Usage.NOTHING)
 
     @property
     def rows(self) -> list[Row]:

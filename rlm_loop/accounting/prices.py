@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import math
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
+
+from rlm_loop.messages import Usage
 
 
 @dataclass(frozen=True)
@@ -22,17 +24,19 @@ class Price:
     cache_write: float | None = None
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if value is None and name in ("cached", "cache_write"):
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        for name, value in vars(self).items():
+            if value is not None and not 0 <= value < math.inf:
                 raise ValueError(f"{name} must be US dollars per million tokens, zero or more, got {value!r}")
 
-    def of_input(self, tokens: int, cached: int, written: int) -> float:
-        """US dollars for the prompt tokens of a call; `written` are those that go into the cache, not out of it."""
-        read = self.input if self.cached is None else self.cached
-        write = self.input if self.cache_write is None else self.cache_write
-        return ((tokens - cached - written) * self.input + cached * read + written * write) / 1e6
+    def of(self, usage: Usage) -> float | None:
+        """US dollars for a usage; `None` where it does not state what went in or what came out."""
+        if usage.input_tokens is None or usage.output_tokens is None:
+            return None
+        cached, written = usage.cache_read_tokens or 0, usage.cache_write_tokens or 0
+        read = (self.input if self.cached is None else self.cached) * cached
+        write = (self.input if self.cache_write is None else self.cache_write) * written
+        new = (usage.input_tokens - cached - written) * self.input
+        return (new + read + write + usage.output_tokens * self.output) / 1e6
 
 
 @functools.cache

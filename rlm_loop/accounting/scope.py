@@ -1,15 +1,28 @@
-"""Scopes: runs, cells and sub-calls, which may be ended from outside together with all that is below them."""
+"""Scopes: runs, cells and sub-calls, which may be ended from outside with all below them; slots and locks of theirs."""
 
 from __future__ import annotations
 
 import contextlib
 import contextvars
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Hashable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    _RLock: Any = object
+else:
+    _RLock = type(threading.RLock())
 
 
 class Cancelled(BaseException):
     """The scope of this work was ended.  Not an `Exception`: no `except Exception` on the way may swallow it."""
+
+
+class OwnLock(_RLock):
+    """A lock for `with`, whose owner can be copied and pickled: the copy gets a lock of its own."""
+
+    def __reduce__(self) -> tuple[type[OwnLock], tuple[()]]:
+        return OwnLock, ()
 
 
 class Scope:
@@ -74,6 +87,54 @@ class Scope:
     def forget(self, key: object) -> None:
         with self._lock:
             self._callbacks.pop(key, None)
+
+
+class Slots:
+    """At most `limit` holders at a time.
+
+    Work that waits for its own children must not keep them from starting.  So it may be their `lender`: one child at
+    a time then runs in its place, over the limit of the pool.  Whatever waits can always be overtaken by its own
+    children, down to some that wait for nothing here, so there is no deadlock.
+    """
+
+    def __init__(self, limit: int) -> None:
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise ValueError(f"concurrency must be a number of calls at once, 1 or more, got {limit!r}")
+        self.limit = limit
+        self._free = limit
+        self._lent: set[Hashable] = set()
+        self._news = threading.Condition()
+
+    @contextlib.contextmanager
+    def held(self, scope: Scope, lender: Hashable = None) -> Generator[None]:
+        """Wait for a slot and hold it for the block; raises `Cancelled` where the scope ends first."""
+        with self._news:
+            while True:
+                if scope.reason is not None:
+                    raise Cancelled(scope.reason)
+                lent = lender is not None and lender not in self._lent
+                if lent or self._free:
+                    break
+                with scope.waking(self._wake):
+                    if not scope.ended:
+                        self._news.wait()
+            if lent:
+                self._lent.add(lender)
+            else:
+                self._free -= 1
+        try:
+            yield
+        finally:
+            with self._news:
+                if lent:
+                    self._lent.discard(lender)
+                else:
+                    self._free += 1
+                self._news.notify_all()
+
+    def _wake(self) -> None:
+        with self._news:
+            self._news.notify_all()
 
 
 call_scope: contextvars.ContextVar[Scope | None] = contextvars.ContextVar("call_scope", default=None)

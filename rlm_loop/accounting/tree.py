@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.accounting.ledger import Call
 from rlm_loop.messages import Usage
-from rlm_loop.traces.display import drawing
 from rlm_loop.traces.reader import Run, RunRecord, read, whole
+from rlm_loop.traces.values import drawing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,16 +26,14 @@ class Node:
     """A caller of models: the root run, a sub-agent, or a single sub-call.
 
     `node` is its path ("0" is the root, "0.3" the third sub-call that the root started), `turn` the turn of the
-    parent that asked (1-based, `None` for the root).  `kind` is `agent`, `completion`, `cached` (an earlier answer,
-    no call), `fallback` (a fixed text beyond the depth limit) or `denied` (refused, an error for the cell).
-    `own` is the usage of the node's own model calls, without its children; `None` figures are not known.
-    `seconds` is the node's wall time with its subtree (`None` as long as it has not ended), `model_seconds` the sum
-    over its own model calls.  `ok` is `None` for a node that never ended.  `title` is the beginning of its question,
-    where the trace holds it.
+    parent that asked (1-based, `None` for the root).  `kind` is `agent`, `completion` or `denied` (refused, an error
+    for the cell).  `own` is the usage of the node's own model calls, without its children; `None` figures are not
+    known.  `seconds` is the node's wall time with its subtree (`None` as long as it has not ended), `model_seconds`
+    the sum over its own model calls.  `ok` is `None` for a node that never ended.  `title` is the beginning of its
+    question, where the trace holds it.
     """
 
     node: str
-    parent: str | None = None
     kind: str = "completion"
     model: str | None = None
     turn: int | None = None
@@ -51,6 +49,10 @@ class Node:
     title: str = ""
 
     @property
+    def parent(self) -> str | None:
+        return self.node.rpartition(".")[0] or None
+
+    @property
     def depth(self) -> int:
         return self.node.count(".")
 
@@ -64,7 +66,7 @@ class TraceTree:
     @classmethod
     def of(cls, nodes: Iterable[Node]) -> TraceTree:
         """Return the tree of nodes in any order."""
-        return cls(tuple(sorted(nodes, key=lambda n: sort_key(n.node))) or (Node(ROOT, kind="agent"),))
+        return cls(tuple(sorted(nodes, key=lambda n: sort_key(n.node))) or (Node(ROOT, "agent"),))
 
     def __getitem__(self, node: str) -> Node:
         return next(n for n in self._subtrees[node] if n.node == node)
@@ -77,17 +79,9 @@ class TraceTree:
         """Return each path with its node and all below it."""
         subtrees: dict[str, list[Node]] = {}
         for node in self.nodes:
-            parts = node.node.split(".")
-            for length in range(1, len(parts) + 1):
-                subtrees.setdefault(".".join(parts[:length]), []).append(node)
+            for path in _paths(node.node):
+                subtrees.setdefault(path, []).append(node)
         return subtrees
-
-    @cached_property
-    def _children(self) -> Mapping[str | None, list[Node]]:
-        children: dict[str | None, list[Node]] = {}
-        for node in self.nodes:
-            children.setdefault(node.parent, []).append(node)
-        return children
 
     @property
     def root(self) -> Node:
@@ -95,7 +89,7 @@ class TraceTree:
 
     def children(self, node: str) -> tuple[Node, ...]:
         """Return the sub-calls that a node started, in order."""
-        return tuple(self._children.get(node, ()))
+        return tuple(child for child in self._subtrees.get(node, ()) if child.parent == node)
 
     def total(self, node: str = ROOT) -> Usage:
         """Return the usage of a node and everything below it; of the whole run by default."""
@@ -114,9 +108,9 @@ class TraceTree:
 
         rows: list[dict[str, Any]] = []
         for node in self.nodes:
-            row = {name: value for name, value in vars(node).items() if name != "own"}
-            row |= {"depth": node.depth, "subtree_nodes": self.size(node.node)}
-            for prefix, usage in (("", node.own), ("subtree_", self.total(node.node))):
+            row = {"node": node.node, "parent": node.parent, "depth": node.depth, **vars(node)}
+            row |= {"subtree_nodes": self.size(node.node)}
+            for prefix, usage in (("", row.pop("own")), ("subtree_", self.total(node.node))):
                 row |= {f"{prefix}{name}": getattr(usage, name) for name in _FIGURES}
             rows.append(row)
         return pd.DataFrame(rows)
@@ -144,6 +138,12 @@ def sort_key(node: str) -> tuple[int, ...]:
     return tuple(int(part) for part in node.split("."))
 
 
+def _paths(node: str) -> list[str]:
+    """Return the paths of a node and of all above it, the root first."""
+    parts = node.split(".")
+    return [".".join(parts[: length + 1]) for length in range(len(parts))]
+
+
 def node_of(event: Mapping[str, Any]) -> str:
     """Return the path of the node that an event belongs to; events about the whole run are the root's."""
     return str(event.get("node", ROOT))
@@ -161,37 +161,33 @@ def tree_of(record: RunRecord, *, skip: tuple[type[Exception], ...] = ()) -> Tra
     for event in record.events:
         try:
             with whole(event):
-                path = node_of(event)
-                node = nodes.get(path) or Node(path, path.rpartition(".")[0] or None)
-                if (changes := _changes(event, node, titles)) is not None:
-                    nodes[path] = replace(node, **changes)
+                node = nodes.get(node_of(event)) or Node(node_of(event))
+                if changes := _changes(event, node, titles):
+                    nodes[node.node] = replace(node, **changes)
         except skip:
             continue
     return TraceTree.of(nodes.values())
 
 
-def _changes(event: Mapping[str, Any], node: Node, titles: dict[str, str]) -> dict[str, Any] | None:
-    """The fields of a node that an event states; `None` where it states nothing of the tree."""
+def _changes(event: Mapping[str, Any], node: Node, titles: dict[str, str]) -> dict[str, Any]:
+    """Return the fields of a node that an event states; `titles` are the questions by the hash of their message."""
     match event["event"]:
         case "run_start":
-            return {"kind": "agent", "model": event.get("model"), "title": _title(event.get("question"))}
+            return {"kind": "agent", "model": event.get("model"), "title": shortened(event.get("question"), _TITLE)}
         case "message" if event["message"]["role"] == "user":
             texts = (span["text"] for span in event["message"]["spans"] if span["cause"] == "task")
-            titles[event["hash"]] = _title(next(texts, ""))
-        case "text":
-            titles[event["sha256"]] = _title(event["text"])
+            titles[event["hash"]] = shortened(next(texts, ""), _TITLE)
         case "subcall_start" | "attempt_start":
             stated = {name: event.get(name) for name in ("model", "turn", "batch", "index")}
-            title = node.title or titles.get(event.get("prompt_sha256", ""), "")
-            return {**stated, "kind": event.get("kind") or node.kind, "title": title}
+            return {**stated, "kind": event.get("kind") or node.kind}
         case "subcall_end" | "attempt_end":
-            error, ended = event.get("error"), {"seconds": event.get("seconds"), "stop": event.get("stop")}
+            error = event.get("error")
             if isinstance(error, Mapping):
                 error = f"{error.get('kind', 'error')}: {error.get('message', '')}"
-            return {**ended, "ok": bool(event["ok"]), "error": error}
+            return {"seconds": event.get("seconds"), "stop": event.get("stop"), "ok": bool(event["ok"]), "error": error}
         case "request":
-            added = (title for key in event["added"] if (title := titles.get(key)))
-            return {"model": event.get("model") or node.model, "title": node.title or next(added, "")}
+            asked = (title for key in event["added"] if (title := titles.get(key)))
+            return {"model": event.get("model") or node.model, "title": node.title or next(asked, "")}
         case "reply":
             usage, seconds = event["reply"].get("usage"), event["reply"].get("seconds", 0.0)
             spent = Usage() if usage is None else Usage.of(usage)
@@ -207,31 +203,25 @@ def _changes(event: Mapping[str, Any], node: Node, titles: dict[str, str]) -> di
             return {"ok": stop == "answered", "stop": stop, "seconds": event.get("seconds"), "error": error}
         case _:
             pass
-    return None
+    return {}
 
 
-def _title(text: Any) -> str:
-    return shortened(text, _TITLE) if isinstance(text, str) else ""
-
-
-def shortened(text: str, most: int) -> str:
-    """Return a text in one line of at most so many characters."""
-    line = " ".join(text[: 4 * most].split())
+def shortened(text: Any, most: int) -> str:
+    """Return a text in one line of at most so many characters; "" for what is no text."""
+    line = " ".join(text[: 4 * most].split()) if isinstance(text, str) else ""
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def tree_of_calls(calls: Iterable[Call]) -> TraceTree:
     """Return the tree as the ledger of an outcome knows it: who called a model, and for how much.
 
-    Sub-calls that reached no model (cached, refused) and how each ended are only in the trace.
+    Sub-calls that reached no model and how each ended are only in the trace.
     """
-    nodes: dict[str, Node] = {ROOT: Node(ROOT, kind="agent", ok=True)}
+    nodes = {ROOT: Node(ROOT, "agent", ok=True)}
     for call in calls:
-        path = ""
-        for part in call.node.split("."):  # a sub-agent may have children in the ledger before itself
-            parent, path = path or None, f"{path}.{part}".lstrip(".")
-            nodes.setdefault(path, Node(path, parent, ok=True))
-        node, step = nodes[path], bool(call.turn)
+        for path in _paths(call.node):  # a sub-agent may have children in the ledger before itself
+            nodes.setdefault(path, Node(path, ok=True))
+        node, step = nodes[call.node], bool(call.turn)
         spent = {"own": node.own + call.usage, "model_seconds": node.model_seconds + call.seconds}
-        nodes[path] = replace(node, kind="agent" if step else node.kind, steps=node.steps + step, **spent)
+        nodes[call.node] = replace(node, kind="agent" if step else node.kind, steps=node.steps + step, **spent)
     return TraceTree.of(nodes.values())

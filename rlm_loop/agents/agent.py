@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property, partial
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.accounting.budget import Account, Budget, UnknownPrice
+from rlm_loop.accounting.budget import Account, Budget
 from rlm_loop.accounting.ledger import Ledger
-from rlm_loop.agents.answers import AnswerCheck
 from rlm_loop.agents.background import BackgroundRun, awaited
 from rlm_loop.agents.cells import Cells
-from rlm_loop.agents.checking import checked, limited, listed, repl_of, session_in
-from rlm_loop.agents.compaction import Compaction, Policy, plan_of
-from rlm_loop.agents.config import agent_config, settings_of
+from rlm_loop.agents.checking import asked, checked, in_workspace, listed, refuse_settings, unscored, with_context
+from rlm_loop.agents.compaction import Compaction, Policy, plan_of, window_of
+from rlm_loop.agents.config import record_problem, record_start, settings_of
 from rlm_loop.agents.conversation import Conversation
-from rlm_loop.agents.environment import ActionLimits, Environment, Offer
+from rlm_loop.agents.environment import Environment, Offer, quietly
 from rlm_loop.agents.localise import Localise
 from rlm_loop.agents.meter import Meter
-from rlm_loop.agents.question import asked, in_workspace, unscored, with_context
-from rlm_loop.agents.record import RunLog, record_start
-from rlm_loop.agents.recursion import Recursion, SubcallRunner, query_tools
-from rlm_loop.agents.rules import Rules, SubCalls
-from rlm_loop.agents.run import Interrupted, Run, attach, noted, with_hooks
-from rlm_loop.agents.session import AgentSession, Exchange
-from rlm_loop.agents.window import window_of
+from rlm_loop.agents.rules import AnswerCheck, Rules, SubCalls
+from rlm_loop.agents.run import Interrupted, Run, with_hooks
+from rlm_loop.agents.session import AgentSession
+from rlm_loop.agents.subcalls import Recursion, SubcallRunner, query_tools
 from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.dialects.injectors import Injected, Injector, Told
 from rlm_loop.dialects.wording import MAY_BLOCK
@@ -39,20 +34,18 @@ from rlm_loop.models.base import Model, ModelError
 from rlm_loop.models.names import Seeded, default_model
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl import open_repl
-from rlm_loop.repl.base import Session
+from rlm_loop.repl.base import ReplTool, Session
 from rlm_loop.repl.contexts.context import describe_context, inline_context
-from rlm_loop.repl.contexts.fingerprint import Fingerprint
+from rlm_loop.repl.contexts.on_disk import Fingerprint
+from rlm_loop.short_repr import short_repr
 from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import Tool, as_tool
+from rlm_loop.tools.gateway import ToolLike, serving
 from rlm_loop.tools.hooks import NO_HOOKS, Hooks
-from rlm_loop.tools.serving import ToolLike, serving
-from rlm_loop.traces.display import drawing
+from rlm_loop.traces.kept import kept_in_notebook
 from rlm_loop.traces.trace import Trace
-from rlm_loop.traces.values import plain
+from rlm_loop.traces.values import drawing, plain
 from rlm_loop.workspace import Workspace
-
-#: The history of a session whose agent has none: the oldest turns go only when the model's window is full.
-_WHOLE_WINDOW = Compaction("window", threshold_tokens=1_000_000_000)
 
 
 @dataclass(frozen=True)
@@ -65,16 +58,16 @@ class FirstRequest:
 
 
 class Unasked(Model):
-    """A model that is never called, and says why."""
+    """A model that is never called: only a request is made."""
 
-    def __init__(self, name: str, reason: str = "only the request was to be made; no model is called for it") -> None:
-        self.name, self.reason = name, reason
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
-        raise ModelError(self.reason, self.name)
+        raise ModelError("no model is called here", self.name)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Agent:
     """The settings that all strategies share.
 
@@ -137,14 +130,24 @@ class Agent:
 
     def __post_init__(self, max_steps: int | None, seconds: float | None, max_depth: int | None) -> None:
         checked(self)
-        object.__setattr__(self, "budget", limited(self.budget, max_steps, seconds))
+        limits = {name: limit for name, limit in (("steps", max_steps), ("seconds", seconds)) if limit is not None}
+        object.__setattr__(self, "budget", replace(self.budget, **limits) if limits else self.budget)
         if max_depth is not None:
             object.__setattr__(self, "subcalls", replace(self.subcalls, depth=max_depth))
-        for name, one in (("tools", "tools"), ("injectors", "injectors"), ("hooks", "objects")):
-            object.__setattr__(self, name, listed(name, getattr(self, name), one))  # never shared with the caller
-        if self.tools:
-            object.__setattr__(self, "repl", repl_of(self.repl, self.tools))
-            object.__setattr__(self, "tools", tuple(t for t in self.tools if session_in(t) is None))
+        for name in ("tools", "injectors", "hooks"):
+            object.__setattr__(self, name, listed(name, getattr(self, name)))  # never shared with the caller
+        sessions = [tool for tool in self.tools if isinstance(tool, (Session, ReplTool))]
+        if len(sessions) > 1:
+            raise ValueError("a session among the tools is the run's REPL: give one")
+        if sessions:  # it stays the caller's
+            held = sessions[0].session if isinstance(sessions[0], ReplTool) else sessions[0]
+            object.__setattr__(self, "repl", held)
+            object.__setattr__(self, "tools", tuple(tool for tool in self.tools if tool not in sessions))
+        for tool in self.tools:
+            as_tool(tool)
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
     # -- what the strategy is
 
@@ -168,30 +171,26 @@ class Agent:
         return True
 
     def compaction(self) -> Compaction | None:
-        """Return when a long history is shortened; `None`: never."""
-        return None if self.history is None else plan_of(self.history)
+        """Return when a long history is shortened; `None`: not before the model's window is full."""
+        return plan_of(self.history)
 
     def inlined(self, context: Any) -> str:
-        """The context as text, for a strategy that does not act."""
+        """Return the context as text, for a strategy that does not act."""
         return inline_context(context)
 
     def settings(self) -> dict[str, Any]:
         """Return what identifies the strategy, as JSON types: not models, hooks, functions and tools' code."""
-        return plain(self.described())
-
-    def described(self) -> dict[str, Any]:
-        """The settings as values, which a trace writes as JSON."""
-        return settings_of(self)
+        return plain(settings_of(self))
 
     def own_model(self) -> Model:
-        """The agent's model.  Raises as `get_model` does."""
+        """Return the agent's model.  Raises as `get_model` does."""
         if isinstance(self.model, Model):
             return self.model
         return get_model(self.model, **({"seed": self.model.seed} if isinstance(self.model, Seeded) else {}))
 
     def recursion(self) -> Recursion:
         """Return the settings of one run's sub-calls; raises `UnknownPrice` where a cost limit could not be kept."""
-        return Recursion.of(self.subcalls, self.budget)
+        return Recursion(self.subcalls, self.budget)
 
     # -- running
 
@@ -205,19 +204,23 @@ class Agent:
         trace: str | Path | Trace | None = None,
         hooks: Iterable[object] = (),
         live: bool = False,
+        **settings: Any,
     ) -> Outcome:
         """Work on a question until there is an answer or a limit is reached.
 
         `context` becomes the REPL variable of that name, of which the model is told type, size and a preview; a
         `Path` is the file that it names, read where the cells run (`docs/contexts.md`).
-        `tools` replace the agent's own for this run; `trace` is a file to append to.  `hooks` are told of this run
-        besides the agent's own; `live` shows it while it goes on, in a notebook or as text.
+        `tools` replace the agent's own for this run; `trace` is a file to append to; without it a notebook's
+        runs go to the log folder (`RLM_LOOP_LOG`).  `hooks` are told of this run besides the agent's own; `live` shows
+        it while it goes on, in a notebook or as text.
         Raises `ModelError` (no reply could be had) and `Interrupted` (Ctrl-C), both with the partial outcome, and
-        `ContextError` for a path that cannot be read.
+        `ContextError` for a path that cannot be read.  `settings` raise `TypeError`: they are the agent's.
         """
+        if settings:
+            refuse_settings(self, settings)
         agent = self if tools is None else replace(self, tools=tools)
         agent = agent.hearing(hooks, live) if hooks or live else agent
-        return agent.attempt(asked(question, context), trace=trace, workspace=workspace)
+        return agent.attempt(asked(question, context), trace=kept_in_notebook(trace), workspace=workspace)
 
     def start(self, question: str, *, hooks: Iterable[object] = (), **options: Any) -> BackgroundRun:
         """Run in the background: returns at once; `.stop()` ends the run, `.result()` waits for its outcome.
@@ -241,7 +244,7 @@ class Agent:
         workspace: Workspace | None = None,
         trace: str | Path | Trace | None = None,
     ) -> AgentSession:
-        """Questions that follow each other: `with agent.session(context=df) as s: s.ask("...")`.
+        """Return questions that follow each other: `with agent.session(context=df) as s: s.ask("...")`.
 
         Messages and REPL live on from question to question; each has the agent's budget anew.  `history` bounds the
         messages; an agent without it leaves out the oldest turns when the model's window is full.  The arguments are
@@ -249,8 +252,9 @@ class Agent:
         """
         agent = self if tools is None else replace(self, tools=tools)
         source = partial(open_repl, agent.repl) if isinstance(agent.repl, str) else agent.repl
-        conversation = Conversation(agent.dialect, agent.compaction() or _WHOLE_WINDOW)
-        return AgentSession(agent, conversation, Cells(source, kept=True), context, workspace, trace)
+        conversation = Conversation(agent.dialect, agent.compaction())
+        cells = Cells(source, kept=True)
+        return AgentSession(agent, conversation, cells, context, workspace, kept_in_notebook(trace))
 
     def attempt(
         self,
@@ -258,87 +262,64 @@ class Agent:
         *,
         trace: str | Path | Trace | None = None,
         workspace: Workspace | None = None,
-        exchange: Exchange | None = None,
+        exchange: AgentSession | None = None,
+        told: Sequence[Injector] = (),
     ) -> Outcome:
-        """Work on a task of a suite; raises as `run` does.  `exchange` is its place in a session."""
-        if isinstance(workspace, (str, PathLike)):
-            raise TypeError(f"workspace is a Workspace, not a path: write workspace=Workspace({str(workspace)!r})")
+        """Work on a task of a suite; raises as `run` does.
+
+        `exchange` is the session that asks it; the texts of `told` follow the question.
+        """
+        if workspace is not None and not isinstance(workspace, Workspace):
+            raise TypeError(f"workspace must be a Workspace, got {workspace!r}: write workspace=Workspace(...)")
         if task.context is not None:
             task = with_context(task)  # a deferred context is made before the clock starts
         model = self.own_model()
         record = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
-        kept = trace is not None and (exchange is None or record.path is not None)  # else nobody reads the hash
         hashed = None
-        if kept and task.context is not None:
+        if task.context is not None and trace is not None and (exchange is None or record.path is not None):
             hashed = Fingerprint(task.context, lambda about: record.record("context", **about))
         account, recursion = Account(self.budget, price=model.price), self.recursion()
-        meter = self._meter(Meter(model, account, Ledger(), record), recursion)
-        more: dict[str, Any] = {"made": agent_config(self), "price": model.price, "window": window_of(model)}
-        if exchange is not None:
-            more["session"] = exchange.about
+        meter = self.meter(model, account, Ledger(), record, recursion)
+        more: dict[str, Any] = {"session": exchange.about} if exchange is not None else {}
         known = None if hashed is None else hashed.known
-        record_start(record, task, self.dialect.name, self.described(), model.name, account.budget, known, **more)
+        record_start(record, self, task, model, known, window=window_of(model), **more)
+
+        def solve() -> Outcome:
+            with self.open(task, meter, recursion, workspace=workspace, exchange=exchange, told=told) as run:
+                return run.solve()
+
+        left: float | None = 0.0  # to wait for the hash
         try:
-            if hashed is None:
-                return self._solved(task, meter, recursion, workspace, exchange)
-            hashed.begin()
-            outcome = self._solved(task, meter, recursion, workspace, exchange)
-            hashed.end(account.seconds_left())
+            if hashed is not None:
+                hashed.begin()
+            outcome = with_hooks(task, self.dialect.name, meter, solve)
+            left = account.seconds_left()
             return outcome
         finally:
             meter.node.end_children()
             if hashed is not None:
-                hashed.end(0)
+                hashed.end(left)
             if not isinstance(trace, Trace):
                 record.close()
 
-    def attempt_on(self, task: Task, meter: Meter, told: Sequence[Injector] = ()) -> Outcome:
-        """Make one of several attempts at a task, with the account, ledger, trace, node and turn of `meter`.
-
-        The model itself is the agent's own; the texts of `told` follow the question.  The outcome's usage and ledger
-        are the account's, so earlier attempts are in them.  Raises as `run` does.
-        """
-        own, recursion = self.own_model(), self.recursion()
-        account = meter.account.scope(self.budget, price=own.price)
-        if account.priced and own.price is None:
-            raise UnknownPrice("a cost limit needs a model whose price is known; limit tokens or calls instead")
-        inner = meter.scoped(meter.node, purpose="agent", model=own, account=account)
-        return self._solved(task, self._meter(replace(inner, turn=meter.turn), recursion), recursion, told=told)
-
-    def _meter(self, meter: Meter, recursion: Recursion) -> Meter:
-        """The meter with what the agent decides."""
-        return replace(
-            meter,
+    def meter(self, model: Model, account: Account, ledger: Ledger, trace: Trace, recursion: Recursion) -> Meter:
+        """Return the meter of a run, with what the agent decides."""
+        return Meter(
+            model,
+            account,
+            ledger,
+            trace,
             max_tokens=self.max_tokens,
             temperature=self.temperature,
+            slots=recursion.calls,
             hooks=Hooks(self.hooks) if self.hooks else NO_HOOKS,
-            slots=recursion.tree.calls,
-            price=meter.model.price,
         )
 
-    def _solved(
-        self,
-        task: Task,
-        meter: Meter,
-        recursion: Recursion,
-        workspace: Workspace | None = None,
-        exchange: Exchange | None = None,
-        told: Sequence[Injector] = (),
-    ) -> Outcome:
-        """The outcome of the whole run, of which the hooks are told."""
-
-        def solve() -> Outcome:
-            with self.open(task, meter, recursion, workspace=workspace, exchange=exchange, told=told) as run:
-                outcome = run.solve()
-            return noted(outcome, run.environment.faults) if run.environment.faults else outcome
-
-        return solve() if meter.hooks is NO_HOOKS else with_hooks(task, self.dialect.name, meter, solve)
-
     def first_request(self, task: Task) -> FirstRequest:
-        """The first request of a run of this task.  No model is called, none is loaded, and no REPL is started."""
+        """Return the first request of a run of this task.  No model is called or loaded, and no REPL is started."""
         model = Unasked(self.model if isinstance(self.model, str) else self.model.name)
         meter = Meter(model, Account(Budget(), price=(0.0, 0.0)), Ledger(), Trace())
-        recursion = replace(self, subcalls=replace(self.subcalls, model=None)).recursion()
+        recursion = replace(self, subcalls=replace(self.subcalls, model=None, models=())).recursion()
         with self.open(with_context(task), meter, recursion) as run:
             speaks = run.conversation.dialect
             return FirstRequest(run.conversation.prompt, tuple(run.environment.tools.values()), speaks)
@@ -351,10 +332,10 @@ class Agent:
         recursion: Recursion,
         *,
         workspace: Workspace | None = None,
-        exchange: Exchange | None = None,
+        exchange: AgentSession | None = None,
         told: Sequence[Injector] = (),
     ) -> Generator[Run]:
-        """A run of the task that has been put and took no turn yet; what it opens is closed with it.
+        """Yield a run of the task that has been put and took no turn yet; what it opens is closed with it.
 
         A `workspace` that is given stays open.  The texts of `told` follow the question.
         """
@@ -367,42 +348,36 @@ class Agent:
                 if self.tools or task.tools:
                     own, offered = stack.enter_context(serving(self.tools, task.tools))
                     task = replace(task, tools=tuple(offered)) if offered is not task.tools else task
-                opened = None
                 if workspace is None and mode != "none" and task.workspace is not None:
-                    workspace = opened = task.workspace()
-                log = RunLog(meter)
+                    workspace = task.workspace()
+                    stack.callback(quietly, "the workspace could not be closed", workspace.close)
                 queries = SubcallRunner(meter, recursion, self._sub_agent(task, own, recursion))
-                place = self.environment(task, own, queries, meter, log, workspace, exchange)
-                if opened is not None:
-                    stack.callback(place.quietly, "the workspace could not be closed", opened.close)
-                stack.enter_context(place)
-                ends = partial(threading.Thread, target=place.close, daemon=True)
-                ended = meter.node.scope.at_end(lambda: ends().start())
+                place = stack.enter_context(self.environment(task, own, queries, meter, workspace, exchange))
+                ended = meter.node.scope.at_end(threading.Thread(target=place.close, daemon=True).start)
                 stack.callback(meter.node.scope.forget, ended)
-                if exchange is None:
-                    compaction = None if self.history is None else plan_of(self.history)
-                    conversation = Conversation(dialect, compaction, number=meter.turn)
-                else:
+                conversation = Conversation(dialect, self.compaction(), number=meter.turn)
+                if exchange is not None:
                     conversation = exchange.conversation
                 meter.turn = conversation.number
                 began = meter.account.seconds if meter.node.depth else 0.0
                 run = Run(task, conversation, place, meter, dialect.name, began=began)
                 problem, brief = self.problem(task, workspace)
-                log.problem(task, problem, place.tools.values(), brief, mode, place.cells is not None, workspace)
+                repl = place.cells is not None
+                record_problem(meter, task, problem, place.tools.values(), brief, mode, repl, workspace)
                 if exchange is not None:
                     problem = exchange.begin(problem, meter)
                 if workspace is not None:
                     problem = in_workspace(problem, place.tools)
-                asks = exchange is None or exchange.asks
+                asks = exchange is None or exchange.about.get("asks", True)
                 conversation.start(problem, place.tools, meter, (*brief, *told), asks=asks)
                 yield run
-        except BaseException as error:
-            if run is not None:
-                _note_faults(error, run)
-            raise
+        except KeyboardInterrupt as error:
+            if run is None or run.outcome is None or isinstance(error, Interrupted):
+                raise
+            raise Interrupted(run.outcome) from None  # it was being closed when Ctrl-C came
 
     def problem(self, task: Task, workspace: Workspace | None) -> tuple[Problem, tuple[Injector, ...]]:
-        """The task as the model is told it, with what it is told of files (of the workspace, else of the task's)."""
+        """Return the task as the model is told it, with what it is told of the workspace's files."""
         if self.dialect.action_mode == "none":
             inline = "\n\n".join(filter(None, [task.inline, self.inlined(task.context)]))
             problem = Problem(task.question, "", inline)
@@ -410,13 +385,9 @@ class Agent:
             problem = Problem(task.question, "" if task.context is None else describe_context(task.context))
         brief: list[Injector] = []
         for localise in self.injectors:
-            if not isinstance(localise, Localise):
-                continue
-            if workspace is not None:
-                brief += localise.told(task.question, workspace)
-            elif task.workspace is not None:
-                with task.workspace() as opened:
-                    brief += localise.told(task.question, opened)
+            if isinstance(localise, Localise) and (workspace is not None or task.workspace is not None):
+                with nullcontext(workspace) if task.workspace is None or workspace else task.workspace() as opened:
+                    brief += localise.told(task.question, opened)  # pyright: ignore[reportArgumentType]
         return problem, tuple(brief)
 
     def environment(
@@ -425,15 +396,13 @@ class Agent:
         tools: Iterable[ToolLike],
         asks: SubcallRunner,
         meter: Meter,
-        log: RunLog,
         workspace: Workspace | None,
-        exchange: Exchange | None,
+        exchange: AgentSession | None,
         make: Callable[..., Environment] = Environment,
     ) -> Environment:
         """Make the environment of a run of the task."""
-        dialect, depth, limits = self.dialect, self.subcalls.depth, self.budget
-        mode = dialect.action_mode
-        queries = query_tools(asks) if mode != "none" and (depth > 0 or self.subcalls.beyond != "error") else ()
+        dialect, depth, mode = self.dialect, self.subcalls.depth, self.dialect.action_mode
+        queries = query_tools(asks) if mode != "none" and depth > 0 else ()
         told = task.context is not None or depth > 1  # else a cell may ask, and the model is not told of it
         cells = None if exchange is None or mode == "none" else exchange.cells
         if cells is not None:
@@ -444,44 +413,29 @@ class Agent:
                 source = partial(open_repl, source, files=task.files, setup=task.setup)
             cells = Cells(source, task.context)
         own = tuple(map(as_tool, (*task.tools, *tools)))
-        left = meter.account.seconds_left
-        return make(
-            cells,
-            Offer((*own, *queries) if told else own, () if told else queries, mode, self._answers_by_tool()),
-            workspace,
-            (self.rules, AnswerCheck(self.answer_type, self.verify)),
-            ActionLimits(limits.cell_seconds, limits.tool_seconds, dialect.observation_cap, left),
-            log,
-        )
+        listed, quiet = ((*own, *queries), ()) if told else (own, queries)
+        offer = Offer(listed, quiet, mode, self._answers_by_tool(), dialect.observation_cap)
+        rules = self.rules, AnswerCheck(self.answer_type, self.verify)
+        return make(cells, offer, workspace, rules, self.budget, meter)
 
     def _sub_agent(
         self, task: Task, tools: Iterable[ToolLike], recursion: Recursion
     ) -> Callable[[str, Any, Meter], Outcome]:
-        """A function that runs this strategy one level down.
+        """Return a function that runs this strategy one level down.
 
         It has the tools of this run, a REPL of its own, and no checks of the answer, which are for the whole question.
         """
 
         def run(question: str, context: Any, meter: Meter) -> Outcome:
-            repl = self.repl if isinstance(self.repl, str) or callable(self.repl) else "auto"
+            repl = "auto" if isinstance(self.repl, Session) else self.repl
             below = replace(self, model=meter.model, tools=tuple(tools), answer_type=None, verify=None, repl=repl)
             about = Task("llm_query", question, unscored, context=context, tools=task.tools)
             with below.open(about, meter, recursion) as inner:
-                outcome = inner.solve()
-            return noted(outcome, inner.environment.faults)
+                return inner.solve()
 
         return run
 
     def hearing(self, hooks: Iterable[object], live: bool) -> Agent:
-        """The agent with more hooks, and with a live view where one is wanted."""
+        """Return the agent with more hooks, and with a live view where one is wanted."""
         view = (drawing("rlm_loop.report.notebook.live.LiveView")(),) if live else ()
         return replace(self, hooks=(*self.hooks, *hooks, *view))
-
-
-def _note_faults(error: BaseException, run: Run) -> None:
-    """Keep the outcome with an error, and say in it what could not be cleaned up."""
-    left, faults = getattr(error, "outcome", None), run.environment.faults
-    if isinstance(left, Outcome):
-        attach(error, noted(left, faults))
-    elif run.outcome is not None and isinstance(error, KeyboardInterrupt):  # it was being closed when Ctrl-C came
-        raise Interrupted(noted(run.outcome, faults)) from None

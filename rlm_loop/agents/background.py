@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import contextvars
-import ctypes
 import threading
-import time
 from collections.abc import Callable
 from typing import Self
 
 from rlm_loop.agents.run import Interrupted
 from rlm_loop.outcome import Outcome
+from rlm_loop.repl.host.shielded import interrupt_thread
 
 _LOOK = 0.2  # seconds
-
-
-class _Begins:
-    """A hook that is told of the first step of a run."""
-
-    def __init__(self, begin: Callable[[], None]) -> None:
-        self._begin: Callable[[], None] | None = begin
-
-    def on_step_start(self) -> None:
-        begin, self._begin = self._begin, None
-        if begin is not None:
-            begin()
 
 
 class BackgroundRun:
@@ -39,27 +26,10 @@ class BackgroundRun:
     ) -> None:
         self.outcome: Outcome | None = None
         self.error: BaseException | None = None
-        self._lock = threading.Lock()
+        self._work, self._then, self._lock = work, then, threading.Lock()
         self._begun = self._over = self._stop_requested = False
-
-        def run() -> None:
-            try:
-                try:
-                    self.outcome = work((_Begins(self._begin_steps),))
-                except BaseException as error:
-                    self.outcome = getattr(error, "outcome", None)
-                    if not isinstance(error, Interrupted):
-                        self.error = error
-                with self._lock:
-                    self._over = True
-            except KeyboardInterrupt:  # the stop came when the run was over
-                self._over = True
-            finally:
-                if then is not None:
-                    then()
-
         context = contextvars.copy_context()  # so that a kernel shows its output under the cell that started it
-        self._thread = threading.Thread(target=context.run, args=(run,), name="rlm-loop run", daemon=True)
+        self._thread = threading.Thread(target=context.run, args=(self._run,), name="rlm-loop run", daemon=True)
 
     def begin(self) -> Self:
         """Start the thread."""
@@ -95,48 +65,48 @@ class BackgroundRun:
         assert self.outcome is not None  # an interrupted run has one too
         return self.outcome
 
-    def _begin_steps(self) -> None:
+    def on_step_start(self) -> None:
+        """Hear, as a hook of the run, of its steps: from the first on it can be interrupted.
+
+        A stop that came before it ends it here; so does one that struck in a finalizer, where Python drops it.
+        """
         with self._lock:
             self._begun = True
             if self._stop_requested:
                 raise KeyboardInterrupt
 
+    def _run(self) -> None:
+        try:
+            try:
+                self.outcome = self._work((self,))
+            except BaseException as error:
+                self.outcome = getattr(error, "outcome", None)
+                if not isinstance(error, Interrupted):
+                    self.error = error
+            with self._lock:
+                self._over = True
+        except KeyboardInterrupt:  # the stop came when the run was over
+            self._over = True
+        finally:
+            if self._then is not None:
+                self._then()
+
     def __repr__(self) -> str:
-        if self.running:
-            return f"<{type(self).__name__} under way; .stop() ends it, .result() gives the outcome>"
-        return f"<{type(self).__name__} over: {self.error or self.outcome!r}>"
+        state = "under way" if self.running else f"over: {self.error or self.outcome!r}"
+        return f"<{type(self).__name__} {state}>"
 
 
 async def awaited(work: Callable[[tuple[object, ...]], Outcome]) -> Outcome:
-    """The outcome of a run in a thread; where the task that awaits it is cancelled, the run is stopped first."""
+    """Return the outcome of a run in a thread; where the task that awaits it is cancelled, the run is stopped first."""
     import asyncio  # 30 ms, which only who awaits should pay
 
-    loop = asyncio.get_running_loop()
-    over = asyncio.Event()
-
-    def tell() -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(over.set)
-
-    run = BackgroundRun(work, then=tell).begin()
-    ended = asyncio.ensure_future(over.wait())
+    run = BackgroundRun(work).begin()
+    over = asyncio.ensure_future(asyncio.to_thread(run._thread.join))  # pyright: ignore[reportPrivateUsage]
     try:
-        while not ended.done():  # a kernel's stop button cancels the cell, and wakes no loop that waits for ever
-            await asyncio.wait([ended], timeout=_LOOK)
+        while not over.done():  # a kernel's stop button cancels the cell, and wakes no loop that waits for ever
+            await asyncio.wait([over], timeout=_LOOK)
     except asyncio.CancelledError:
         run.stop()
-        await ended
+        await over
         raise
     return run.result()
-
-
-def interrupt_thread(thread: int) -> None:
-    """Leave a Ctrl-C for a thread to find at its next step of Python code.
-
-    On Python 3.11 a thread that is being started has the number of the one that starts it until it runs, and would be
-    told in its place; so this waits until every thread has a number of its own.
-    """
-    until = time.monotonic() + 1
-    while any(one.ident is None for one in threading.enumerate()) and time.monotonic() < until:
-        time.sleep(0.0005)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))

@@ -1,28 +1,41 @@
-"""Making a prompt shorter: which parts of a history are left out, and what stands in their place.
+"""The length of a run's messages: a prompt that has grown too long is shortened, a result that does not fit clipped.
 
-Pure functions over prompts.  A turn is left out whole or not at all, so a call is never parted from its result, and
-what was there before the first turn (system text, task, tool schemas) is never touched.  `history` says when.
+`History` decides when, with the model's tokenizer, its window and the trace at hand; the ways to shorten a prompt are
+pure functions.  A turn is left out whole or not at all, so a call is never parted from its result, and what was there
+before the first turn (system text, task, tool schemas) is never touched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, cast, get_args
 
+from rlm_loop.accounting.budget import BudgetSpent
+from rlm_loop.actions import Observation
+from rlm_loop.agents.meter import Meter
+from rlm_loop.dialects.base import Dialect
+from rlm_loop.dialects.reader import without_reasoning
 from rlm_loop.dialects.wording import LEFT_OUT, OUTPUT_LEFT_OUT, SUMMARISE, SUMMARY_OF
 from rlm_loop.messages import Message, Prompt, Span
+from rlm_loop.models.base import Diverged, Model, ModelError
+from rlm_loop.outcome import Turn
+from rlm_loop.repl.text import RECORD_CAP, clip, clip_again
 
 Policy = Literal["drop_outputs", "window", "summary"]
 
 #: What the text that compaction writes is charged to.
 CAUSE = "summary"
 _RESULTS = frozenset({"tool_result", "repl_output", "error"})
+_REPLY = 512  # tokens that are kept for the reply where nothing says how long it may be
+_LEAST = 200  # characters that an observation keeps
+_TRIES = 6
+_CLIPPED = "\n[clipped: it does not fit the model's window; look at less at once]"
 
 
 @dataclass(frozen=True)
 class Compaction:
-    """When a history is made shorter, and how.
+    """The rule by which a history is made shorter.
 
     `threshold_tokens` is the longest prompt that is sent as it is (system, task and schemas included; `None`: any
     length), `max_messages` the same in messages.  Beyond it `policy` is applied: `drop_outputs` (results become a short
@@ -51,20 +64,19 @@ class Compaction:
             raise ValueError("a Compaction without threshold_tokens and max_messages never happens; set one of them")
 
 
+#: Of an agent without a `history`: the oldest turns go only when the model's window is full.
+_WHOLE_WINDOW = Compaction("window", threshold_tokens=None, max_messages=1_000_000_000)
+
+
 def plan_of(history: str | int | Compaction | None) -> Compaction | None:
     """The compaction of an agent's `history`: a policy's name, the most messages, or a `Compaction`; `None`: never.
 
-    Raises `ValueError` for anything else.
+    Raises `ValueError` as `Compaction` does.
     """
     if history is None or isinstance(history, Compaction):
         return history
-    if isinstance(history, str) and history in get_args(Policy):
+    if isinstance(history, str):
         return Compaction(cast("Policy", history))
-    if isinstance(history, bool) or not isinstance(history, int) or history < 1:
-        known = ", ".join(f'"{policy}"' for policy in get_args(Policy))
-        raise ValueError(
-            f"history must be None, {known}, a number of messages (1 or more) or Compaction(...), got {history!r}"
-        )
     return Compaction("window", threshold_tokens=None, max_messages=history)
 
 
@@ -75,8 +87,12 @@ def turns_in(prompt: Prompt) -> list[int]:
 
 def without_outputs(prompt: Prompt, kept: Collection[int]) -> Prompt:
     """The prompt with a mark in place of each result, where that is shorter, of the turns that are not `kept`."""
-    messages = (m if not m.turn or m.turn in kept else _marked(m) for m in prompt.messages)
-    return replace(prompt, messages=tuple(messages))
+    return replace(
+        prompt,
+        messages=tuple(
+            m if not m.turn or m.turn in kept else replace(m, spans=tuple(map(_mark, m.spans))) for m in prompt.messages
+        ),
+    )
 
 
 def without_turns(prompt: Prompt, kept: Collection[int], *, summary: str | None = None) -> Prompt:
@@ -97,19 +113,25 @@ def without_turns(prompt: Prompt, kept: Collection[int], *, summary: str | None 
     messages: list[Message] = []
     brief = 0  # messages before the first turn that is kept
     for message in prompt.messages:
-        stays = message if message.turn in kept else _bare(message) if not message.turn else _question(message)
-        if stays is None:
-            continue
+        stays = message
+        if message.turn not in kept:  # of the brief stays what no compaction added, of a turn what was asked in it
+            causes = {s.cause for s in message.spans}
+            stay = causes & {"task"} if message.turn else causes - {CAUSE}
+            if not stay and (message.turn or causes):
+                continue
+            spans = tuple(s for s in message.spans if s.cause in stay)
+            stays = Message("user", spans) if message.turn else replace(message, spans=spans)
         if not stays.turn and messages and not messages[-1].turn and messages[-1].role == stays.role == "user":
             messages[-1] = replace(messages[-1], spans=(*messages[-1].spans, *stays.spans))
         else:
             messages.append(stays)
         if not any(m.turn for m in messages):
             brief = len(messages)
+    added = tuple(Span(f"\n{line}", CAUSE) for line in lines)
     if brief and messages[brief - 1].role == "user":  # joined to the task: some templates refuse two users in a row
-        messages[brief - 1] = replace(messages[brief - 1], spans=(*messages[brief - 1].spans, *_spans(lines)))
+        messages[brief - 1] = replace(messages[brief - 1], spans=(*messages[brief - 1].spans, *added))
     else:
-        messages.insert(brief, Message("user", _spans(lines)))
+        messages.insert(brief, Message("user", added))
     return replace(prompt, messages=tuple(messages))
 
 
@@ -121,7 +143,7 @@ def summary_in(prompt: Prompt) -> str | None:
 
 
 def summary_request(prompt: Prompt, dropped: Collection[int], words: int) -> Prompt:
-    """What a model is asked for a summary of the `dropped` turns: they and the task, without tools."""
+    """The prompt for a summary of the `dropped` turns: they and the task, without tools."""
     spans = [Span("Task:\n", CAUSE)]
     spans += [s for m in prompt.messages if m.role == "user" for s in m.spans if s.cause == "task"]
     if before := summary_in(prompt):
@@ -135,10 +157,6 @@ def summary_request(prompt: Prompt, dropped: Collection[int], words: int) -> Pro
     return Prompt((Message("user", tuple(spans)),))
 
 
-def _marked(message: Message) -> Message:
-    return replace(message, spans=tuple(_mark(span) for span in message.spans))
-
-
 def _mark(span: Span) -> Span:
     """A result's mark, on a line of its own where the result was; what is shorter than its mark stays."""
     text = span.text.removeprefix("\n")
@@ -148,17 +166,156 @@ def _mark(span: Span) -> Span:
     return Span(span.text[: len(span.text) - len(text)] + mark, CAUSE)
 
 
-def _bare(message: Message) -> Message | None:
-    """A message of the brief without what an earlier compaction added to it; `None` where that is all of it."""
-    spans = tuple(s for s in message.spans if s.cause != CAUSE)
-    return replace(message, spans=spans) if spans or not message.spans else None
+def window_of(model: Model) -> int | None:
+    """Return the tokens that prompt and reply may have together; `None` where nobody says."""
+    try:
+        return model.window
+    except ModelError:  # a server that cannot be asked: the request will say so
+        return None
 
 
-def _question(message: Message) -> Message | None:
-    """What was asked in a message of a turn that is left out: a question of a session always stays."""
-    asked = tuple(s for s in message.spans if s.cause == "task")
-    return Message("user", asked) if asked else None
+class History:
+    """Shortens the prompt of a run before a request, and clips results that no window holds.
+
+    Each change of the prompt is a `compaction` event in the trace, so a reader knows why a request does not begin with
+    the one before.  `turn` in the event is the last turn that had ended.  Where the part that must stay is longer than
+    the plan's threshold, the run goes on with it (`over` in the event), and the next compaction is due when half a
+    threshold has been added.  Where a summary cannot be made, a window takes its place (`fallback` says why).
+    """
+
+    def __init__(self, plan: Compaction | None, meter: Meter) -> None:
+        self.plan, self._meter, self._window = plan or _WHOLE_WINDOW, meter, window_of(meter.model)
+        self._room: int | None = None  # the longest prompt that leaves room for a reply
+        if self._window is not None:
+            reply = meter.max_tokens or meter.model.max_tokens or _REPLY
+            self._room = self._window - min(int(reply), self._window // 4)
+        self._limit = min([n for n in (self.plan.threshold_tokens, self._room) if n is not None], default=None)
+        self._due = self._limit  # compaction is due beyond so many tokens
+        self._sizes: dict[str, int] = {}
+
+    def shortened(self, prompt: Prompt, turns: Sequence[Turn]) -> Prompt:
+        """Return the next request; raises `BudgetSpent` where what must stay fills the model's window."""
+        plan, due = self.plan, self._due
+        self._sizes.clear()
+        long = due is not None and _at_most(prompt, ()) > due and self._size(prompt) > due
+        many = plan.max_messages is not None and len(prompt.messages) > plan.max_messages
+        if not turns or not (long or many):
+            return prompt
+        policy: Policy = "window" if many and plan.policy == "drop_outputs" else plan.policy
+        shorter, fallback = self._summarised(prompt, turns, long) if policy == "summary" else (None, None)
+        if shorter is None:
+            policy = "window" if policy == "summary" else policy
+            shorter = self._fitting(prompt, turns, policy, long)
+        self._record(prompt, shorter, turns[-1], policy, fallback, "tokens" if long else "messages")
+        if self._window is not None and self._size(shorter) >= self._window:
+            raise BudgetSpent("window", f"the messages fill the model's window of {self._window} tokens")
+        return shorter
+
+    def fit(self, dialect: Dialect, prompt: Prompt, turn: Turn) -> Turn:
+        """Return the turn, with shorter observations where even the latest turn alone does not fit; the model is told.
+
+        Results of a recorded run were clipped when it was made.
+        """
+        room = self._room
+        if room is None or self._meter.model.immediate or turn.answer is not None:
+            return turn
+        if _at_most(prompt, turn.observations) <= room:
+            return turn
+        for _ in range(_TRIES):
+            alone = without_turns(prompt + dialect.format_turn(turn), {turn.index})
+            over = self._size(alone) - room
+            longest = max(turn.observations, key=lambda o: len(o.text), default=None)
+            if over <= 0 or longest is None or len(longest.text) <= _LEAST:
+                break
+            clipped = (_shorter(o, over) if o is longest else o for o in turn.observations)
+            turn = replace(turn, observations=tuple(clipped))
+        return turn
+
+    def _summarised(self, prompt: Prompt, turns: Sequence[Turn], long: bool) -> tuple[Prompt | None, str | None]:
+        """Return the prompt with a summary, or `None` and why there is none."""
+        plan = self.plan
+        kept = set(turns_in(self._fitting(prompt, turns, "window", long, reserve=plan.summary_tokens)))
+        dropped = [turn for turn in turns_in(prompt) if turn not in kept]
+        if not dropped:
+            return None, None
+        request = summary_request(prompt, dropped, words=plan.summary_tokens * 3 // 5)
+        try:
+            reply = self._meter.apart("compaction", plan.summary_tokens).complete(request, turn=turns_in(prompt)[-1])
+        except Diverged:
+            raise
+        except (ModelError, BudgetSpent) as error:
+            return None, f"no summary: {error}"
+        text = " ".join(without_reasoning(reply.text).split())
+        if not text or reply.finish_reason in ("content_filter", "error"):
+            return None, "no summary: the reply was empty or withheld"
+        shorter = without_turns(prompt, kept, summary=text + (" ..." if reply.cut_off else ""))
+        if self._size(shorter) < self._size(prompt):
+            return shorter, None
+        return None, "the summary is no shorter than what it stands for"
+
+    def _fitting(self, prompt: Prompt, turns: Sequence[Turn], policy: Policy, long: bool, reserve: int = 0) -> Prompt:
+        """Return the shorter prompt that keeps the most turns within the limits, else the one that keeps the least.
+
+        A turn whose answer still waits to be confirmed stays.
+        """
+        candidate, plan, there = prompt, self.plan, turns_in(prompt)
+        pending = [t.index for t in turns if t.pending is not None][-1:]
+        shorten = without_outputs if policy == "drop_outputs" else without_turns
+        few = long or plan.policy == "summary"  # a call a turn would be the price of leaving out one at a time
+        for count in range(min(plan.keep_turns, len(there)) if few else len(there), 0, -1):
+            candidate = shorten(prompt, {*there[-count:], *pending})
+            if plan.max_messages is not None and len(candidate.messages) > plan.max_messages:
+                continue
+            if self._limit is None or self._size(candidate) + reserve <= self._limit:
+                break
+        return candidate
+
+    def _record(self, prompt: Prompt, after: Prompt, turn: Turn, policy: str, fallback: str | None, due: str) -> None:
+        """Write the event; where even this is over the threshold, set the length at which the next one is due."""
+        limit, most = self._limit, self.plan.max_messages
+        tokens = None if limit is None else self._size(after)
+        over = tokens is not None and limit is not None and tokens > limit
+        if tokens is not None and limit is not None:
+            self._due = tokens + limit // 2 if over else limit
+        then, now = ({t: [m for m in p.messages if m.turn == t] for t in turns_in(p)} for p in (prompt, after))
+        self._meter.trace.record(
+            "compaction",
+            node=self._meter.node.path,
+            depth=self._meter.node.depth,
+            messages_before=len(prompt.messages),
+            messages=len(after.messages),
+            shortened=[t for t in now if now[t] != then[t]],
+            left_out=[t for t in then if t not in now],
+            tokens_before=self._sizes.get(prompt.digest()),
+            tokens=tokens,
+            sizes=dict(self._sizes),
+            turn=turn.index,
+            policy=policy,
+            asked=self.plan.policy,
+            due=due,
+            fallback=fallback,
+            over=over or (most is not None and len(after.messages) > most),
+        )
+
+    def _size(self, prompt: Prompt) -> int:
+        """Return the tokens by the model's own tokenizer, else estimated; each prompt is counted once."""
+        name = prompt.digest()
+        if name not in self._sizes:
+            self._sizes[name] = self._meter.model.prompt_tokens(prompt)
+        return self._sizes[name]
 
 
-def _spans(lines: Iterable[str]) -> tuple[Span, ...]:
-    return tuple(Span(f"\n{line}", CAUSE) for line in lines)
+def _at_most(prompt: Prompt, observations: Sequence[Observation]) -> int:
+    """Return no fewer tokens than the prompt will have: a token is a byte of text at least."""
+    texts = [span.text for message in prompt.messages for span in message.spans] + [o.text for o in observations]
+    calls = sum(len(call.arguments) + 100 for message in prompt.messages for call in message.tool_calls)
+    tools = sum(len(str(dict(tool))) for tool in prompt.tools)
+    characters = sum(len(t) if t.isascii() else 4 * len(t) for t in texts)
+    return characters + calls + 4 * tools + 64 * len(prompt.messages) + 512
+
+
+def _shorter(seen: Observation, over: int) -> Observation:
+    """Return the observation with so many tokens less, taken as three characters each, and a line that says so."""
+    text = seen.text.removesuffix(_CLIPPED)
+    cut, _ = clip_again(text, max(_LEAST, len(text) - 3 * over - len(_CLIPPED)))
+    return replace(seen, text=cut + _CLIPPED, truncated=True, full=seen.full or clip(text, RECORD_CAP)[0])

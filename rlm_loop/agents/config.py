@@ -1,4 +1,5 @@
-"""How an agent was made, as JSON: only what was given, so that defaults are today's when it is made again.
+"""The settings of an agent, and what a run begins with, as a trace has it: only what was given, so that defaults are
+today's when the agent is made again.
 
 What a trace names is looked up among the registered classes alone: reading a trace of others runs none of their code.
 """
@@ -6,34 +7,45 @@ What a trace names is looked up among the registered classes alone: reading a tr
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
+from rlm_loop.agents.meter import Meter
+from rlm_loop.dialects.base import ActionMode, Problem
+from rlm_loop.dialects.injectors import Injector
+from rlm_loop.models.base import Model
 from rlm_loop.models.names import model_name
-from rlm_loop.tools.function import as_tool
+from rlm_loop.tasks.base import Task
+from rlm_loop.tools.function import Tool, as_tool
+from rlm_loop.traces.trace import Trace
+from rlm_loop.traces.versions import versions
+from rlm_loop.workspace import Workspace
 
 #: Where the classes are that a trace may name, each by its own name; it does not say in which module, so they may move.
 _MODULES = (
     "agents.strategies",
     "agents.compaction",
     "dialects.code_blocks",
-    "dialects.direct",
+    "dialects.base",
     "dialects.function_calls",
     "dialects.injectors",
     "dialects.react",
-    "accounting.limits",
+    "accounting.budget",
     "agents.localise",
     "agents.rules",
 )
+#: Tools that the loop makes itself; all others are the task's, the workspace's or the caller's.
+OURS = ("llm_query", "llm_query_batched", "python", "final_answer")
 A = TypeVar("A")
 _PLAIN = (bool, int, float, str, type(None))
 _SKIPPED = ("hooks", "model", "tools")
 #: Fields that do not identify a strategy: objects of the caller's, and what `settings_of` writes in its own way.
 #: `scaffold` is in the recorded dialect as well.
-_NOT_SETTINGS = {*_SKIPPED, "repl", "verify", "answer_type", "budget", "rules", "subcalls", "scaffold"}
+_NOT_SETTINGS = {*_SKIPPED, "repl", "verify", "answer_type", "budget", "rules", "subcalls", "scaffold", "answer_tool"}
 
 
 class NotMade(ValueError):
@@ -55,6 +67,7 @@ def settings_of(agent: Any) -> dict[str, Any]:
         "agent": type(agent).__name__,
         "dialect": agent.dialect,
         **{name: getattr(agent, name) for name in _settings(type(agent))},
+        **({"answer_tool": False} if not getattr(agent, "answer_tool", True) else {}),
         "budget": agent.budget,
         "rules": {
             "allow": rules.allow,
@@ -86,7 +99,7 @@ def agent_from_config(
     unknown: Callable[[str, Unknown], Any],
     settings: Mapping[str, Any] = MappingProxyType({}),
 ) -> A:
-    """The agent, one of a `family` of classes; `unknown` is asked for what is not known here, by its field.
+    """Return the agent, one of a `family` of classes; `unknown` is asked for what is not known here, by its field.
 
     `settings` are all that the run recorded: its numbers and words hold also where today's default is another.  Its
     model and tools are to be given.  Raises `NotMade` for an agent of the caller's own class.
@@ -97,30 +110,25 @@ def agent_from_config(
     given = {name: _value(value, name, unknown) for name, value in made["with"].items()}
     known = {f.name for f in fields(cast("Any", kind)) if f.init}
     plain = {name: value for name, value in settings.items() if name in known and isinstance(value, _PLAIN)}
-    given = plain | given
-    if missing := sorted(given.keys() - known):
-        raise NotMade(f"{kind.__name__} has no setting {', '.join(missing)} any more: give agent=")
     try:
-        return kind(**given)
+        return kind(**(plain | given))
     except (TypeError, ValueError) as error:
         raise NotMade(f"{kind.__name__} does not take the recorded settings any more: {error}") from error
 
 
 def _object(value: Any, skipped: tuple[str, ...] = ()) -> dict[str, Any]:
-    kind = type(value)
-    given: dict[str, Any] = {}
-    for name, default in _defaults(kind).items():
+    given = dict[str, Any]()
+    for name, default in _defaults(type(value)).items():
         if name not in skipped and (default is MISSING or default != getattr(value, name)):
             given[name] = _plain(getattr(value, name))
-    name = kind.__name__ if _registered(kind) else f"{kind.__module__}.{kind.__qualname__}"
-    return {"is": name, "with": given}
+    return {"is": type(value).__name__ if _registered(type(value)) else _full_name(value), "with": given}
 
 
 @functools.cache
 def _defaults(kind: type[Any]) -> Mapping[str, Any]:
-    """The defaults of a dataclass by field of `__init__`; `MISSING` where there is none."""
-    found = [f for f in fields(kind) if f.init]
-    return {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in found}
+    """Return the defaults of a dataclass by field of `__init__`; `MISSING` where there is none."""
+    made = [f for f in fields(kind) if f.init]
+    return {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in made}
 
 
 def _plain(value: Any) -> Any:
@@ -128,17 +136,14 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, (list, tuple)):
         return [_plain(v) for v in cast("list[Any]", value)]
-    if isinstance(value, (set, frozenset)):
-        return {"set": sorted(map(str, cast("set[Any]", value)))}
-    kind = type(value)
-    if _registered(kind):
+    if _registered(type(value)):
         return _object(value)
-    return {"unknown": f"{kind.__module__}.{kind.__qualname__}", "name": _name(value)}
-
-
-def _name(value: Any) -> str:
     name = getattr(value, "name", None) or getattr(value, "__name__", "")
-    return name if isinstance(name, str) else ""
+    return {"unknown": _full_name(value), "name": name if isinstance(name, str) else ""}
+
+
+def _full_name(value: Any) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}"
 
 
 def _value(stored: Any, field: str, unknown: Callable[[str, Unknown], Any]) -> Any:
@@ -147,34 +152,86 @@ def _value(stored: Any, field: str, unknown: Callable[[str, Unknown], Any]) -> A
     if not isinstance(stored, dict):
         return stored
     data = cast("dict[str, Any]", stored)
-    if "set" in data:
+    if "set" in data:  # of older traces
         return frozenset(data["set"])
     if "unknown" in data:
         return unknown(field, Unknown(str(data["unknown"]), str(data.get("name", ""))))
     kind = class_named(str(data["is"]))
     if kind is None:
-        name = data["with"].get("name", "")
-        return unknown(field, Unknown(str(data["is"]), str(name)))
+        return unknown(field, Unknown(str(data["is"]), str(data["with"].get("name", ""))))
     return kind(**{k: _value(v, field, unknown) for k, v in data["with"].items()})
 
 
 def class_named(name: str) -> type[Any] | None:
-    """The registered class of that name; `None` for any other.  Older traces say in which module it was."""
+    """Return the registered class of that name; `None` for any other.  Older traces say in which module it was."""
     module, _, short = name.rpartition(".")
-    return classes().get(short) if not module or module.startswith("rlm_loop.") else None
+    return _classes().get(short) if not module or module.startswith("rlm_loop.") else None
 
 
 @functools.cache
-def classes() -> Mapping[str, type[Any]]:
-    """The registered classes by name: agents, budgets, histories, injectors and what else an agent is made with."""
-    found: dict[str, type[Any]] = {}
-    for name in _MODULES:
-        module = import_module(f"rlm_loop.{name}")
-        own = {k: v for k, v in vars(module).items() if is_dataclass(v) and v.__module__ == module.__name__}
-        assert not own.keys() & found.keys(), "two registered classes have one name"
-        found |= cast("dict[str, type[Any]]", own)
-    return found
+def _classes() -> Mapping[str, type[Any]]:
+    """Return by name the classes that an agent is made with: agents, budgets, histories, injectors."""
+    modules = [import_module(f"rlm_loop.{name}") for name in _MODULES]
+    own = [value for m in modules for value in vars(m).values() if getattr(value, "__module__", "") == m.__name__]
+    return {kind.__name__: kind for kind in own if isinstance(kind, type) and is_dataclass(kind)}
 
 
 def _registered(kind: type[Any]) -> bool:
-    return classes().get(kind.__name__) is kind
+    return _classes().get(kind.__name__) is kind
+
+
+def record_start(trace: Trace, agent: Any, task: Task, model: Model, context: Any, **more: Any) -> None:
+    """Write the first event of a run; `context` is what is known of the context."""
+    trace.start(
+        task=task.id,
+        question=task.question,
+        agent=agent.dialect.name,
+        settings=settings_of(agent),
+        model=model.name,
+        budget=agent.budget,
+        versions=versions(),
+        context=context,
+        made=agent_config(agent),
+        price=model.price,
+        **more,
+    )
+
+
+def record_problem(
+    meter: Meter,
+    task: Task,
+    problem: Problem,
+    tools: Iterable[Tool],
+    brief: Iterable[Injector],
+    mode: ActionMode,
+    repl: bool,
+    workspace: Workspace | None,
+) -> None:
+    """Record the line about the context, the tools that are not ours, and what else a later run needs of the task.
+
+    Texts that stand in the first request anyway are named, not repeated.
+    """
+    trace = meter.trace
+    own = [t for t in tools if t.name not in OURS]
+    meter.record(
+        "problem",
+        context=problem.context,
+        inline_chars=len(problem.inline),
+        told=[i.name for i in brief] if brief else [],
+        tools=trace.once("tools", tools=[described(t, mode == "calls") for t in own]) if own else None,
+        repl=repl,
+        workspace=None if workspace is None else workspace.base,
+        setup=trace.text(task.setup) if task.setup else None,
+        files={name: _sha256(content) for name, content in task.files.items()} if task.files else {},
+    )
+
+
+def described(tool: Tool, schema: bool) -> Mapping[str, Any]:
+    """A tool as a model is told of it; its JSON schema only where calls are made by one."""
+    about = {"name": tool.name, "description": tool.description, "signature": tool.signature}
+    return {**about, "parameters": tool.parameters} if schema else about
+
+
+def _sha256(content: str | bytes) -> str:
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
+    return hashlib.sha256(data).hexdigest()

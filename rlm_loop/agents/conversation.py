@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rlm_loop.actions import Answer
-from rlm_loop.agents.compaction import Compaction
-from rlm_loop.agents.history import History
+from rlm_loop.agents.compaction import Compaction, History, window_of
 from rlm_loop.agents.meter import Meter
-from rlm_loop.agents.window import Window, room_of
 from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.dialects.injectors import Injector, told_first
 from rlm_loop.messages import Message, Prompt, Span
@@ -21,9 +19,9 @@ from rlm_loop.tools.function import Tool
 class Conversation:
     """Messages between a model and its environment, from which each request is made.
 
-    `dialect` puts tasks, reads replies and shows turns; `compaction` shortens a long history (`None`: never).
-    `turns` are those that the messages show, and `number` is that of the latest turn of the task, shown or not.
-    A session keeps one conversation for all of its questions.
+    `dialect` puts tasks, reads replies and shows turns; `compaction` shortens a long history (`None`: not before the
+    model's window is full).  `turns` are those that the messages show, and `number` is that of the latest turn of the
+    task, shown or not.  A session keeps one conversation for all of its questions.
     """
 
     dialect: Dialect
@@ -32,7 +30,6 @@ class Conversation:
     turns: list[Turn] = field(default_factory=list[Turn])
     number: int = 0
     _history: History | None = field(default=None, repr=False)
-    _window: Window | None = field(default=None, repr=False)
 
     def start(
         self,
@@ -47,9 +44,8 @@ class Conversation:
 
         With `asks` off the messages hold the question already.
         """
-        self._history = None if self.compaction is None else History(self.compaction, meter)
-        room, shortens = room_of(meter), self.compaction is not None
-        self._window = None if room is None else Window(self.dialect, meter, room, shortens=shortens)
+        bounded = self.compaction is not None or window_of(meter.model) is not None
+        self._history = History(self.compaction, meter) if bounded else None
         task = told_first(self.dialect, tuple(brief)).format_task(problem, tools)
         if self.prompt.messages:
             asked = [m for m in task.messages if m.role != "system"] if asks else []
@@ -57,20 +53,18 @@ class Conversation:
         self.prompt = task
 
     def next_prompt(self) -> Prompt:
-        """The next request, shortened where it is too long.
+        """Return the next request, shortened where it is too long.
 
         Raises `BudgetSpent` (`window`) where nothing that may be shortened is left.
         """
         if self._history is not None:
-            self.prompt = self._history(self.prompt, self.turns)
-        if self._window is not None and self.turns:
-            self.prompt = self._window.shortened(self.prompt)
+            self.prompt = self._history.shortened(self.prompt, self.turns)
         return self.prompt
 
     def add(self, turn: Turn) -> Turn:
         """Show a turn to the model from now on; return it with results clipped to what is left of the window."""
-        if self._window is not None:
-            turn = self._window.fit(self.prompt, turn)
+        if self._history is not None:
+            turn = self._history.fit(self.dialect, self.prompt, turn)
         self.turns.append(turn)
         self.number = max(self.number, turn.index)
         self.prompt += self.dialect.format_turn(turn)

@@ -1,4 +1,4 @@
-"""Where actions happen: the tools, the REPL, the workspace and the answer of one run.
+"""The place where actions happen: the tools, the REPL, the workspace and the answer of one run.
 
 Every strategy acts through the same `perform`, so results, errors and clipping do not depend on how it speaks.
 """
@@ -6,32 +6,43 @@ Every strategy acts through the same `perform`, so results, errors and clipping 
 from __future__ import annotations
 
 import inspect
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from rlm_loop.accounting.limits import BudgetSpent
+from rlm_loop.accounting.budget import Budget, BudgetSpent
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation, RunCode
-from rlm_loop.agents.answers import AnswerCheck, Approval
-from rlm_loop.agents.cells import Cells
-from rlm_loop.agents.loop_tools import FINAL_ANSWER, OF_THE_LOOP, python_tool, require_own_names
-from rlm_loop.agents.observations import Effects, bounded, cell_observation, failed_action
-from rlm_loop.agents.record import RunLog
-from rlm_loop.agents.rules import Rules
+from rlm_loop.agents.cells import Cells, Effects, bounded, cell_observation, failed_action
+from rlm_loop.agents.meter import Meter
+from rlm_loop.agents.rules import AnswerCheck, Rules, approval
 from rlm_loop.dialects.base import ActionMode
 from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.text import HARD_CAP, dedented
-from rlm_loop.tools.calls import KEY, describe
-from rlm_loop.tools.function import Tool
-from rlm_loop.tools.gateway import ToolGateway
+from rlm_loop.tools.function import Tool, describe
+from rlm_loop.tools.gateway import KEY, ToolGateway
 from rlm_loop.workspace import Workspace
 
 _log = logging.getLogger(__name__)
 LOOK_FIRST = "Work it out with code before you answer."
 ONE_ACTION = "not run: one action a reply is run; send it again alone"
+#: Tools that belong to a loop of function calls itself: the REPL, and the one that ends the run.
+OF_THE_LOOP = ("python", "final_answer")
+#: Names that belong to the REPL protocol as well; no tool may take them.
+_RESERVED = frozenset(("context", *OF_THE_LOOP))
+_INLINE = 1_000  # characters of a result that stand in the event itself; longer ones are stored once
+_PYTHON_HELP = "Run Python code in a persistent REPL and get what it prints."
+
+
+def _final_answer(answer: Any) -> Any:
+    return answer
+
+
+FINAL_ANSWER = Tool("final_answer", "Give the answer and end the task.", _final_answer)
 
 
 class Unfinished(KeyboardInterrupt):
@@ -48,31 +59,23 @@ class Offer:
 
     `listed` are those that the model is told of; `quiet` ones can be called from cells too.  By `code` tools are
     functions in the REPL.  By `calls` the REPL is the tool `python`, and the tool `final_answer` gives the answer
-    (without `answer_tool` a reply that calls nothing does).  By `none` nothing is offered.
+    (without `answer_tool` a reply that calls nothing does).  By `none` nothing is offered.  A model sees `characters`
+    of what comes of an action.
     """
 
     listed: tuple[Tool, ...] = ()
     quiet: tuple[Tool, ...] = ()
     mode: ActionMode = "code"
     answer_tool: bool = True
-
-
-@dataclass(frozen=True)
-class ActionLimits:
-    """Seconds of a cell and of a tool call (`None`: no limit of their own), and the characters that a model sees."""
-
-    cell_seconds: float | None
-    tool_seconds: float | None
-    characters: int
-    seconds_left: Callable[[], float | None]
+    characters: int = HARD_CAP
 
 
 class Environment:
     """Performs the actions of one run: calls of tools, cells of the REPL, answers.
 
-    `rules` are the agent's, with the check of answers; `record` is told of what happens, for trace, logs and hooks.
-    Closing (twice is harmless) closes the session that the run opened; a session of the caller's stays open, as it was
-    before.  A workspace is closed by who opened it.  Raises `ValueError` where tool names clash, and names all of them.
+    `rules` are the agent's, with the check of answers; `record` has the trace, the hooks and the time left.
+    Closing closes the session that the run opened; a session of the caller's stays open, as it was before.  A workspace
+    is closed by who opened it.  Raises `ValueError` where tool names clash, and names all of them.
     """
 
     def __init__(
@@ -81,50 +84,47 @@ class Environment:
         tools: Offer,
         workspace: Workspace | None,
         rules: tuple[Rules, AnswerCheck],
-        limits: ActionLimits,
-        record: RunLog,
+        limits: Budget,
+        record: Meter,
     ) -> None:
         own = [*tools.listed, *(workspace.tools() if workspace is not None else ())]
         if own:
-            require_own_names(own, tools.quiet)
-        self.faults: list[str] = []  # faults of cleaning up, a line each
+            names = [tool.name for tool in (*own, *tools.quiet)]
+            if clashes := sorted({n for n in names if names.count(n) > 1 or n in _RESERVED}):
+                raise ValueError(f"these tool names are taken or used twice: {', '.join(clashes)}; rename them")
         self.cells, self.workspace = repl, workspace
         self._rules, self.check = rules
         approve = self._rules.approve
-        self._approval = None if approve is None else Approval(approve, record.approval)
+        self._approval = None if approve is None else approval(approve, partial(record.record, "approval"))
         self._limits, self._record = limits, record
-        self._characters = min(limits.characters, HARD_CAP)
+        self._characters = min(tools.characters, HARD_CAP)
         self._ask_for_code = self._rules.require_code
-        self._effects = None if workspace is None else Effects(workspace, record.tree)
+        self._effects = None if workspace is None else Effects(workspace, record)
         self._answer: FinalAnswer | None = None
         self._cell: CellResult | None = None  # the latest, of this action
         self._fault: Exception | None = None  # of ours in `python`: it ends the run, as that of a fenced cell does
         self._may_repeat = False
         called = list(own)
         if tools.mode == "calls":
-            called += ([python_tool(self._python)] if repl is not None else []) + FINAL_ANSWER * tools.answer_tool
+            called += [Tool("python", _PYTHON_HELP, self._python, timeout=float("inf"))] if repl is not None else []
+            called += [FINAL_ANSWER] if tools.answer_tool else []
         allow = self._rules.allow
-        allowed = None if allow is None else {*allow, *OF_THE_LOOP}  # no list of tools is about these
         self._gateway = ToolGateway(
             called,
             tools.quiet,
-            allow=allowed,
+            allow=None if allow is None else {*allow, *OF_THE_LOOP},  # no list of tools is about these
             timeout=limits.tool_seconds,
             cap=self._characters,
             hooks=record.hooks,
-            node=record.node,
+            node=record.node.path,
             about=record.about,
-            seconds_left=limits.seconds_left,
+            seconds_left=record.account.seconds_left,
             approve=self._approval,
         )
-        functions = dict[str, Callable[..., Any]]()
-        self._polls = set[str]()
-        for tool in (*own, *tools.quiet):
-            functions[tool.name] = self._caller(tool)
-            if tool.polls:
-                self._polls.add(tool.name)
+        reached = (*own, *tools.quiet)
+        self._polls = {tool.name for tool in reached if tool.polls}
         if repl is not None:
-            repl.functions = functions
+            repl.functions = {tool.name: self._caller(tool) for tool in reached}
         self.tools: Mapping[str, Tool] = {} if tools.mode == "none" else {t.name: t for t in self._gateway.tools}
 
     def __enter__(self) -> Environment:
@@ -135,21 +135,13 @@ class Environment:
             self.close()
 
     def close(self) -> None:
-        """Close the session that the run opened.  Never raises `Exception`: see `faults`."""
+        """Close the session that the run opened."""
         if self.cells is not None:
-            self.quietly("the session could not be closed", self.cells.leave)
-
-    def quietly(self, fault: str, clean_up: Callable[[], None]) -> None:
-        """Clean up; what goes wrong is noted, since an outcome is not lost over its cleaning up."""
-        try:
-            clean_up()
-        except Exception as error:
-            self.faults.append(f"{fault}: {describe(error):.200}")
-            _log.warning(self.faults[-1])
+            quietly("the session could not be closed", self.cells.leave)
 
     @property
     def isolation(self) -> str:
-        """How cells are kept apart from this machine; empty as long as no session was opened, or without isolation."""
+        """The way cells are kept apart from this machine; empty while no session is open, or without isolation."""
         return "" if self.cells is None else self.cells.isolation
 
     def acted(self) -> None:
@@ -176,12 +168,8 @@ class Environment:
             elif failed and isinstance(action, RunCode):
                 done[index] = failed_action("skipped", "not run: an earlier block failed")
             else:
-                self._may_repeat, self._cell = False, None
                 try:
-                    seen = self._perform(action) if self._effects is None else self._observed(action)
-                    if len(seen.text) > self._characters:
-                        seen = bounded(seen, self._characters)
-                    done[index] = replace(seen, repeatable=True) if self._may_repeat else seen
+                    done[index] = self._observed(action)
                 except KeyboardInterrupt:
                     seen = failed_action("interrupted", "the user interrupted it")
                     if self._cell is not None:  # what it had printed
@@ -193,7 +181,7 @@ class Environment:
         return tuple(map(done.__getitem__, range(len(actions))))
 
     def collect(self, expression: str) -> Any:
-        """The task's artifact: the git diff of a workspace, else the value of an expression in the REPL.
+        """Return the task's artifact: the git diff of a workspace, else the value of an expression in the REPL.
 
         `None` where the model left nothing that can be evaluated.  Raises `ReplError` and `WorkspaceError` for faults
         of the machine.
@@ -203,11 +191,11 @@ class Environment:
         if not expression or self.cells is None:
             return None
         with suppress(EvaluationFailed):
-            return self.cells.evaluate(expression, self._limits.cell_seconds, self._limits.seconds_left())
+            return self.cells.evaluate(expression, self._limits.cell_seconds, self._record.account.seconds_left())
         return None
 
     def partial_artifact(self) -> str | None:
-        """The patch where a run broke off: the git diff if it can still be taken, else the last one that was seen."""
+        """Return the patch where a run broke off: the git diff, else the last one that was seen."""
         if self.workspace is None:
             return None
         with suppress(Exception):  # the workspace itself may be what broke
@@ -216,10 +204,15 @@ class Environment:
 
     def _observed(self, action: Action) -> Observation:
         """Perform one action; in a workspace, see which files changed since the action before."""
+        self._may_repeat, self._cell = False, None
         if self._effects is None or isinstance(action, (Answer, Malformed)):
-            return self._perform(action)
-        self._effects.begin()
-        return self._with_effects(self._perform(action))
+            seen = self._perform(action)
+        else:
+            self._effects.begin()
+            seen = self._with_effects(self._perform(action))
+        if len(seen.text) > self._characters:
+            seen = bounded(seen, self._characters)
+        return replace(seen, repeatable=True) if self._may_repeat else seen
 
     def _with_effects(self, observation: Observation) -> Observation:
         return observation if self._effects is None else replace(observation, effects=self._effects())
@@ -228,20 +221,17 @@ class Environment:
         match action:
             case Malformed(reason, kind):
                 return failed_action(kind, reason)
+            case Answer() if self._ask_for_code:  # asked once: small models like to answer at once without looking
+                self._ask_for_code = False
+                return failed_action("rejected", LOOK_FIRST)
             case Answer(value):
-                return self._text_answer(value)
+                return self._offer(FinalAnswer(value, "text"), Observation())
             case RunCode(code):
                 if self._approval is not None and (refused := self._approval(action)) is not None:
                     return failed_action("denied", refused)
                 return self._cell_observation(self._run(code))
             case CallTool():
                 return self._call(action)
-
-    def _text_answer(self, value: Any) -> Observation:
-        if self._ask_for_code:  # asked once: small models like to answer at once without looking
-            self._ask_for_code = False
-            return failed_action("rejected", LOOK_FIRST)
-        return self._offer(FinalAnswer(value, "text"), Observation())
 
     def _call(self, action: CallTool) -> Observation:
         name = action.name
@@ -254,13 +244,8 @@ class Environment:
             raise self._fault
         if self._cell is not None:
             return self._cell_observation(self._cell)
-        seen = Observation(
-            result.text,
-            seconds=result.seconds,
-            truncated=result.truncated,
-            full=result.full,
-            printed=result.printed,
-        )
+        about = dict[str, Any](truncated=result.truncated, full=result.full, printed=result.printed)
+        seen = Observation(result.text, seconds=result.seconds, **about)
         if result.failure is not None:
             return replace(seen, failure=result.failure, cause="error")
         return self._offer(FinalAnswer(result.data, "object"), seen) if name == "final_answer" else seen
@@ -270,19 +255,23 @@ class Environment:
         if self.cells is None:
             raise RuntimeError("this task has no REPL; open the environment with repl=...")
         try:
-            return self.cells.run(code, self._limits.cell_seconds, self._limits.seconds_left())
+            return self.cells.run(code, self._limits.cell_seconds, self._record.account.seconds_left())
         except BudgetSpent as spent:
             return CellResult(error="budget", message=spent.reason)
         except OSError as error:  # of ours: what a cell's own code raises is in its result
-            where = f" ({error.filename})" if error.filename else ""
             raise ReplError(
-                f"the REPL's files cannot be written: {error.strerror or error}{where}; free some space, or set TMPDIR "
-                "to another disk"
+                f"the REPL's files cannot be written: {error}; free some space, or set TMPDIR to another disk"
             ) from error
         finally:
             self._cell = self.cells.new_result()
-            if self._cell is not None and self._cell.calls:
-                self._record.cell_calls(self._cell.calls)
+            if self._cell is not None and (calls := self._cell.calls):
+                made = [{"name": c.name, "asked": c.asked, "outcome": self._stored(c.outcome)} for c in calls]
+                self._record.record("cell_calls", calls=made)
+
+    def _stored(self, outcome: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        """Return what a cell got from the host, as its event has it: a long result is stored once, by its hash."""
+        text = json.dumps(outcome)
+        return {"sha256": self._record.trace.text(text)} if len(text) > _INLINE else outcome
 
     def _cell_observation(self, cell: CellResult) -> Observation:
         seen = cell_observation(cell, self._characters)
@@ -291,12 +280,12 @@ class Environment:
     def _offer(self, offered: FinalAnswer, seen: Observation) -> Observation:
         """Take an answer, or say why it is refused."""
         answer, problem = self.check(offered)
-        if problem is not None:
-            text = "\n".join(filter(None, [seen.text, problem]))
-            refused = Observation(text, Failure("rejected", problem), "error", pending=answer, seconds=seen.seconds)
-            return replace(refused, truncated=seen.truncated, full=seen.full)
-        self._answer = answer
-        return replace(seen, answer=answer)
+        if problem is None:
+            self._answer = answer
+            return replace(seen, answer=answer)
+        text = "\n".join(filter(None, [seen.text, problem]))
+        failure = Failure("rejected", problem)
+        return replace(seen, text=text, failure=failure, cause="error", pending=answer, effects={}, displays=())
 
     def _caller(self, tool: Tool) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -315,6 +304,14 @@ class Environment:
             self._fault = fault
             raise
         return self._cell.output
+
+
+def quietly(fault: str, clean_up: Callable[[], None]) -> None:
+    """Clean up; what goes wrong is a line of the log, since an outcome is not lost over it."""
+    try:
+        clean_up()
+    except Exception as error:
+        _log.warning("%s: %.200s", fault, describe(error))
 
 
 def _ends(action: Action) -> bool:

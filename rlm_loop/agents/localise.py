@@ -11,6 +11,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,10 +33,7 @@ _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z0-9]+|[^\W_]")
 
 @dataclass(frozen=True)
 class Localise:
-    """An agent's setting: the names of the `files` that fit the question best, without those of `leave_out`.
-
-    `leave_out` are patterns of paths such as `tests/*` (`fnmatch`).
-    """
+    """Setting of an agent: name the `files` that fit the question best, but none like `leave_out` (`tests/*`)."""
 
     files: int = 10
     leave_out: Sequence[str] = ()
@@ -47,14 +45,8 @@ class Localise:
 
     def told(self, question: str, workspace: Workspace) -> tuple[Told, ...]:
         """The list for a workspace as it is now; nothing where no file fits.  Raises as `rank_files` does."""
-        key = (self, question, workspace.snapshot())  # a study opens the same checkout for every arm and seed
-        if key not in _RANKED:
-            _RANKED[key] = rank_files(workspace.root, question, most=self.files, leave_out=self.leave_out)
-        listed = _RANKED[key]
+        listed = rank_files(workspace.root, question, most=self.files, leave_out=self.leave_out)
         return (Told("\n".join([LIST_HEAD, *listed]), "file_list"),) if listed else ()
-
-
-_RANKED: dict[tuple[Localise, str, str], list[str]] = {}
 
 
 def rank_files(
@@ -67,12 +59,9 @@ def rank_files(
     where `bm25s` is not installed.
     """
     texts = source.items() if isinstance(source, Mapping) else _texts(source)
-    documents: dict[str, list[str]] = {}
-    for name, text in sorted(texts):
-        if any(fnmatch.fnmatchcase(name, pattern) for pattern in leave_out):
-            continue
-        if found := words(name) * _PATH_WEIGHT + words(text):
-            documents[name] = found
+    kept = [one for one in sorted(texts) if not any(fnmatch.fnmatchcase(one[0], pattern) for pattern in leave_out)]
+    counted = {name: words(name) * _PATH_WEIGHT + words(text) for name, text in kept}
+    documents = {name: found for name, found in counted.items() if found}
     wanted = words(query)
     if not documents or not wanted:
         return []
@@ -93,20 +82,17 @@ def words(text: str) -> list[str]:
     Identifiers are split at underscores and in camelCase; single characters and very long words are left out.
     """
     found: list[str] = []
-    for match in _IDENTIFIER.finditer(text):
-        whole = match.group()
+    for whole in _IDENTIFIER.findall(text):
         if len(whole) <= _LONGEST:
-            parts = _PART.findall(whole) if whole.isascii() else [part for part in whole.split("_") if part]
+            parts = _PART.findall(whole) if whole.isascii() else whole.split("_")
             found += [word.lower() for word in ([whole] if len(parts) > 1 else []) + parts if len(word) > 1]
     return found
 
 
 def _texts(root: Path) -> Iterable[tuple[str, str]]:
     for name in code_tools.files(root):
-        path = root / name
-        try:
-            data = path.read_bytes() if path.stat().st_size <= _LARGEST else b"\0"
-        except OSError:  # it has gone, or may not be read: then it cannot be shown to a model either
-            continue
+        path, data = root / name, b"\0"
+        with suppress(OSError):  # it has gone, or may not be read: then it cannot be shown to a model either
+            data = path.read_bytes() if path.stat().st_size <= _LARGEST else data
         if b"\0" not in data:
             yield name, data.decode("utf-8", "replace")

@@ -10,12 +10,11 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from rlm_loop.accounting.attribution import Attribution, Part, Resent, attribute
-from rlm_loop.accounting.budget import Account, BudgetSpent, PricePerToken, Reservation
+from rlm_loop.accounting.budget import Account, BudgetSpent, Reservation
 from rlm_loop.accounting.call_tree import Caller
 from rlm_loop.accounting.charges import NO_REPLY, difference
 from rlm_loop.accounting.ledger import Ledger
-from rlm_loop.accounting.scope import call_scope
-from rlm_loop.accounting.slots import Slots
+from rlm_loop.accounting.scope import Slots, call_scope
 from rlm_loop.messages import Message, Prompt, Reply, Span, Usage, common
 from rlm_loop.models.base import Model
 from rlm_loop.models.listening import Kind, listener, tell
@@ -30,11 +29,39 @@ _UNHEARD = "Cancelled: there was no reply before the run ended; what it costs is
 
 
 @dataclass
+class _Sent:
+    """Messages of one conversation that a model has read, and the parts of the last call that were counted."""
+
+    messages: tuple[Message, ...] = ()
+    counted: tuple[int, Sequence[Part]] = (0, ())
+    seen: set[Message | tuple[int, Span]] = field(default_factory=set["Message | tuple[int, Span]"])
+
+    def remember(self, messages: tuple[Message, ...], start: int = 0) -> None:
+        """Add a request, of which the first messages are known."""
+        self.messages = messages
+        for message in messages[start:]:
+            self.seen.add(message)
+            for span in message.spans:
+                self.seen.add((message.turn, span))
+
+    def again(self, messages: Sequence[Message], start: int) -> Iterator[Resent]:
+        """Yield what follows the shared prefix and was sent all the same, in an earlier call and at another place."""
+        for index, message in enumerate(messages[start:], start):
+            if message in self.seen:
+                yield index
+                continue
+            fresh = {span.cause for span in message.spans if (message.turn, span) not in self.seen}
+            for cause in dict.fromkeys(map(_CAUSE, message.spans)):
+                if cause not in fresh:
+                    yield index, cause
+
+
+@dataclass
 class Meter:
     """A model with its account.  `node` and `purpose` say who calls; `max_tokens` limits each reply.
 
-    `slots` limit how many calls of the whole tree are under way at once, `price` is the model's own where it is known.
-    `temperature` is that of each request, in place of the model's own; `None` leaves it to the model.
+    `slots` limit how many calls of the whole tree are under way at once.  `temperature` is that of each request, in
+    place of the model's own; `None` leaves it to the model.
     """
 
     model: Model
@@ -45,7 +72,6 @@ class Meter:
     purpose: str = "agent"
     max_tokens: int | None = None
     slots: Slots | None = None
-    price: PricePerToken | None = None
     temperature: float | None = None
     hooks: Hooks = NO_HOOKS
     """Those that have `on_text` hear the reply while it is written."""
@@ -53,12 +79,7 @@ class Meter:
     """The turn of the latest call."""
     unfinished: str = field(default="", init=False)
     """Text of a reply that was broken off, as far as hooks have heard it."""
-    _sent: tuple[Message, ...] = field(default=(), repr=False)
-    _counted: tuple[int, Sequence[Part]] = field(default=(0, ()), repr=False)  # the last call whose parts are kept
-    _seen: set[Message | tuple[int, Span]] = field(
-        default_factory=set["Message | tuple[int, Span]"], init=False, repr=False
-    )
-    """Messages and texts that were sent; a copy by `replace` is another caller and begins with none."""
+    _sent: _Sent = field(default_factory=_Sent, repr=False)
 
     @property
     def name(self) -> str:
@@ -67,18 +88,31 @@ class Meter:
     @property
     def sent(self) -> tuple[Message, ...]:
         """The messages of the latest request that got a reply."""
-        return self._sent
+        return self._sent.messages
 
     @property
     def samples(self) -> bool:
-        """Whether replies are drawn: a temperature above 0, or none given, so that a provider takes its own."""
+        """True where replies are drawn: a temperature above 0, or none given, so that a provider takes its own."""
         temperature = self.model.temperature if self.temperature is None else self.temperature
         return temperature is None or temperature > 0
 
+    @property
+    def where(self) -> dict[str, Any]:
+        """The fields of an event that say who acts, and in which turn."""
+        return {"node": self.node.path, "depth": self.node.depth, "turn": self.turn}
+
+    def about(self) -> dict[str, Any]:
+        """Return the fields of a log line."""
+        return {"run": self.trace.run, "task": self.trace.task, "turn": self.turn}
+
+    def record(self, event: str, **data: Any) -> None:
+        """Append an event of this caller and turn to the trace."""
+        node = self.node
+        self.trace.record(event, node=node.path, depth=node.depth, turn=self.turn, **data)
+
     def follow(self, sent: tuple[Message, ...]) -> None:
-        """This caller goes on where another run left off, which had sent these messages last."""
-        self._sent = sent
-        self._remember(sent)
+        """Go on where another run left off, which had sent these messages last."""
+        self._sent.remember(sent)
 
     def scoped(
         self,
@@ -86,32 +120,28 @@ class Meter:
         *,
         purpose: str,
         model: Model | None = None,
-        price: PricePerToken | None = None,
         max_tokens: int | None = None,
         account: Account | None = None,
-        temperature: float | None = None,
     ) -> Meter:
-        """For another caller of the tree: on the same account, or on a part of it.
+        """Return a meter for another caller of the tree: on the same account, or on a part of it.
 
-        The same model is asked with the same temperature, another one with its own or the one given.
+        The same model is asked with the same temperature, another one with its own.
         """
         return replace(
             self,
             model=model or self.model,
-            price=self.price if model is None else price,
             node=node,
             purpose=purpose,
             max_tokens=self.max_tokens if max_tokens is None else max_tokens,
             account=account or self.account,
-            temperature=self.temperature if model is None or model is self.model else temperature,
+            temperature=self.temperature if model is None or model is self.model else None,
             turn=0,
-            _sent=(),
-            _counted=(0, ()),
+            _sent=_Sent(),
         )
 
     def apart(self, purpose: str, max_tokens: int) -> Meter:
-        """For a request of this caller outside of its conversation: nothing of the prompt was sent before."""
-        return replace(self, purpose=purpose, max_tokens=max_tokens, _sent=(), _counted=(0, ()))
+        """Return a meter for a request outside of the conversation: nothing of the prompt was sent before."""
+        return replace(self, purpose=purpose, max_tokens=max_tokens, _sent=_Sent())
 
     def complete(self, prompt: Prompt, *, turn: int = 0) -> Reply:
         """Wait for a free slot, reserve, call, settle, charge, record; the reply is billed before anybody reads it.
@@ -120,10 +150,10 @@ class Meter:
         whatever the model raises (`ModelError`).
         """
         self.turn = turn
+        streamed: list[str] = []
         # where nobody wants to see the reply grow, the model need not stream it
         if self.hooks is NO_HOOKS or not self.hooks.hears("on_text"):
-            return self._completed(prompt, turn, [])
-        streamed: list[str] = []
+            return self._completed(prompt, streamed)
 
         def hear(kind: Kind, text: str) -> None:
             if kind == "text":
@@ -135,7 +165,7 @@ class Meter:
         token = listener.set(hear)
         try:
             tell("begin")
-            return self._completed(prompt, turn, streamed)
+            return self._completed(prompt, streamed)
         except BaseException:
             self.unfinished = "".join(streamed)
             raise
@@ -143,69 +173,56 @@ class Meter:
             tell("end")
             listener.reset(token)
 
-    def _completed(self, prompt: Prompt, turn: int, streamed: Sequence[str]) -> Reply:
-        node = self.node
-        scope, who = node.scope, {"node": node.path, "depth": node.depth, "turn": turn}
+    def _completed(self, prompt: Prompt, streamed: Sequence[str]) -> Reply:
+        node, scope, direct, asked = self.node, self.node.scope, self._direct(), prompt
         scope.check()
-        direct, asked = self._direct(), prompt
         if self.temperature is not None:
             asked = replace(prompt, sampling={"temperature": self.temperature, **prompt.sampling})
         # measuring may have to load the model
         parts = self.model.measure(prompt) if direct else self._in_time(lambda: self.model.measure(prompt))
         estimate = self.model.estimate(prompt) if parts is None else sum(map(_TOKENS, parts))
         with nullcontext() if self.slots is None else self.slots.held(scope):
-            held = self.account.reserve(estimate, self.max_tokens, price=self.price, scope=scope)
-            number = self.trace.next_call()
+            held = self.account.reserve(estimate, self.max_tokens, price=self.model.price, scope=scope)
+            who: dict[str, Any] = {**self.where, "call_id": self.trace.next_call()}
             try:
                 how = {"model": self.model.name, "max_tokens": held.max_tokens, "estimate": estimate}
-                self.trace.record("request", prompt=prompt, call_id=number, **who, purpose=self.purpose, **how)
-                call = self.node.depart(lambda: self._write_off(held, prompt, who, number, streamed))
+                self.trace.record("request", prompt=prompt, **who, purpose=self.purpose, **how)
+                call = node.depart(lambda: self._write_off(held, prompt, who, streamed, _UNHEARD))
             except BaseException:
                 self.account.settle(held, Usage.NOTHING)
                 raise
             try:
                 if direct:
                     reply = self._asked(asked, held.max_tokens)
-                else:
-                    reply = self._in_time(
-                        lambda: self._asked(asked, held.max_tokens),
-                        late=lambda reply: self._record_late(prompt, who, number, reply),
-                    )
+                else:  # a reply that comes when the run has ended is on record too, where the trace is still open
+                    about = {**who, "request": prompt}
+
+                    def late(reply: Reply) -> None:
+                        self.trace.record("late_reply", **about, usage=reply.usage, seconds=reply.seconds)
+
+                    reply = self._in_time(lambda: self._asked(asked, held.max_tokens), late)
             except Exception as error:
-                self.node.arrive(call)
+                node.arrive(call)
                 self.account.settle(held, None, getattr(error, "waited", 0.0))
-                self._record_error(prompt, who, f"{type(error).__name__}: {error}", call_id=number)
+                self.trace.record("model_error", **who, request=prompt, error=f"{type(error).__name__}: {error}")
                 raise
             except BaseException as error:  # interrupted: the provider may go on with the reply, and bill it
-                self.node.arrive(call)
-                why = f"{type(error).__name__}: {error}"
-                self._write_off(held, prompt, who, number, streamed, why)
+                node.arrive(call)
+                self._write_off(held, prompt, who, streamed, f"{type(error).__name__}: {error}")
                 raise
             found = attribute(prompt, parts, reply.usage)
-            self.node.arrive(call, found.usage)
+            node.arrive(call)
             self.account.settle(held, found.usage, reply.waited)
-        self._charge(prompt, parts, found, reply, number, who)
+        self._charge(prompt, parts, found, reply, who)
         scope.check()  # charged, but too late to be of use
         return reply
 
     def _asked(self, prompt: Prompt, max_tokens: int | None) -> Reply:
-        """The reply, asked for again as the model's `loop_retry` says; what that took is in `seconds` and `waited`.
-
-        Raises `TypeError` where a class of the user's returned anything else.
-        """
-        model, lost = self.model, 0.0
-        if (policy := model.loop_retry) is None:
-            reply = model.complete(prompt, max_tokens=max_tokens)
-        else:
-            reply, lost = policy.call(lambda: model.complete(prompt, max_tokens=max_tokens))
-        given: object = reply
-        if not isinstance(given, Reply) or not isinstance(given.usage, Usage | None):
-            raise TypeError(f"complete() of {model.name} returned {given!r:.60}: return a Reply with a Usage or None")
-        usage = None if reply.usage is None else reply.usage.plain()
-        if lost or usage is not reply.usage or type(reply.tool_calls) is not tuple:
-            calls, seconds, waited = tuple(reply.tool_calls), reply.seconds + lost, reply.waited + lost
-            return replace(reply, usage=usage, tool_calls=calls, seconds=seconds, waited=waited)
-        return reply
+        """Return the reply, asked for again as the model's `loop_retry` says; it includes the time of that."""
+        if (policy := self.model.loop_retry) is None:
+            return self.model.complete(prompt, max_tokens=max_tokens)
+        reply, lost = policy.call(lambda: self.model.complete(prompt, max_tokens=max_tokens))
+        return replace(reply, seconds=reply.seconds + lost, waited=reply.waited + lost) if lost else reply
 
     def _direct(self) -> bool:
         """True where the model is called in this thread: it takes no time, or Ctrl-C alone could end the wait."""
@@ -232,20 +249,17 @@ class Meter:
             raise BudgetSpent(*(account.exceeded() or ("seconds", "the time is up"))) from None
 
     def _charge(
-        self,
-        prompt: Prompt,
-        parts: Sequence[Part] | None,
-        found: Attribution,
-        reply: Reply,
-        number: int,
-        who: dict[str, Any],
+        self, prompt: Prompt, parts: Sequence[Part] | None, found: Attribution, reply: Reply, who: dict[str, Any]
     ) -> None:
-        sent = common(self._sent, prompt.messages)
-        again = list(self._sent_before(prompt.messages, sent)) if self._seen else []
+        memory = self._sent
+        sent = common(memory.messages, prompt.messages)
+        again = list(memory.again(prompt.messages, sent)) if memory.seen else []
         call = self.ledger.charge(
             found.parts,
             found.usage,
-            **who,
+            turn=self.turn,
+            depth=self.node.depth,
+            node=self.node.path,
             purpose=self.purpose,
             sent_messages=sent,
             again=again,
@@ -256,7 +270,7 @@ class Meter:
             usage_warning=found.usage_warning,
             tools=prompt.tools,
         )
-        after, before = self._counted
+        after, before = memory.counted
         charged = {
             "call": call.call,
             "purpose": self.purpose,
@@ -266,53 +280,19 @@ class Meter:
             "parts": Deferred(difference, before, parts) if parts else None,
             **({"again": again} if again else {}),  # where compaction moved messages forward
         }
-        self._sent = prompt.messages
-        self._remember(prompt.messages[sent:])
+        memory.remember(prompt.messages, sent)
         if parts:
-            self._counted = call.call, parts
-        self.trace.record("reply", call_id=number, **who, request=prompt, reply=reply, charged=charged)
-
-    def _remember(self, messages: Sequence[Message]) -> None:
-        for message in messages:
-            self._seen.add(message)
-            for span in message.spans:
-                self._seen.add((message.turn, span))
-
-    def _sent_before(self, messages: Sequence[Message], sent: int) -> Iterator[Resent]:
-        """What follows the shared prefix and was sent all the same, in an earlier call and at another place."""
-        for index, message in enumerate(messages[sent:], sent):
-            if message in self._seen:
-                yield index
-                continue
-            fresh = set[str]()
-            for span in message.spans:
-                if (message.turn, span) not in self._seen:
-                    fresh.add(span.cause)
-            for cause in dict.fromkeys(map(_CAUSE, message.spans)):
-                if cause not in fresh:
-                    yield index, cause
+            memory.counted = call.call, parts
+        self.trace.record("reply", **who, request=prompt, reply=reply, charged=charged)
 
     def _write_off(
-        self,
-        held: Reservation,
-        prompt: Prompt,
-        who: dict[str, Any],
-        number: int,
-        streamed: Sequence[str],
-        error: str = _UNHEARD,
+        self, held: Reservation, prompt: Prompt, who: dict[str, Any], streamed: Sequence[str], error: str
     ) -> None:
         """Charge a call that ended without its reply as one call of unknown tokens."""
         unknown = Usage(None, None)
         self.account.settle(held, unknown)
-        self.node.spend(unknown)
-        call = self.ledger.charge((), unknown, **who, purpose=self.purpose, exact=False, usage_warning=NO_REPLY)
+        place: dict[str, Any] = {name: who[name] for name in ("turn", "depth", "node")}
+        call = self.ledger.charge((), unknown, **place, purpose=self.purpose, exact=False, usage_warning=NO_REPLY)
         text = {"text": "".join(streamed)} if streamed else {}
-        self._record_error(prompt, who, error, call_id=number, call=call.call, purpose=self.purpose, **text)
-
-    def _record_late(self, prompt: Prompt, who: dict[str, Any], number: int, reply: Reply) -> None:
-        """A reply came when the run had ended: what it cost is on record, where the trace is still open."""
-        told = {"call_id": number, "usage": reply.usage, "seconds": reply.seconds}
-        self.trace.record("late_reply", **who, request=prompt, **told)
-
-    def _record_error(self, prompt: Prompt, who: dict[str, Any], error: str, **more: Any) -> None:
-        self.trace.record("model_error", **who, request=prompt, error=error, **more)
+        charged = {"call": call.call, "purpose": self.purpose}
+        self.trace.record("model_error", **who, request=prompt, error=error, **charged, **text)

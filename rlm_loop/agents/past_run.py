@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from rlm_loop.accounting.charges import calls_of
-from rlm_loop.accounting.ledger import Cached, Ledger
+from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation, RunCode
-from rlm_loop.messages import Reply, Usage
+from rlm_loop.messages import Reply
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.traces.reader import RunRecord, reply_of, whole
 
@@ -27,13 +27,14 @@ def turns_of(record: RunRecord) -> tuple[Turn, ...]:
             continue
         with whole(event):
             if event["event"] == "turn":
-                turns.append(_turn(event, replies.get(event["turn"], Reply())))
+                turns.append(turn_of(event, replies.get(event["turn"], Reply())))
             elif event.get("charged", {}).get("purpose") != "compaction":
                 replies[event["turn"]] = reply_of(event["reply"])
     return tuple(turns)
 
 
-def _turn(event: Mapping[str, Any], reply: Reply) -> Turn:
+def turn_of(event: Mapping[str, Any], reply: Reply) -> Turn:
+    """A finished turn from its event and the reply to its request."""
     actions = tuple(action_of(a) for a in event["actions"])
     observations = tuple(observation_of(o) for o in event["observations"])
     return Turn(event["turn"], reply, actions, observations, event.get("seconds", 0.0))
@@ -41,16 +42,7 @@ def _turn(event: Mapping[str, Any], reply: Reply) -> Turn:
 
 def ledger_of(record: RunRecord) -> Ledger:
     """Every model call of the run, sub-calls included, with its rows as they were counted."""
-    asked: dict[str, Mapping[str, Any]] = {}
-    cached: list[Cached] = []
-    for event in record.events:
-        with whole(event):
-            if event["event"] == "subcall_start" and event["kind"] == "cached":
-                asked[event["node"]] = event
-            elif event["event"] == "subcall_end" and event["node"] in asked and event.get("saved"):
-                turn = asked[event["node"]]["turn"]
-                cached.append(Cached(event["node"], event["depth"], turn, Usage.of(event["saved"])))
-    return Ledger(sorted(calls_of(record), key=lambda call: call.call), cached)
+    return Ledger(sorted(calls_of(record), key=lambda call: call.call))
 
 
 def outcome_of(record: RunRecord, *, trace: str | None = None) -> Outcome:

@@ -1,24 +1,27 @@
-"""The rules of an agent: which actions may run, and which answers count."""
+"""The rules of an agent: which actions may run (`approve`), and which answers count (a type, `verify`)."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, cast
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
 
-from rlm_loop.accounting.limits import Budget
-from rlm_loop.actions import CallTool, RunCode
+from rlm_loop.accounting.budget import Budget
+from rlm_loop.actions import CallTool, FinalAnswer, RunCode
 from rlm_loop.models.base import Model
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 #: `Rules.approve`: `True` or `None` let an action run; `False`, a reason (text) or an exception refuse it.
 Approve = Callable[[RunCode | CallTool], bool | str | None]
 
-Beyond = Literal["error", "flat", "text"]
-
 
 @dataclass(frozen=True)
 class Rules:
-    """Which actions of a model may run, and how it may end.
+    """The actions of a model that may run, and how it may end.
 
     - `allow`: names of the tools that may run; others are not offered, and a call of one is `denied` (`None`: all may).
     - `approve`: called with each cell and tool call before it runs, also those of sub-agents and inside cells.  A
@@ -47,41 +50,33 @@ class Rules:
 
 @dataclass(frozen=True)
 class SubCalls:
-    """How a model may ask models: `llm_query` and `llm_query_batched`.
+    """The way in which a model may ask models: `llm_query` and `llm_query_batched`.
 
     - `depth`: levels of sub-calls: 0 forbids them, 1 makes each one plain completion, more makes agents of them.
-    - `beyond`: what happens beyond: `"error"`, `"flat"` (a plain completion) or `"text"` (a fallback string).
     - `model`: answers instead of the agent's own, with a temperature of its own.
     - `models`: others that a cell may name in `llm_query(..., model=)`: a list of names, or a mapping from your names
       to models or their names.
     - `budget`: limits each sub-call with all below it, besides what is left of the whole run.
     - `concurrency`: model calls of the whole tree at one time, at most.
-    - `cache`: make identical sub-calls once.
 
     Raises `ValueError` or `TypeError` for values that cannot be meant.
     """
 
     depth: int = 1
-    beyond: Beyond = "error"
     model: str | Model | None = None
     models: Mapping[str, str | Model] | Sequence[str | tuple[str, str | Model]] = ()
     budget: Budget | None = None
     concurrency: int = 8
-    cache: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.depth, bool) or not isinstance(self.depth, int) or self.depth < 0:
-            raise ValueError(f"the depth of sub-calls (max_depth) must be 0 or more levels, got {self.depth!r}")
-        if self.beyond not in ("error", "flat", "text"):
-            raise ValueError(f'beyond must be "error", "flat" or "text", got {self.beyond!r}')
-        if isinstance(self.concurrency, bool) or not isinstance(self.concurrency, int) or self.concurrency < 1:
-            raise ValueError(f"concurrency must be a whole number of at least 1, got {self.concurrency!r}")
+        for name, least in (("depth", 0), ("concurrency", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
         if self.model is not None and not isinstance(self.model, (str, Model)):
             raise TypeError(
                 f"model of sub-calls must be a name or a Model (derive yours from it), got {self.model!r:.60}"
             )
-        if self.budget is not None and not isinstance(self.budget, Budget):
-            raise TypeError(f"budget of sub-calls must be a Budget such as Budget(steps=5), got {self.budget!r:.60}")
         if isinstance(named := self.models, str):
             raise ValueError(f"models must be a list of names or a mapping to models, got the text {named!r}")
         pairs = named.items() if isinstance(named, Mapping) else [(m, m) if isinstance(m, str) else m for m in named]
@@ -91,3 +86,93 @@ class SubCalls:
     def listed(self) -> dict[str, str | Model]:
         """The models that a cell may name, by the user's names."""
         return dict(cast("Sequence[tuple[str, str | Model]]", self.models))  # pairs, since it was made
+
+
+def adapter_of(answer_type: Any) -> TypeAdapter[Any]:
+    """Return what checks an answer against its type; raises `TypeError` for what pydantic knows no type in."""
+    from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
+
+    try:
+        return TypeAdapter(answer_type)
+    except (PydanticSchemaGenerationError, PydanticUserError, NameError) as error:
+        raise TypeError(
+            f"answer_type is a type that pydantic checks, such as int or list[str], not {answer_type!r:.60} "
+            f"({str(error).partition(chr(10))[0]:.120}); verify= takes a function of the answer"
+        ) from error
+
+
+class AnswerCheck:
+    """Accept an answer, or say in one line why not (`stopping` ends a run whose answers keep being refused).
+
+    `answer_type` is anything that pydantic validates (strings are read as the type where they can be), `verify` a
+    function of the answer that returns `True`, `False`, or a line saying what is wrong (an exception counts as one).
+    """
+
+    def __init__(self, answer_type: Any = None, verify: Callable[[Any], bool | str | None] | None = None) -> None:
+        self.answer_type, self.verify = answer_type, verify
+        self.evidence: dict[str, Any] | None = None
+
+    def __call__(self, given: FinalAnswer) -> tuple[FinalAnswer, str | None]:
+        """Return the answer, converted to its type, and why it is refused (`None`: it is accepted)."""
+        problem = None
+        if self.answer_type is not None:
+            given, problem = self._typed(given)
+        if problem is None and self.verify is not None:
+            problem = self._verified(given.value, self.verify)
+        return given, problem
+
+    def _typed(self, given: FinalAnswer) -> tuple[FinalAnswer, str | None]:
+        from pydantic import ValidationError
+
+        adapter = adapter_of(self.answer_type)
+        try:
+            return replace(given, value=adapter.validate_python(given.value)), None
+        except ValidationError as error:
+            if isinstance(given.value, str):
+                with suppress(ValidationError):
+                    return replace(given, value=adapter.validate_json(given.value)), None
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(step) for step in first["loc"])
+            return given, f"The answer does not fit: {where + ': ' if where else ''}{first['msg']}."
+
+    def _verified(self, value: Any, verify: Callable[[Any], bool | str | None]) -> str | None:
+        try:
+            verdict = verify(value)
+        except Exception as error:
+            verdict = f"{type(error).__name__}: {error}"
+        if isinstance(verdict, str) and verdict:
+            return verdict
+        if verdict is None or verdict:  # a check may return numpy.True_, 1 or a match
+            self.evidence = {"verify": getattr(verify, "__name__", "verify")}
+            return None
+        return "The answer did not pass its check."
+
+
+#: Sub-calls ask a model and touch nothing; what sub-agents then do is asked for itself.
+UNASKED = frozenset({"final_answer", "llm_query", "llm_query_batched"})
+
+_ONE_AT_A_TIME = threading.RLock()  # cells call tools from threads, and a terminal has one line
+
+
+def approval(approve: Approve, record: Callable[..., None]) -> Callable[[RunCode | CallTool], str | None]:
+    """Return a function that gives the reason of a refusal, or `None`, and records what `approve` said.
+
+    An `approve` that raises, or says anything else, refuses: what nobody approved does not run.  Ctrl-C passes.
+    """
+    who = getattr(approve, "__name__", type(approve).__name__)
+
+    def refused(action: RunCode | CallTool) -> str | None:
+        if isinstance(action, CallTool) and action.name in UNASKED:
+            return None
+        with _ONE_AT_A_TIME:
+            try:
+                said = approve(action)
+                reason = None if said is None or said is True else f"not approved: {said}" if said else "not approved"
+                if said is not False and reason is not None and not isinstance(said, str):
+                    raise TypeError(f"approve returns True, False or a reason, not {said!r:.40}")
+            except Exception as error:
+                reason = f"not approved: nobody could be asked ({type(error).__name__}: {error})"
+            record(action=action, approved=reason is None, reason=reason, asked=who)
+        return reason
+
+    return refused

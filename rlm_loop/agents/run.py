@@ -10,25 +10,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.accounting.call_tree import PATIENCE
-from rlm_loop.accounting.limits import BudgetSpent
 from rlm_loop.actions import Action, CallTool, FinalAnswer, Malformed, Note, RunCode
 from rlm_loop.agents.conversation import Conversation
 from rlm_loop.agents.environment import Environment, Unfinished
 from rlm_loop.agents.meter import Meter
 from rlm_loop.agents.stopping import stop_reason
-from rlm_loop.dialects.answer_text import is_prose
-from rlm_loop.dialects.reader import without_reasoning
+from rlm_loop.dialects.reader import is_prose, without_reasoning
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.tasks.base import Task
-from rlm_loop.tools.calls import describe
+from rlm_loop.tools.function import describe
 from rlm_loop.tools.hooks import NO_HOOKS
 from rlm_loop.traces.trace import TraceError
 
 
 @dataclass
 class Run:
-    """One question under way: `conversation` speaks, `environment` acts, and `meter` is the only way to a model."""
+    """A question under way: `conversation` speaks, `environment` acts, and `meter` is the only way to a model."""
 
     task: Task
     conversation: Conversation
@@ -83,9 +82,8 @@ class Run:
             observations = tuple([replace(seen, repeatable=True) for seen in observations])
         turn = self.conversation.add(Turn(number, reply, actions, observations, meter.account.seconds - began))
         self.turns.append(turn)
-        who = {"node": meter.node.path, "depth": meter.node.depth, "turn": number}
         done = {"actions": actions, "observations": turn.observations, "seconds": turn.seconds}
-        meter.trace.record("turn", **who, **done, spent=meter.account.spent, steps_remaining=self._steps_left())
+        meter.record("turn", **done, spent=meter.account.spent, steps_remaining=self._steps_left())
         if broken_off is not None:
             raise broken_off
         if watched:
@@ -105,7 +103,7 @@ class Run:
             answer=None if best is None else best.value,
             stop=stop,
             turns=tuple(self.turns),
-            usage=meter.node.usage if meter.node.depth else meter.ledger.usage,
+            usage=meter.ledger.usage_of(meter.node.path) if meter.node.depth else meter.ledger.usage,
             ledger=meter.ledger,
             artifact=artifact,
             answer_form=None if best is None else best.form,
@@ -153,10 +151,10 @@ class Interrupted(KeyboardInterrupt):
         self.outcome = outcome
 
     def _render_traceback_(self) -> list[str]:
-        """The one line that IPython shows: nobody who pressed the stop button wants to read where it struck."""
+        """Return the one line that IPython shows."""
         done = f"interrupted after {self.outcome.steps} turn{'' if self.outcome.steps == 1 else 's'}"
-        where = getattr(self, "__notes__", ["what was done is in sys.last_value.outcome"])
-        return [f"Interrupted: {'; '.join([done, *where])}"]
+        notes = getattr(self, "__notes__", ["what was done is in sys.last_value.outcome"])
+        return [f"Interrupted: {'; '.join([done, *notes])}"]
 
 
 def best_answer(turns: Sequence[Turn]) -> tuple[FinalAnswer | None, str | None]:
@@ -219,6 +217,8 @@ def with_hooks(task: Task, agent: str, meter: Meter, solve: Callable[[], Outcome
 
     An exception that carries an `outcome` (Ctrl-C, a model's fault) is the end of the run too, any other an error.
     """
+    if meter.hooks is NO_HOOKS:
+        return solve()
     about = {"question": task.question, "ledger": meter.ledger, "trace": meter.trace}
     meter.hooks.notify("on_run_start", task=task.id, agent=agent, model=meter.name, **about)
     try:

@@ -4,59 +4,21 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from rlm_loop.agents.cells import Cells
+from rlm_loop.agents.checking import asked
 from rlm_loop.agents.conversation import Conversation
 from rlm_loop.agents.meter import Meter
-from rlm_loop.agents.question import asked
 from rlm_loop.dialects.base import Problem
 from rlm_loop.messages import Message, Usage
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl.contexts.on_disk import as_context
-from rlm_loop.tasks.base import Task
 from rlm_loop.traces.trace import Trace
 from rlm_loop.workspace import Workspace
-
-
-@dataclass
-class Exchange:
-    """State that a session passes to one question's run.
-
-    `conversation` has the messages so far, `sent` those that a model has read, and `cells` is the REPL (`None`: the
-    run opens its own).  `tells_context` says that the model has to be told of the context, `asks` that the messages do
-    not hold the question yet, and `about` goes into the run's first event.
-    """
-
-    conversation: Conversation
-    cells: Cells | None = None
-    sent: tuple[Message, ...] = ()
-    tells_context: bool = True
-    asks: bool = True
-    about: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    meter: Meter | None = field(default=None, init=False)
-    """The run's meter, once it has begun: it knows what was sent last."""
-
-    def begin(self, problem: Problem, meter: Meter) -> Problem:
-        """Tell the meter and the trace what was said before; return the problem without what the model knows of it."""
-        self.meter = meter
-        if self.conversation.prompt.messages:
-            meter.follow(self.sent)
-            meter.trace.record("earlier", messages=self.conversation.earlier(), sent=len(self.sent))
-        return problem if self.tells_context else replace(problem, context="", inline="")
-
-
-class Asking(Protocol):
-    """What a session needs of its agent."""
-
-    def hearing(self, hooks: Iterable[object], live: bool) -> Asking: ...
-
-    def attempt(
-        self, task: Task, *, trace: Trace | None, workspace: Workspace | None, exchange: Exchange | None
-    ) -> Outcome: ...
 
 
 class AgentSession:
@@ -72,9 +34,9 @@ class AgentSession:
 
     def __init__(
         self,
-        agent: Asking,
+        agent: Any,
         conversation: Conversation,
-        cells: Cells,
+        cells: Cells | None,
         context: Any,
         workspace: Workspace | None,
         trace: str | Path | Trace | None,
@@ -82,9 +44,13 @@ class AgentSession:
         self.outcomes: list[Outcome] = []
         self.trace, self._owned = (trace, False) if isinstance(trace, Trace) else (Trace(trace), True)
         self.context = as_context(context)
-        self._agent, self._conversation, self._cells, self._workspace = agent, conversation, cells, workspace
+        self.conversation, self.cells = conversation, cells
+        self.about: dict[str, Any] = {}
+        """Facts of the question under way, for the first event of its run; `asks` is off where it was put already."""
+        self._agent, self._workspace = agent, workspace
         self._id = f"s{os.urandom(5).hex()}"
-        self._sent: tuple[Message, ...] = ()
+        self._meter: Meter | None = None  # of the question under way
+        self._sent: tuple[Message, ...] = ()  # messages that a model has read
         self._context_known = self._closed = False
         self._busy = threading.Lock()
 
@@ -112,10 +78,21 @@ class AgentSession:
         finally:
             self._busy.release()
 
+    def begin(self, problem: Problem, meter: Meter) -> Problem:
+        """Tell a run's meter and trace what was said before; return the problem without what the model knows of it."""
+        self._meter, conversation = meter, self.conversation
+        if conversation.prompt.messages:
+            meter.follow(self._sent)
+            meter.trace.record("earlier", messages=conversation.earlier(), sent=len(self._sent))
+            if not self.about["tells_context"]:
+                return replace(problem, context="", inline="")
+        return problem
+
     def close(self) -> None:
         """Close the REPL and the trace file, but not what the caller handed in; closing twice is harmless."""
         self._closed = True
-        self._cells.close()
+        if self.cells is not None:
+            self.cells.close()
         if self._owned:
             self.trace.close()
 
@@ -125,39 +102,31 @@ class AgentSession:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __repr__(self) -> str:
-        asked = f"{len(self.outcomes)} question{'' if len(self.outcomes) == 1 else 's'}"
-        return f"<AgentSession of {asked}, {self._conversation.number} turns{', closed' if self._closed else ''}>"
-
     def _ask(self, question: str, context: Any, hooks: tuple[object, ...], live: bool) -> Outcome:
         if context is not None and context is not self.context:
             self.context, self._context_known = as_context(context), False
-        conversation = self._conversation
+        conversation = self.conversation
         before = conversation.prompt, list(conversation.turns), conversation.number
-        first = not conversation.prompt.messages
-        about = {
+        self.about = {
             "id": self._id,
             "question": len(self.outcomes) + 1,
             "after": self.outcomes[-1].run if self.outcomes else None,
             "turns": conversation.number,
             "tells_context": self.context is not None and not self._context_known,
         }
-        tells = first or bool(about["tells_context"])
-        exchange = Exchange(conversation, self._cells, self._sent, tells, about=about)
         agent = self._agent.hearing(hooks, live) if hooks or live else self._agent
-        outcome: Outcome | None = None
+        self._meter, outcome = None, None
         try:
             task = asked(question, self.context)
-            outcome = agent.attempt(task, trace=self.trace, workspace=self._workspace, exchange=exchange)
+            outcome = agent.attempt(task, trace=self.trace, workspace=self._workspace, exchange=self)
             return outcome
         except BaseException as error:
-            left = getattr(error, "outcome", None)
-            outcome = left if isinstance(left, Outcome) else None
+            outcome = getattr(error, "outcome", None)
             raise
         finally:
-            if outcome is not None:
+            if isinstance(outcome, Outcome):
                 self.outcomes.append(outcome)
-            if outcome is not None and outcome.turns and exchange.meter is not None:
-                self._sent, self._context_known = exchange.meter.sent, True
+            if isinstance(outcome, Outcome) and outcome.turns and self._meter is not None:
+                self._sent, self._context_known = self._meter.sent, True
             else:
                 conversation.prompt, conversation.turns, conversation.number = before

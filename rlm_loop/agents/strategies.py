@@ -8,19 +8,18 @@ from typing import Any, Literal, get_args
 from rlm_loop.agents.agent import Agent
 from rlm_loop.agents.checking import one_of
 from rlm_loop.agents.rules import SubCalls
-from rlm_loop.dialects.base import Dialect
+from rlm_loop.dialects.base import Dialect, Direct
 from rlm_loop.dialects.code_blocks import CodeBlocks
-from rlm_loop.dialects.direct import Direct
 from rlm_loop.dialects.function_calls import FunctionCalls, Presentation
 from rlm_loop.dialects.injectors import Initiator, Injected, Injector, ThoughtPrompt
 from rlm_loop.dialects.react import ReActText
 from rlm_loop.dialects.wording import CALLS_RULE_WITHOUT_FINAL
-from rlm_loop.models import catalog
+from rlm_loop.models import weights
 from rlm_loop.models.base import Model
 from rlm_loop.repl.contexts.context import inline_context
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ToolLoopAgent(Agent):
     """The code-block loop: runs the fenced Python blocks of a reply in a persistent REPL.
 
@@ -32,7 +31,7 @@ class ToolLoopAgent(Agent):
         return code if self.system is None else replace(code, rule=self.system)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LeanAgent(Agent):
     """The lean function-calling loop: adds nothing per turn.
 
@@ -59,10 +58,6 @@ class LeanAgent(Agent):
                 'presentation="constrained" lets a reply be a call only, never a BLOCKED line: leave may_block off'
             )
 
-    def described(self) -> dict[str, Any]:
-        """The settings as values; `answer_tool` only where it is off."""
-        return {name: value for name, value in super().described().items() if name != "answer_tool" or not value}
-
     def _answers_by_tool(self) -> bool:
         return self.answer_tool
 
@@ -74,7 +69,7 @@ class LeanAgent(Agent):
         return calls if self.answer_tool else replace(calls, rule=CALLS_RULE_WITHOUT_FINAL)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ReActAgent(Agent):
     """ReAct, in one of its two forms.
 
@@ -108,7 +103,7 @@ class ReActAgent(Agent):
         return Injected(rule, (Initiator(), ThoughtPrompt()) if self.scaffold is None else self.scaffold)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DirectAgent(Agent):
     """No loop: the question with its material inlined, and the first reply is the answer.
 
@@ -128,4 +123,4 @@ class DirectAgent(Agent):
 def default_presentation(model: str | Model) -> Presentation:
     """Small local models do not make native tool calls; hosted ones do."""
     name = model if isinstance(model, str) else model.name
-    return "text" if name.split(":")[0] == "local" or catalog.find(name) is not None else "native"
+    return "text" if name.split(":")[0] == "local" or weights.find(name) is not None else "native"

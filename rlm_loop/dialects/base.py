@@ -1,4 +1,4 @@
-"""The protocol of dialects, as which strategies speak.  Pure: no state and no I/O."""
+"""The protocol of dialects, as which strategies speak, and the parts they share.  Pure: no state and no I/O."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from rlm_loop.actions import Action, Malformed, Note
-from rlm_loop.dialects.answer_text import blocked_reason
-from rlm_loop.dialects.reader import without_reasoning
-from rlm_loop.messages import Message, Prompt, Reply
+from rlm_loop.actions import Action, Answer, Malformed, Note, Observation
+from rlm_loop.dialects.reader import blocked_reason, without_reasoning
+from rlm_loop.dialects.wording import NO_OUTPUT, tool_lines
+from rlm_loop.messages import Message, Prompt, Reply, Span, say
 from rlm_loop.outcome import Turn
 from rlm_loop.repl.text import HARD_CAP
 from rlm_loop.tools.function import Tool
@@ -37,8 +37,7 @@ class Dialect(Protocol):
 
     `action_mode` says how it acts: by `code` (tools are functions in the REPL), by `calls` (the REPL is one of the
     tools), or not at all.  `parse_reply` is total: any reply gives at least one action, and it never raises; the tools
-    tell it which names in a text are calls.  `observation_cap` is how many characters of a result are shown (at most
-    the hard cap, `repl.text.HARD_CAP`, which is what a subclass of `DialectDefaults` has).
+    tell it which names in a text are calls.  `observation_cap` is how many characters of a result are shown.
     """
 
     @property
@@ -58,9 +57,29 @@ class Dialect(Protocol):
 
 
 class DialectDefaults:
-    """A base class for dialects: results are shown up to the hard cap."""
+    """A base class for dialects: they put a fixed text (`rule`), the tools under a `heading`, and the question.
 
+    Results are shown up to the hard cap, as a user message after the model's words.  `read` is given a reply's text
+    without its reasoning, unless the reply must not be read; with `may_block` a line `BLOCKED: reason` gives up.
+    """
+
+    rule: str = ""
+    heading: str = ""
     observation_cap: int = HARD_CAP
+    may_block: bool = False
+
+    def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
+        return Prompt((*system_message(self.rule, tool_lines(self.heading, tools)), task_message(problem)))
+
+    def parse_reply(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
+        text = text_to_read(reply, may_block=self.may_block)
+        return [text] if isinstance(text, Malformed) else self.read(text, reply, tools)
+
+    def read(self, text: str, reply: Reply, tools: Mapping[str, Tool]) -> Sequence[Action]:
+        raise NotImplementedError
+
+    def format_turn(self, turn: Turn) -> Sequence[Message]:
+        return [assistant_message(turn), Message("user", result_spans(turn), turn=turn.index)]
 
 
 def text_to_read(reply: Reply, *, may_block: bool = False) -> str | Malformed:
@@ -78,3 +97,52 @@ def text_to_read(reply: Reply, *, may_block: bool = False) -> str | Malformed:
     if may_block and not reply.tool_calls and (reason := blocked_reason(text)):
         return Malformed(reason, notes=(Note.BLOCKED,))
     return text
+
+
+def system_message(*texts: str) -> tuple[Message, ...]:
+    """Return a system message of these texts, a line each; none if all are empty."""
+    text = "\n".join(filter(None, texts))
+    return (Message("system", (Span(text, "system"),)),) if text else ()
+
+
+def task_message(problem: Problem) -> Message:
+    """Return the question, and one line about the context variable where there is one."""
+    text = "\n".join(filter(None, [problem.question, problem.context]))
+    return Message("user", (Span(text, "task"),))
+
+
+def assistant_message(turn: Turn, text: str | None = None) -> Message:
+    """Return the model's words in a turn, or the part of them that counts."""
+    said = turn.reply.text if text is None else text
+    return Message("assistant", (Span(said, "assistant"),) if said else (), turn=turn.index)
+
+
+def result_span(observation: Observation) -> Span:
+    """Return a result as the model sees it: the same words in every dialect."""
+    return Span(observation.text.rstrip("\n") or NO_OUTPUT, observation.cause)
+
+
+def result_spans(turn: Turn) -> tuple[Span, ...]:
+    """Return the results of a turn's actions, one after another on lines of their own."""
+    spans: list[Span] = []
+    for observation in turn.observations:
+        span = result_span(observation)
+        spans.append(Span("\n" + span.text, span.cause) if spans else span)
+    return tuple(spans)
+
+
+@dataclass(frozen=True)
+class Direct(DialectDefaults):
+    """Ask once, without a loop: the question with its material.  `rule` is an optional system text."""
+
+    rule: str = ""
+    name: str = "direct"
+    action_mode: ActionMode = "none"
+    may_block: bool = False
+
+    def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
+        text = "\n\n".join(filter(None, [problem.inline, problem.question]))
+        return Prompt((*system_message(self.rule), say("user", text, "task")))
+
+    def read(self, text: str, reply: Reply, tools: Mapping[str, Tool]) -> Sequence[Action]:
+        return [Answer(text.strip())]

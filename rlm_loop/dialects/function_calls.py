@@ -2,6 +2,7 @@
 
 How the tools are presented is a factor of its own: `native` schemas, a short `text` list, or a text list with replies
 `constrained` by a JSON schema.  A call that a model wrote as text is read where that is unambiguous, and marked.
+Typed actions: each call states its expected outcome, its stop condition and its risk beside its arguments.
 """
 
 from __future__ import annotations
@@ -13,14 +14,29 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from rlm_loop.actions import Action, Answer, CallTool, Malformed, Note
-from rlm_loop.dialects.answer_text import looks_like_refusal, strip_answer_prefix
-from rlm_loop.dialects.base import NO_TOOLS, ActionMode, DialectDefaults, Problem, text_to_read
-from rlm_loop.dialects.reader import CODE_TOOL, calls_in_place, read_arguments, with_cell, wrapped
-from rlm_loop.dialects.shown import assistant_message, result_span, system_message, task_message, user_results
-from rlm_loop.dialects.tool_text import BARE_VALUE, TextCall, read_calls
-from rlm_loop.dialects.wording import CALLS_RULE, NO_CALL, tool_lines
-from rlm_loop.messages import Message, Prompt, Reply, ToolCall
+from rlm_loop.actions import INTENT, INTENT_CAUSE, Action, Answer, CallTool, Malformed, Note
+from rlm_loop.dialects.base import (
+    NO_TOOLS,
+    ActionMode,
+    DialectDefaults,
+    Problem,
+    assistant_message,
+    result_span,
+    system_message,
+    task_message,
+)
+from rlm_loop.dialects.reader import (
+    CODE_TOOL,
+    UNREAD,
+    calls_in_place,
+    loads,
+    looks_like_refusal,
+    read_arguments,
+    read_calls,
+    strip_answer_prefix,
+)
+from rlm_loop.dialects.wording import CALLS_RULE, NO_CALL, TYPED_RULE
+from rlm_loop.messages import Message, Prompt, Reply, Span, ToolCall
 from rlm_loop.outcome import Turn
 from rlm_loop.tools.function import Tool
 from rlm_loop.tools.gateway import JSON_HINT
@@ -38,8 +54,7 @@ class FunctionCalls(DialectDefaults):
 
     `rule` is the system text of the text presentations; `native` has none, since the schemas say it all, unless
     `native_rule` is given.  A reply without a call is the answer, unless `text_answers` is off: then the model is told
-    that it called nothing, and only a call of `final_answer` ends the run.  With `may_block` a line `BLOCKED: reason`
-    gives up.
+    that it called nothing, and only a call of `final_answer` ends the run.
     """
 
     presentation: Presentation = "native"
@@ -52,50 +67,95 @@ class FunctionCalls(DialectDefaults):
     may_block: bool = False
 
     def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
-        task = task_message(problem)
         if self.presentation == "native":
-            return Prompt((*system_message(self.native_rule), task), tuple(t.schema for t in tools.values()))
-        schema = call_schema(tools) if self.presentation == "constrained" else None
-        return Prompt((*system_message(self.rule, tool_lines(self.heading, tools)), task), reply_schema=schema)
+            messages = (*system_message(self.native_rule), task_message(problem))
+            return Prompt(messages, tuple(map(self.schema, tools.values())))
+        schema = self.call_schema(tools) if self.presentation == "constrained" else None
+        return replace(super().format_task(problem, tools), reply_schema=schema)
+
+    def schema(self, tool: Tool) -> Mapping[str, Any]:
+        """Return the native schema of a tool."""
+        return tool.schema
+
+    def call_schema(self, tools: Mapping[str, Tool]) -> dict[str, Any]:
+        """Return a JSON schema of one call of any of the tools: `{"name": ..., "arguments": {...}}`."""
+        choices: list[dict[str, Any]] = []
+        for tool in tools.values():
+            parameters = self.schema(tool)["function"]["parameters"]
+            arguments = {k: v for k, v in parameters.items() if k not in ("title", "description")}
+            properties = {"name": {"const": tool.name}, "arguments": arguments}
+            required = ["name", "arguments"]
+            choices.append(
+                {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+            )
+        return choices[0] if len(choices) == 1 else {"anyOf": choices}
 
     def parse_reply(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
-        text = text_to_read(reply, may_block=self.may_block)
-        if isinstance(text, Malformed):
-            return [replace(text, call_id=i) for i in _call_ids(reply)] or [text]
-        if reply.tool_calls:
-            return [_native(c, i, tools) for c, i in zip(reply.tool_calls, _call_ids(reply), strict=True)]
-        return self._text(text, tools)
+        actions, ids = super().parse_reply(reply, tools), _call_ids(reply)
+        unread = [replace(actions[0], call_id=call_id) for call_id in ids] if isinstance(actions[0], Malformed) else []
+        return unread or actions
 
     def format_turn(self, turn: Turn) -> Sequence[Message]:
         if not turn.reply.tool_calls:
-            return [assistant_message(turn), user_results(turn)]
-        ids = _call_ids(turn.reply)
-        calls = tuple(
-            replace(c, id=i, arguments=_as_json(c, a))
-            for c, i, a in zip(turn.reply.tool_calls, ids, turn.actions, strict=True)
-        )
-        said = replace(assistant_message(turn), tool_calls=calls)
-        results = [
-            Message("tool", (result_span(o),), tool_call_id=i, turn=turn.index)
-            for i, o in zip(ids, turn.observations, strict=True)
-        ]
-        return [said, *results]
+            return super().format_turn(turn)
+        calls: list[ToolCall] = []
+        results: list[Message] = []
+        for call, call_id, action, observation in zip(
+            turn.reply.tool_calls, _call_ids(turn.reply), turn.actions, turn.observations, strict=True
+        ):
+            calls.append(replace(call, id=call_id, arguments=_as_json(call, action)))
+            results.append(Message("tool", (result_span(observation),), tool_call_id=call_id, turn=turn.index))
+        return [replace(assistant_message(turn), tool_calls=tuple(calls)), *results]
 
-    def _text(self, text: str, tools: Mapping[str, Tool]) -> Sequence[Action]:
-        calls, notes = read_calls(text, tools.keys())
-        if actions := [_lenient(c, tools) for c in calls] or calls_in_place(text, tools.keys()):
+    def read(self, text: str, reply: Reply, tools: Mapping[str, Tool]) -> Sequence[Action]:
+        if reply.tool_calls:
+            return [_native(c, i, tools) for c, i in zip(reply.tool_calls, _call_ids(reply), strict=True)]
+        calls, problems = read_calls(text, tools)
+        if actions := calls or calls_in_place(text, tools.keys()):
             return actions
-        problem = next((n for n in notes if n.startswith(("unfinished", "unreadable", "arguments"))), None)
-        if problem is not None:
-            hint = f"; {JSON_HINT}" if problem.startswith("unreadable") else ""
-            return [Malformed(f"The tool call could not be read: {problem}{hint}.", notes=notes)]
+        if problems:
+            hint = f"; {JSON_HINT}" if problems[0].startswith("unreadable") else ""
+            return [Malformed(f"{UNREAD}: {problems[0]}{hint}.", notes=tuple(problems))]
         if _CALL.search(text):
-            return [Malformed(f"The tool call could not be read: it is not valid JSON; {JSON_HINT}.", notes=notes)]
+            return [Malformed(f"{UNREAD}: it is not valid JSON; {JSON_HINT}.")]
         if looks_like_refusal(text):
-            return [Malformed("Please try: call a tool.", notes=(*notes, Note.REFUSAL))]
-        if not self.text_answers:
-            return [Malformed(NO_CALL, notes=notes)]
-        return [Answer(strip_answer_prefix(text).strip(), notes=notes)]
+            return [Malformed("Please try: call a tool.", notes=(Note.REFUSAL,))]
+        return [Answer(strip_answer_prefix(text).strip()) if self.text_answers else Malformed(NO_CALL)]
+
+
+@dataclass(frozen=True)
+class TypedCalls(FunctionCalls):
+    """Speak in tool calls that state `expected_outcome`, `stop_condition` and `risk` beside their arguments.
+
+    They are asked for by the schemas, and in the text presentations by a line; their tokens are charged to
+    `scaffold:typed_action`.  No tool sees them: they are in `CallTool.intent`, which `approve` is shown.  A call
+    without them runs all the same.  A parameter of the tool's own that has such a name stays the tool's.
+    """
+
+    name: str = "typed_calls"
+
+    def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
+        prompt = super().format_task(problem, tools)
+        if self.presentation == "native":
+            return prompt
+        texts = prompt.messages[0].spans if prompt.messages[0].role == "system" else ()
+        line = Span(("\n" if texts else "") + TYPED_RULE, INTENT_CAUSE)
+        return replace(prompt, messages=(Message("system", (*texts, line)), *prompt.messages[bool(texts) :]))
+
+    def schema(self, tool: Tool) -> Mapping[str, Any]:
+        """Return the native schema of a tool with the statements; giving the answer has none."""
+        if tool.name == "final_answer":
+            return tool.schema
+        function = tool.schema["function"]
+        parameters = function["parameters"]
+        asked = {k: v for k, v in INTENT.items() if k not in parameters["properties"]}
+        required = [*parameters.get("required", ()), *asked]
+        parameters = {**parameters, "properties": {**parameters["properties"], **asked}, "required": required}
+        return {**tool.schema, "function": {**function, "parameters": parameters}}
+
+    def parse_reply(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
+        actions = super().parse_reply(reply, tools)
+        return [_with_intent(a, tools.get(a.name)) if isinstance(a, CallTool) else a for a in actions]
 
 
 def _native(call: ToolCall, call_id: str, tools: Mapping[str, Tool]) -> CallTool:
@@ -104,29 +164,13 @@ def _native(call: ToolCall, call_id: str, tools: Mapping[str, Tool]) -> CallTool
     return CallTool(call.name, arguments, call_id, notes=notes)
 
 
-def _lenient(call: TextCall, tools: Mapping[str, Tool]) -> Action:
-    """Return a call out of text, marked as such; a bare value is the parameter of a tool that has just one."""
-    bare = BARE_VALUE in call.notes
-    arguments = wrapped(tools.get(call.name), json.loads(call.arguments)) if bare else call.arguments
-    if arguments is None:
-        reason = f"The tool call could not be read: arguments of {call.name} must be a JSON object."
-        return Malformed(reason, notes=call.notes)
-    arguments, notes = with_cell(arguments, call.notes) if call.name == CODE_TOOL else (arguments, call.notes)
-    return CallTool(call.name, arguments, lenient=True, notes=notes)
-
-
 def _call_ids(reply: Reply) -> list[str]:
-    """Return an id for each call, in order; missing and duplicate ids are replaced.
-
-    So every call gets exactly one result.
-    """
-    seen: set[str] = set()
+    """Return an id for each call, in order; missing and duplicate ids are replaced, so every call gets one result."""
     ids: list[str] = []
     for number, call in enumerate(reply.tool_calls, 1):
         chosen = call.id or f"call_{number}"
-        while chosen in seen:
+        while chosen in ids:
             chosen = f"{chosen}_{number}"
-        seen.add(chosen)
         ids.append(chosen)
     return ids
 
@@ -140,19 +184,12 @@ def _as_json(call: ToolCall, action: Action) -> str:
     return "{}"
 
 
-def call_schema(tools: Mapping[str, Tool]) -> dict[str, Any]:
-    """Return a JSON schema of one call of any of the tools: `{"name": ..., "arguments": {...}}`."""
-    choices = [
-        {
-            "type": "object",
-            "properties": {"name": {"const": t.name}, "arguments": _inlined(t.parameters)},
-            "required": ["name", "arguments"],
-            "additionalProperties": False,
-        }
-        for t in tools.values()
-    ]
-    return choices[0] if len(choices) == 1 else {"anyOf": choices}
-
-
-def _inlined(schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in schema.items() if k not in ("title", "description")}
+def _with_intent(call: CallTool, tool: Tool | None) -> CallTool:
+    """Return the call with its statements apart from the tool's own arguments."""
+    arguments = loads(call.arguments)
+    own = () if tool is None else tool.names
+    stated = [k for k in INTENT if k in arguments and k not in own] if isinstance(arguments, dict) else []
+    if not stated:
+        return call
+    intent = {k: v if isinstance(v := arguments.pop(k), str) else json.dumps(v) for k in stated}
+    return replace(call, arguments=json.dumps(arguments, ensure_ascii=False), intent=intent)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from rlm_loop.actions import Action, RunCode
 from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Dialect, Problem
@@ -18,22 +17,14 @@ from rlm_loop.outcome import Turn
 from rlm_loop.tools.function import Tool
 
 
-class Injector(Protocol):
+class Injector:
     """Text that is added before the first reply (`opening`) and after every turn (`after`); "" adds nothing.
 
-    One with an attribute `leads` that is true has its opening right before the question, not after it.
+    Where `leads` is true, the opening comes right before the question, not after it.
     """
 
-    @property
-    def name(self) -> str: ...
-
-    def opening(self, problem: Problem) -> str: ...
-
-    def after(self, turn: Turn) -> str: ...
-
-
-class AddsNothing:
-    """An injector without text; a base class for those that say something in one of the two places."""
+    name: str
+    leads: bool = False
 
     def opening(self, problem: Problem) -> str:
         return ""
@@ -43,7 +34,7 @@ class AddsNothing:
 
 
 @dataclass(frozen=True)
-class Told(AddsNothing):
+class Told(Injector):
     """A text said once, after the question."""
 
     text: str
@@ -70,7 +61,7 @@ class RefuseHighRisk(Told):
 
 
 @dataclass(frozen=True)
-class FormatReminder(AddsNothing):
+class FormatReminder(Injector):
     """A reminder of the reply's format after every turn, as prompt-programming frameworks have it."""
 
     text: str
@@ -100,7 +91,7 @@ class ThoughtPrompt(Nudge):
 
 
 @dataclass(frozen=True)
-class TurnCounter(AddsNothing):
+class TurnCounter(Injector):
     """`Turn 3/20:` before every reply, as the reference RLM has it."""
 
     limit: int
@@ -114,7 +105,7 @@ class TurnCounter(AddsNothing):
 
 
 @dataclass(frozen=True)
-class BudgetBanner(AddsNothing):
+class BudgetBanner(Injector):
     """The steps that are left, from the middle of the run on."""
 
     limit: int
@@ -126,7 +117,7 @@ class BudgetBanner(AddsNothing):
 
 
 @dataclass(frozen=True)
-class CodeEcho(AddsNothing):
+class CodeEcho(Injector):
     """The code that was run, shown again beside its output, as some code agents have it."""
 
     name: str = "code_echo"
@@ -157,44 +148,35 @@ class Injected:
 
     def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
         prompt = self.dialect.format_task(problem, tools)
-        leading = [i for i in self.injectors if getattr(i, "leads", False)]
-        added = [(i.name, i.opening(problem)) for i in self.injectors if i not in leading]
-        messages = appended(prompt.messages, [(i.name, i.opening(problem)) for i in leading], 0, lead=True)
-        return replace(prompt, messages=appended(messages, added, 0))
+        before = [(i.name, i.opening(problem)) for i in self.injectors if i.leads]
+        after = [(i.name, i.opening(problem)) for i in self.injectors if not i.leads]
+        return replace(prompt, messages=_added(_added(prompt.messages, before, 0, lead=True), after, 0))
 
     def parse_reply(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
         return self.dialect.parse_reply(reply, tools)
 
     def format_turn(self, turn: Turn) -> Sequence[Message]:
         added = [(i.name, i.after(turn)) for i in self.injectors]
-        return appended(tuple(self.dialect.format_turn(turn)), added, turn.index)
+        return _added(tuple(self.dialect.format_turn(turn)), added, turn.index)
 
 
 def told_first(dialect: Dialect, told: tuple[Injector, ...]) -> Dialect:
     """Return the dialect with injectors whose text comes right after the question, before that of any others."""
-    if not told:
-        return dialect
-    if isinstance(dialect, Injected):
-        return replace(dialect, dialect=told_first(dialect.dialect, told))
-    return Injected(dialect, told)
+    inner = dialect if isinstance(dialect, Injected) else Injected(dialect, ())
+    return replace(inner, injectors=(*told, *inner.injectors)) if told else dialect
 
 
-def appended(
-    messages: tuple[Message, ...], added: Sequence[tuple[str, str]], turn: int, *, lead: bool = False
+def _added(
+    messages: tuple[Message, ...], texts: Sequence[tuple[str, str]], turn: int, *, lead: bool = False
 ) -> tuple[Message, ...]:
     """Return the messages and some named texts: in the last message if that is the user's, else in one of their own.
 
     With `lead` they come in front of that message's own text, exactly as they are; else each begins a line.
     """
-    texts = [(name, text) for name, text in added if text]
-    if not texts:
-        return messages
-    last = messages[-1] if messages and messages[-1].role == "user" else None
-    spans = [
-        Span(("\n" if not lead and (last or number) else "") + text, f"scaffold:{name}")
-        for number, (name, text) in enumerate(texts)
-    ]
-    if last is None:
-        return (*messages, Message("user", tuple(spans), turn=turn))
-    both = (*spans, *last.spans) if lead else (*last.spans, *spans)
-    return (*messages[:-1], replace(last, spans=both))
+    *earlier, last = messages if messages and messages[-1].role == "user" else (*messages, Message("user", turn=turn))
+    spans = list(last.spans) if not lead else []
+    for name, text in texts:
+        if text:
+            spans.append(Span(("\n" if spans and not lead else "") + text, f"scaffold:{name}"))
+    spans += last.spans if lead else ()
+    return (*earlier, replace(last, spans=tuple(spans))) if spans else messages

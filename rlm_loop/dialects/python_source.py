@@ -55,10 +55,7 @@ def looks_like_python(code: str) -> bool:
     """
     if len(code) > _LOOK_AT_MOST or source_state(code) != "compiles":
         return False
-    try:
-        return any(map(_acts, _compile(code, ast.PyCF_ONLY_AST).body))
-    except _NOT_PYTHON:
-        return False
+    return any(map(_acts, _compile(code, ast.PyCF_ONLY_AST).body))
 
 
 def _acts(statement: ast.stmt) -> bool:
@@ -85,25 +82,19 @@ def _literal(node: ast.expr) -> Any:
 def read_literal(code: str) -> Any:
     """Return the value of a Python literal, or raise ValueError.  Nothing is run."""
     try:
-        match _compile(code, ast.PyCF_ONLY_AST).body:
-            case [ast.Expr(value)]:
-                return _literal(value)
-            case _:
-                raise ValueError("not one expression")
-    except (*_NOT_PYTHON, TypeError) as error:  # TypeError: an unhashable key
+        (statement,) = _compile(code, ast.PyCF_ONLY_AST).body
+        return _literal(statement.value)
+    except (*_NOT_PYTHON, TypeError, AttributeError) as error:  # an unhashable key; a statement without a value
         raise ValueError(f"not a literal: {error}") from error
 
 
-def read_call(code: str) -> tuple[str, dict[str, Any], list[Any], bool] | None:
-    """Return name, keyword and positional arguments where `code` is one call with literals only.
-
-    The last value says whether arguments were unpacked (`**{...}`), which are not read.
-    """
+def read_call(code: str) -> tuple[str, dict[str, Any], list[Any]] | None:
+    """Return name, keyword and positional arguments where `code` is one call with literals only, else None."""
     try:
         match _compile(code, ast.PyCF_ONLY_AST).body:
             case [ast.Expr(ast.Call(func=ast.Name(id=name), args=args, keywords=keywords))]:
-                values = {k.arg: _literal(k.value) for k in keywords if k.arg is not None}
-                return name, values, [_literal(a) for a in args], len(values) < len(keywords)
+                named = {keyword.arg: _literal(keyword.value) for keyword in keywords if keyword.arg}
+                return (name, named, list(map(_literal, args))) if len(named) == len(keywords) else None
             case _:
                 return None
     except (*_NOT_PYTHON, TypeError):

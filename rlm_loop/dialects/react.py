@@ -1,34 +1,53 @@
 """ReAct as text: one template with Thought, Action and Observation lines (Yao et al. 2023, arXiv 2210.03629).
 
-The other form, an initiator and a thought prompt every turn over tool calls, is `FunctionCalls` with
-injectors: see `agents.ReActAgent`.
+Labels are read in any letter case, numbered, bold or as headings.  Only the first action counts, and nothing that a
+model wrote after an Observation of its own making does.  The other form, an initiator and a thought prompt every turn
+over tool calls, is `FunctionCalls` with injectors: see `agents.ReActAgent`.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from rlm_loop.actions import Action, Answer, CallTool, Malformed, Note
-from rlm_loop.dialects.base import NO_TOOLS, ActionMode, DialectDefaults, Problem, text_to_read
-from rlm_loop.dialects.react_text import read_step
-from rlm_loop.dialects.reader import calls_in_place, read_arguments
-from rlm_loop.dialects.shown import assistant_message, result_spans, system_message, task_message
-from rlm_loop.dialects.wording import REACT_TEMPLATE, tool_lines
+from rlm_loop.dialects.base import ActionMode, DialectDefaults, Problem, assistant_message, result_spans
+from rlm_loop.dialects.reader import (
+    ARGUMENT_KEYS,
+    called_name,
+    calls_in_place,
+    decode,
+    loads,
+    read_arguments,
+    without_reasoning,
+    written,
+)
+from rlm_loop.dialects.wording import REACT_TEMPLATE
 from rlm_loop.messages import Message, Prompt, Reply, Span
 from rlm_loop.outcome import Turn
+from rlm_loop.repl.text import dedented
 from rlm_loop.tools.function import Tool
 
 LABEL = "Observation: "
 
+_FINISH = ("finish", "final_answer")
+_LABEL = re.compile(
+    r"^[ \t#*_-]*+(?P<label>thought|action[ _]?input|input|action|final[ _]?answer)[ \t]*+\d*+[ \t*_]*+:[*_]*+",
+    re.IGNORECASE | re.MULTILINE,
+)
+_INLINE = re.compile(r"(?<=\S)[ \t]+\**(?P<label>Action|Final Answer)\**:\**")
+_OBSERVATION = re.compile(r"(?:\A\s*+|\r?\n)[ \t#*_]*+observation[ \t]*+\d*+[ \t*_]*+:", re.IGNORECASE)
+_NAME = re.compile(r"""[`"'*]{0,3}([^\W\d][\w.-]*)[`"'*]{0,3}""")
+#: What a tool list shows behind a name; models copy it, and give the input on a line of its own.
+_PARAMETER = r"\w+[ \t]*:[ \t]*(?:str|int|float|bool|list|dict|tuple|Any|None)\b[^,()\n]*"
+_SIGNATURE = re.compile(rf"\({_PARAMETER}(?:,[ \t]*{_PARAMETER})*\)(?:[ \t]*->[^\n]*)?[ \t`\"'*.]*(?=\n|$)")
+_SPACE = re.compile(r"\s*")
+
 
 @dataclass(frozen=True)
 class ReActText(DialectDefaults):
-    """Speak in Thought / Action / Observation lines; only the model's own words are kept in the history.
-
-    With `may_block` a line `BLOCKED: reason` gives up.
-    """
+    """Speak in Thought / Action / Observation lines; only the model's own words are kept in the history."""
 
     rule: str = REACT_TEMPLATE
     heading: str = "Tools:"
@@ -37,38 +56,116 @@ class ReActText(DialectDefaults):
     may_block: bool = False
 
     def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
-        offered = {n: t for n, t in tools.items() if n != "final_answer"}
-        messages = (*system_message(self.rule, tool_lines(self.heading, offered)), task_message(problem))
+        offered = {name: tool for name, tool in tools.items() if name != "final_answer"}
         # With its line break, since a bare "Observation:" as a stop string leaves some replies empty.
-        return Prompt(messages, stop=("\nObservation:",))
+        return replace(super().format_task(problem, offered), stop=("\nObservation:",))
 
-    def parse_reply(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
-        text = text_to_read(reply, may_block=self.may_block)
-        if isinstance(text, Malformed):
-            return [text]
-        step = read_step(text, tools.keys())
-        if step.finish is not None:
-            return [_finish(step.finish, step.notes)]
-        if Note.EMPTY_ANSWER in step.notes:
-            return [Malformed('finish needs the answer: Action Input: {"answer": ...}', notes=step.notes)]
-        if step.action is None:
-            none = Malformed("No action found. Write an Action line and an Action Input line.", notes=step.notes)
-            return calls_in_place(step.own, tools.keys()) or [none]
-        arguments, repairs = read_arguments(tools.get(step.action), step.input)
-        return [CallTool(step.action, arguments, lenient=True, notes=(*step.notes, *repairs))]
+    def read(self, text: str, reply: Reply, tools: Mapping[str, Tool]) -> Sequence[Action]:
+        own = own_words(text)
+        name, given, notes = read_step(own, tools.keys())
+        notes = (*notes, *(["text from an invented observation on dropped"] if own != text else []))
+        if name is None:
+            none = Malformed("No action found. Write an Action line and an Action Input line.", notes=notes)
+            return calls_in_place(own, tools.keys()) or [none]
+        if name not in _FINISH:
+            arguments, repairs = read_arguments(tools.get(name), given)
+            return [CallTool(name, arguments, lenient=True, notes=(*notes, *repairs))]
+        if not given.strip():
+            reason = 'finish needs the answer: Action Input: {"answer": ...}'
+            return [Malformed(reason, notes=(*notes, Note.EMPTY_ANSWER))]
+        arguments, repairs = read_arguments(None, given.strip())
+        value = loads(arguments)
+        value = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
+        return [Answer(given.strip() if value is None and "null" not in arguments else value, notes=(*notes, *repairs))]
 
     def format_turn(self, turn: Turn) -> Sequence[Message]:
-        said = assistant_message(turn, read_step(turn.reply.text, ()).own)
         label = Span(LABEL, "scaffold:observation_label")
-        return [said, Message("user", (label, *result_spans(turn)), turn=turn.index)]
+        results = Message("user", (label, *result_spans(turn)), turn=turn.index)
+        return [assistant_message(turn, own_words(turn.reply.text)), results]
 
 
-def _finish(text: str, notes: tuple[str, ...]) -> Answer:
-    """The answer out of `{"answer": ...}` where it is written so, else the text."""
-    arguments, repairs = read_arguments(None, text) if text.startswith("{") else (text, ())
-    try:
-        value = json.loads(arguments, strict=False)
-    except (ValueError, RecursionError):
-        return Answer(text.strip(), notes=(*notes, *repairs))
-    value = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
-    return Answer(value, notes=(*notes, *repairs))
+def own_words(text: str) -> str:
+    """Return a reply up to an observation that the model invented, as a stop string would have left it."""
+    body = without_reasoning(text)
+    invented = _OBSERVATION.search(body)
+    return text[: len(text) - len(body) + invented.start()] if invented else text
+
+
+def read_step(text: str, names: Collection[str]) -> tuple[str | None, str, tuple[str, ...]]:
+    """Return the first action of a text: its tool (`finish` for an answer), its input ("" if none), and the repairs.
+
+    `names` are the known tools; an unknown one is returned as it was written.  Where no action can be read the tool is
+    None, and the notes say why.  Total.
+    """
+    body = without_reasoning(text)
+    labels = list(_LABEL.finditer(body))
+    step = next((label for label in labels if _kind(label) in ("action", "final")), None) or _INLINE.search(body)
+    if step is None:
+        return None, "", ()
+    after = [label for label in labels if label.start() >= step.end()]
+    stop = next((label.start() for label in after if _kind(label) != "input"), len(body))
+    if _kind(step) == "final":
+        answer = body[step.end() : stop].strip()
+        return "finish", answer.removesuffix("**").rstrip() if step[0].count("**") == 1 else answer, ()
+    label = next((label for label in after if label.start() < stop and _kind(label) == "input"), None)
+    name, given, end, notes = _action(body, _skip(body, step.end()), label.start() if label else stop, names)
+    inline = () if step in labels else ("label inside of a line",)
+    if name is None or label is None or label.start() < end:
+        return name, given, (*inline, *notes)
+    if given:
+        return name, given, (*inline, *notes, "second input ignored")
+    return name, _input(body, label.end(), stop), (*inline, *notes)
+
+
+def _kind(label: re.Match[str]) -> str:
+    word = label["label"].lower()
+    return "final" if word.startswith("final") else "input" if word.endswith("input") else word
+
+
+def _action(body: str, at: int, stop: int, names: Collection[str]) -> tuple[str | None, str, int, tuple[str, ...]]:
+    """Read the action at `at`: an object, `tool[...]`, `tool(...)`, or a name alone; return where it ends besides."""
+    if body.startswith("{", at):
+        return _object(body, at, names)
+    line = body[at : max(at, stop)].partition("\n")[0].strip()
+    match = _NAME.match(line)
+    rest = line[match.end() :].strip(" \t`\"'*.,;") if match else line
+    if match is None or (rest and rest[0] not in "[("):
+        word = line.strip("`\"'*.,; ")
+        return None, "", stop, (f"unreadable action: {word[:60]!r}" if word else "empty action",)
+    name = "finish" if match[1].lower() in _FINISH else match[1]
+    behind = body.index(match[0], at) + len(match[0])
+    if not rest:
+        return name, "", behind, ()
+    if signature := _SIGNATURE.match(body, behind, stop):
+        return name, "", signature.end(), ("signature copied",)
+    return name, _bracketed(body[behind:stop].strip(), "]" if rest[0] == "[" else ")"), behind, ()
+
+
+def _bracketed(section: str, closing: str) -> str:
+    """Return the input in the bracket that a text begins with."""
+    line = section.partition("\n")[0]
+    section = line if closing in line and not section.endswith(closing) else section
+    return section[1 : section.rfind(closing) if closing in section else None].strip()
+
+
+def _object(body: str, at: int, names: Collection[str]) -> tuple[str | None, str, int, tuple[str, ...]]:
+    found = decode(body, at)
+    said = called_name(found.value, names) if isinstance(found.value, dict) else None
+    if said is None:
+        why = f"{found.problem} JSON action" if found.problem else "the action object names no tool"
+        return None, "", found.end, (*found.notes, why)
+    value = next((found.value[key] for key in ARGUMENT_KEYS if key in found.value), "")
+    return said, value if isinstance(value, str) else written(value) or "", found.end, found.notes
+
+
+def _input(body: str, start: int, stop: int) -> str:
+    """Return the input that begins at `start`; an object may reach past `stop`, plain text may not."""
+    at = _skip(body, start)
+    if at < stop and body[at] == "{" and isinstance((found := decode(body, at)).value, dict):
+        return body[at : found.end]
+    line, _, rest = body[start:stop].partition("\n")
+    return body[start:stop].strip() if line.strip() else dedented(rest).rstrip()
+
+
+def _skip(text: str, at: int) -> int:
+    return _SPACE.match(text, at).end()  # pyright: ignore[reportOptionalMemberAccess]

@@ -1,9 +1,15 @@
-"""Read code in the same way whatever carries it: a fence, a call written in text, a native call, a ReAct input.
+"""Read code, calls and answers in the text of a reply, in the same way for all dialects.
+
+Code may be carried by a fence, a call written in text, a native call or a ReAct input.
 
 Reasoning, a reply's beginning up to `</think>`, is never read.  Code is read as its container's format says; else
 repaired, where only one reading is Python: quotes and line breaks that are not escaped, triple quotes, an end that is
 missing, stray closing braces, the tool's signature copied before it; else a Python fence in a call's place is the call.
 Where a reply has labelled Python fences, those without a label are prose.  Repairs are notes of the action.
+
+Calls that a model wrote as text, as small models do, are read where there is only one way to read them: a JSON object
+with a tool's name and its arguments, bare, fenced, in `<tool_call>` tags or in a list; a Python block, or a whole
+reply, that is one call with literal arguments.
 """
 
 from __future__ import annotations
@@ -11,18 +17,18 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, cast
 
 from rlm_loop.actions import Action, CallTool, Malformed, RunCode
 from rlm_loop.dialects.fences import Block, read_fences
-from rlm_loop.dialects.lenient_json import decode, loads, written
-from rlm_loop.dialects.python_source import looks_like_python, source_state
+from rlm_loop.dialects.python_source import looks_like_python, read_call, read_literal, source_state
 from rlm_loop.repl.text import dedented
 from rlm_loop.tools.function import Tool
 
-#: The tool that runs code, and its one parameter: no other tool may have that name (`agents.loop_tools`).
+#: The tool that runs code, and its one parameter: no other tool may have that name (`agents.environment`).
 CODE_TOOL, CODE = "python", "code"
 
 #: Where a model goes on with a result of its own making.
@@ -39,15 +45,11 @@ _UNESCAPED = re.compile(r"""\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|([\\"])""")
 
 def without_reasoning(text: str) -> str:
     """Return a reply's text after its reasoning: what stands before `</think>` or `</thinking>`, opened or not."""
-    start = 0
-    if not _OPEN.match(text) and (closed := _CLOSE.search(text)):  # opened by the model's template
+    start, closed = 0, _CLOSE.search(text)
+    while closed and (not start or _OPEN.match(text, start)):  # the first may be opened by the model's template
         start = closed.end()
-    while opened := _OPEN.match(text, start):
-        closed = _CLOSE.search(text, opened.end())
-        if closed is None:
-            return ""
-        start = closed.end()
-    return text[start:].lstrip("\r\n") if start else text
+        closed = _CLOSE.search(text, start)
+    return "" if _OPEN.match(text, start) else text[start:].lstrip("\r\n") if start else text
 
 
 def _cell(code: str) -> tuple[str, tuple[str, ...], bool]:
@@ -67,16 +69,18 @@ def _unsigned(code: str) -> str:
     return code[signature.end() :] if (signature := _SIGNATURE.match(code)) else code
 
 
-def _unfenced(code: str) -> str:
-    if not code.lstrip().startswith(("```", "~~~")):
-        return code
-    reading = read_fences(code)
-    return reading.blocks[0].code if len(reading.blocks) == 1 and not reading.prose.strip() else code
+def unfenced(text: str) -> str:
+    """Return what a fence holds where a text is one fenced block, else the text."""
+    if not text.lstrip().startswith(("```", "~~~")):
+        return text
+    reading = read_fences(text)
+    blocks = (*reading.blocks, *reading.skipped)
+    return blocks[0].code if len(blocks) == 1 and not reading.prose.strip() else text
 
 
 _REPAIRS: tuple[tuple[Callable[[str], str], str], ...] = (
     (_unsigned, "signature copied"),
-    (_unfenced, "code fence removed"),
+    (unfenced, "code fence removed"),
     (lambda code: code.rstrip("} \t\r\n") if code.rstrip().endswith("}") else code, "stray closing brace"),
     (lambda code: code[:-1] if code.endswith(("'", '"')) else code, "stray closing quote"),
 )
@@ -86,9 +90,9 @@ def cells_of(blocks: Sequence[Block]) -> list[RunCode | Malformed]:
     """Return a cell for each fenced block that has code; one that breaks off and does not compile is malformed."""
     cells: list[RunCode | Malformed] = []
     for block in blocks:
-        if not block.code.strip():
-            continue
         code, repairs, compiles = _cell(block.code)
+        if not code.strip():
+            continue
         if block.closed or compiles:
             cells.append(RunCode(code, notes=(*block.notes, *repairs)))
         else:
@@ -102,7 +106,7 @@ def code_of(action: Action) -> str | None:
         return action.code
     if not isinstance(action, CallTool) or action.name != CODE_TOOL:
         return None
-    value = decode(action.arguments, 0).value
+    value = loads(action.arguments)
     code = value.get(CODE) if isinstance(value, dict) else None
     return code if isinstance(code, str) else None
 
@@ -149,22 +153,19 @@ def read_arguments(tool: Tool | None, text: str) -> tuple[str, tuple[str, ...]]:
 
     A bare value is the parameter of a tool that has just one.
     """
-    at, notes = len(text) - len(text.lstrip()), ()
-    arguments: str | None = text
+    text, notes = (inner, ("code fence removed",)) if (inner := unfenced(text)) != text else (text, ())
+    at = len(text) - len(text.lstrip())
     code = tool is not None and tool.name == CODE_TOOL
-    if text.startswith("{", at):
-        found = decode(text, at)
-        if isinstance(found.value, dict) and not text[found.end :].strip():
-            arguments, notes = written(found.value) if found.notes else text, found.notes
-        elif code and (read := code_argument(text, at)) is not None:
-            arguments, notes = json.dumps({CODE: read[0]}), read[2]
-        else:
-            notes = (f"{found.problem or 'unreadable'} JSON",)
-    elif text:
-        found = decode(text, at) if text[at : at + 1] == '"' else None
-        quoted = found is not None and isinstance(found.value, str) and found.end == len(text.rstrip())
-        arguments = wrapped(tool, found.value if found is not None and quoted else text)
-    return with_cell(arguments or text, notes) if code else (arguments or text, notes)
+    if not text.startswith("{", at):
+        value = loads(text)
+        arguments = (text and wrapped(tool, value if isinstance(value, str) else text)) or text
+    elif isinstance((found := decode(text, at)).value, dict) and not text[found.end :].strip():
+        arguments, notes = (written(found.value) or text) if found.notes else text, (*notes, *found.notes)
+    elif code and (read := code_argument(text, at)) is not None:
+        arguments, notes = json.dumps({CODE: read[0]}), (*notes, *read[2])
+    else:
+        arguments, notes = text, (*notes, f"{found.problem or 'unreadable'} JSON")
+    return with_cell(arguments, notes) if code else (arguments, notes)
 
 
 def with_cell(arguments: str, notes: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
@@ -177,15 +178,15 @@ def with_cell(arguments: str, notes: tuple[str, ...]) -> tuple[str, tuple[str, .
 
 
 def wrapped(tool: Tool | None, value: Any) -> str | None:
-    """`{"code": value}` for a tool whose only parameter is `code`; `None` for any other tool, or if the value cannot be
-    meant (no text for a text parameter)."""
+    """Return `{"code": value}` for a tool whose only parameter is `code`.
+
+    None for any other tool, or if the value cannot be meant (no text for a text parameter, no JSON).
+    """
     properties = {} if tool is None else tool.parameters.get("properties", {})
-    if len(properties) != 1:
+    if len(properties) != 1 or written(value) is None:
         return None
     ((name, kind),) = properties.items()
-    if kind.get("type") == "string" and not isinstance(value, str):
-        return None
-    return json.dumps({name: value})
+    return None if kind.get("type") == "string" and not isinstance(value, str) else json.dumps({name: value})
 
 
 def calls_in_place(text: str, tools: Collection[str]) -> list[Action]:
@@ -207,3 +208,251 @@ def _no_data(code: str) -> bool:
 def _call(cell: RunCode) -> CallTool:
     notes = ("code in place of a call", *cell.notes)
     return CallTool(CODE_TOOL, json.dumps({CODE: cell.code}), lenient=True, notes=notes)
+
+
+# calls written as text
+
+NAME_KEYS = ("name", "tool", "tool_name", "toolName", "function", "function_name", "action")
+ARGUMENT_KEYS = ("arguments", "args", "parameters", "input", "action_input", "tool_input", "toolInput", "params")
+UNREAD = "The tool call could not be read"
+
+_MOST_FAILED = 200  # objects that are no JSON: keeps reading linear
+_START = re.compile(r"""\{(?=\s*+["'])""")
+#: How a call begins, to tell a broken call from other broken JSON.
+_NAMED = re.compile(rf"""[{{\s]{{1,40}}+["'](?:{"|".join(NAME_KEYS)})["']\s*+:\s*+["']([^"'\n]{{1,200}})["']""")
+_ALONE = re.compile(r"(?:^|\n|`\w*|>|\])[ \t]*\Z")  # before an object: the start of a line, a fence or a tag
+
+
+def read_calls(text: str, tools: Mapping[str, Tool]) -> tuple[list[Action], list[str]]:
+    """Return the calls of `text` in order, and why others could not be read.
+
+    A call of an unknown tool is returned only where it has an arguments object and begins a line, so that the model can
+    be told.  What is inside of another call's arguments is data; what follows an invented result is not read.  Total,
+    and near linear in the text's length.
+    """
+    read: list[Action | str] = []
+    if invented := INVENTED.search(text):
+        text = text[: invented.start()]
+    start = failed = 0
+    while failed < _MOST_FAILED and (match := _START.search(text, start)):
+        begin = match.start()
+        named = _NAMED.match(text, begin)
+        name = named[1] if named else ""
+        found = decode(text, begin, repair=named is not None)
+        if found.problem and name == CODE_TOOL in tools and (code := code_argument(text, begin)) is not None:
+            found = Decoded({"name": CODE_TOOL, "arguments": {CODE: code[0]}}, code[1], code[2])
+        start = found.end
+        if found.problem:
+            failed += 1
+            if named and name in tools:
+                read.append(f"{found.problem} JSON call of {name}")
+                start = max(start, named.end())
+            else:
+                start = begin + 1
+            continue
+        call = _called(found, tools, alone=_ALONE.search(text[max(0, begin - 60) : begin]) is not None)
+        if call is not None:
+            read.append(call)
+    if not read:
+        pieces = [block.code for block in read_fences(text).blocks] or [text.strip().strip("`")]
+        read = [call for piece in pieces if (call := _python_call(piece, tools)) is not None]
+    return [call for call in read if not isinstance(call, str)], [call for call in read if isinstance(call, str)]
+
+
+def _called(found: Decoded, tools: Mapping[str, Tool], *, alone: bool) -> Action | str | None:
+    """Return an object as a call; the problem with it; or None where it is not meant as a call."""
+    name = called_name(found.value, tools)
+    if name is None or (name not in tools and not alone):
+        return None
+    key = next((key for key in ARGUMENT_KEYS if key in found.value), None)
+    if key is None:
+        return f"arguments of {name} are missing" if name in tools and alone else None
+    value, notes = found.value[key], found.notes
+    if value in (None, ""):
+        value, notes = {}, (*notes, "empty arguments")
+    elif isinstance(value, str) and isinstance(parsed := loads(value), dict):
+        value, notes = parsed, (*notes, "arguments in a string")
+    if name not in tools:
+        notes = (*notes, "unknown tool")
+        return _made(name, None, value, notes) if isinstance(value, dict) else None
+    if isinstance(value, list):
+        return f"arguments of {name} must be a JSON object"
+    return _made(name, tools[name], value, notes)
+
+
+def _made(name: str, tool: Tool | None, value: Any, notes: tuple[str, ...]) -> Action:
+    """Return a call; a value that is no object is the parameter of a tool that has just one."""
+    bare = not isinstance(value, dict)
+    notes = (*notes, "arguments are a bare value") if bare else notes
+    arguments = wrapped(tool, value) if bare else written(value)
+    if arguments is None:
+        return Malformed(f"{UNREAD}: arguments of {name} must be a JSON object.", notes=notes)
+    arguments, notes = with_cell(arguments, notes) if name == CODE_TOOL else (arguments, notes)
+    return CallTool(name, arguments, lenient=True, notes=notes)
+
+
+def called_name(call: Mapping[Any, Any], names: Collection[str]) -> str | None:
+    """Return the tool that a call names; where several keys could be the name, a known tool wins."""
+    said = [call[key] for key in NAME_KEYS if isinstance(call.get(key), str) and call[key]]
+    return next((name for name in said if name in names), said[0] if said else None)
+
+
+def _python_call(code: str, tools: Mapping[str, Tool]) -> Action | str | None:
+    name, named, positional = read_call(code) or ("", {}, [])
+    if name not in tools:
+        return None
+    if positional and (named or len(positional) > 1):
+        return f"arguments of {name} must be given by name, as JSON values"
+    return _made(name, tools[name], positional[0] if positional else named, ("python call",))
+
+
+# answers in plain text
+
+_REFUSAL = re.compile(
+    r"(?:(?:i'm|i am|we're|we are)?\s*(?:very |really |truly |so )?(?:sorry|afraid)[,.]?\s*(?:but |that )?\s*)?"
+    r"(?:as an ai(?: language)?(?: model| assistant)?,?\s*)?"
+    r"i(?:'m| am)?\s*(?:just |really |currently )?(?:can't|cannot|can not|unable to|not able to|won't|will not)\s+"
+    r"(?:help|assist|comply|fulfil|answer|provide|do (?:that|this)|continue|complete|perform|proceed|process|access)",
+    re.IGNORECASE,
+)
+_BLOCKED = re.compile(r"\**BLOCKED:\**\s*(\S.*)")
+_CALL_PART = re.compile(r"""["'](?:name|tool|arguments)["']\s*:|^\s*Action(?: Input)?:""", re.MULTILINE)
+_ANSWERS = re.compile(r"\b(?:answer|result) (?:is|would be|should be)\b|\bfinal answer\b|\bhowever\b", re.IGNORECASE)
+_ANSWER_MARKER = re.compile(
+    r"^[ \t]*+(?P<mark>\#{1,6}[ \t]|\*\*|__)?+[ \t*_]*+final[ \t]++answer[ \t*_]*+"
+    r"(?::[*_]*+|(?(mark)(?=[\r\n]|\Z)|(?!)))",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def looks_like_refusal(text: str) -> bool:
+    """Say whether a short reply does nothing but decline.  Conservative: a reply that also answers is not one."""
+    plain = text.strip().replace("\u2019", "'")
+    return len(plain) <= 800 and _REFUSAL.match(plain) is not None and _ANSWERS.search(plain) is None
+
+
+def blocked_reason(text: str) -> str | None:
+    """Return the reason in a reply that begins or ends with a line `BLOCKED: reason`, and has no code besides."""
+    if "BLOCKED:" not in text or "```" in text or "~~~" in text:
+        return None
+    lines = [line.strip() for line in text.strip().split("\n")]
+    found = (_BLOCKED.fullmatch(line) for line in (lines[0], lines[-1]))
+    return next((match[1] for match in found if match), None)
+
+
+def is_prose(text: str) -> bool:
+    """Say whether a text could be an answer in words: no fence, no code and no part of a call."""
+    plain = text.strip()
+    if not plain or plain[0] in "{[<" or _CALL_PART.search(plain):
+        return False
+    reading = read_fences(plain)
+    return not reading.blocks and not reading.skipped and not looks_like_python(plain)
+
+
+def strip_answer_prefix(text: str) -> str:
+    """Return what follows the last line that starts with a `Final Answer:` marker; without one, `text` unchanged.
+
+    The marker may be a heading or bold, in any letter case.  Without a colon it must be a heading or bold and stand
+    alone on its line.  A last marker with nothing after it is dropped; the text before it is then what counts.
+    """
+    markers, end = list(_ANSWER_MARKER.finditer(text)), len(text)
+    for marker in reversed(markers):
+        answer = text[marker.end() : end].strip()
+        if marker[0].count("**") == 1:  # it is open still
+            answer = answer.removesuffix("**").rstrip()
+        if answer:
+            return answer
+        end = marker.start()
+    return text[:end].strip() if markers else text
+
+
+# JSON as models write it: with real line breaks, Python's quotes, a brace too many or too few.  Only repairs with one
+# possible meaning are made, and each is noted; nothing is run.
+
+_STRICT = json.JSONDecoder()
+_LOOSE = json.JSONDecoder(strict=False)
+_STRING = r'"""(?:\\.|(?!""").)*+"""|"(?:\\.|[^"\\])*+"' + r"|'''(?:\\.|(?!''').)*+'''|'(?:\\.|[^'\\])*+'"
+_TOKEN = re.compile(rf"{_STRING}|[{{}}\[\]]|^[ \t]*```|</|<\|", re.DOTALL | re.MULTILINE)
+_OVER = re.compile(r"[\s`]*+\Z")
+_STRAY = re.compile(r"\s*+\}+")
+_READERS: tuple[tuple[Callable[[str], Any], str], ...] = (
+    (_STRICT.decode, ""),
+    (_LOOSE.decode, "line breaks inside a string"),
+    (read_literal, "Python literal"),
+)
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A value and where it ends; or, with `problem` "unfinished" or "unreadable", where what was tried ends."""
+
+    value: Any
+    end: int
+    notes: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def decode(text: str, start: int, *, repair: bool = True) -> Decoded:
+    """Decode the value at `start` by the letter, else repaired; braces too many after it are part of it."""
+    try:
+        value, end = _STRICT.raw_decode(text, start)
+        decoded = Decoded(value, end)
+    except (ValueError, RecursionError):  # also a number or a nesting beyond Python's limit
+        decoded = _repaired(text, start) if repair else Decoded(None, start + 1, problem="unreadable")
+    if not decoded.problem and (stray := _STRAY.match(text, decoded.end)):
+        return Decoded(decoded.value, stray.end(), (*decoded.notes, "stray closing brace"))
+    return decoded
+
+
+def _repaired(text: str, start: int) -> Decoded:
+    end, depth = _balanced(text, start)
+    piece = text[start:end]
+    notes: tuple[str, ...] = ()
+    if depth:
+        # One closing brace short, and complete up to there: there is one place where it can stand.
+        piece = piece.rstrip()
+        if depth > 1 or not piece.endswith("}"):
+            return Decoded(None, end, problem="unfinished" if _OVER.match(text, end) else "unreadable")
+        end, piece, notes = start + len(piece), piece + "}", ("missing closing brace",)
+    for reader, note in _READERS:
+        with suppress(ValueError, RecursionError):
+            return Decoded(reader(piece), end, (*notes, *([note] if note else [])))
+    return Decoded(None, end, problem="unreadable")
+
+
+def _balanced(text: str, start: int) -> tuple[int, int]:
+    """Return the place behind the bracket's end, and 0; or where none is possible, and how many are open.
+
+    Two strings in a row are one to Python, and to a model nearly always quotes that it did not escape.
+    """
+    depth, string_end = 0, start
+    for match in _TOKEN.finditer(text, start):
+        token = match[0]
+        if token in "{[":
+            depth += 1
+        elif token in "}]":
+            depth -= 1
+            if depth == 0:
+                return match.end(), 0
+        elif token[0] not in "\"'" or string_end == match.start() != start:
+            return match.start(), depth
+        else:
+            string_end = match.end()
+    return len(text), depth
+
+
+def loads(text: str) -> Any:
+    """Return the value of a JSON text, whose strings may hold line breaks; None where it is none."""
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def written(value: Any) -> str | None:
+    """Return a value as JSON text that can be encoded, or None where JSON has no words for it."""
+    with suppress(TypeError, ValueError, RecursionError):  # a set, a number too long to write, too deep
+        text = json.dumps(value, ensure_ascii=False)
+        lone_surrogate = any("\ud800" <= char <= "\udfff" for char in text)
+        return json.dumps(value) if lone_surrogate else text
+    return None

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from rlm_loop.meter.arm import FunctionArm, arm
 from rlm_loop.meter.endpoint import Endpoint, metered_endpoint
-from rlm_loop.meter.exchange import MeteredCall
-from rlm_loop.meter.figures import Figures, read_meter
+from rlm_loop.meter.figures import Branch, Figures, MeteredCall, read_meter
 from rlm_loop.meter.meter import Meter
-from rlm_loop.meter.tree import Branch
 
 __all__ = [
     "Branch",

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, overload
 
-from rlm_loop.accounting.limits import Budget
+from rlm_loop.accounting.budget import Budget
+from rlm_loop.agents.checking import with_context
 from rlm_loop.agents.past_run import outcome_of
-from rlm_loop.agents.question import with_context
 from rlm_loop.messages import digest
 from rlm_loop.meter.endpoint import Endpoint, metered_endpoint
 from rlm_loop.models.names import default_model, model_name

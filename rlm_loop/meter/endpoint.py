@@ -6,8 +6,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rlm_loop.accounting.limits import Budget
-from rlm_loop.meter.exchange import MeteredCall
+from rlm_loop.accounting.budget import Budget
+from rlm_loop.meter.figures import MeteredCall
 from rlm_loop.meter.meter import Meter
 from rlm_loop.models.base import Model
 

@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 
 from rlm_loop.accounting.scope import Scope, call_scope
 from rlm_loop.messages import Reply, Usage
-from rlm_loop.meter.exchange import MeteredCall
+from rlm_loop.meter.figures import MeteredCall
 from rlm_loop.meter.request import Refused, Request, RequestMessage
 from rlm_loop.meter.session import MeterSession
 from rlm_loop.models.base import ModelError
-from rlm_loop.models.http import LONGEST, Answer, Http, Lost, TooLate
+from rlm_loop.models.http import LONGEST, Answer, Http, Lost
 from rlm_loop.models.streams import events_of
 from rlm_loop.traces.received import parse
 
@@ -67,7 +67,7 @@ class ForwardedProvider:
     ) -> Generator[Answer]:
         """Its answer, not yet read.  When the client hangs up, so does the meter.
 
-        Raises `TooLate` and `Lost`, and `BrokenPipeError` where the client was the first to go.
+        Raises `Lost`, and `BrokenPipeError` where the client was the first to go.
         """
         scope = Scope()
         token = call_scope.set(scope)
@@ -77,7 +77,7 @@ class ForwardedProvider:
                 self._http.asking(method, self.path(path), passed_on(headers), body) as answer,
             ):
                 yield answer
-        except (Lost, TooLate) as lost:
+        except Lost as lost:
             if scope.ended:
                 raise BrokenPipeError(scope.reason) from lost
             raise

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 from rlm_loop.accounting.budget import Account, Budget, BudgetSpent
 from rlm_loop.accounting.call_tree import PATIENCE
 from rlm_loop.accounting.prices import known_price
-from rlm_loop.accounting.slots import Slots
-from rlm_loop.messages import Reply
+from rlm_loop.accounting.scope import Slots
+from rlm_loop.messages import Reply, Usage
 from rlm_loop.meter.counting import InOrder
-from rlm_loop.meter.exchange import MeteredCall
-from rlm_loop.meter.figures import Figures
+from rlm_loop.meter.figures import Figures, MeteredCall
 from rlm_loop.meter.forward import ForwardedExchange, ForwardedProvider, understood
 from rlm_loop.meter.request import Refused
 from rlm_loop.meter.served import Heard, Served
@@ -127,8 +126,8 @@ class Meter:
         if (price := known_price(call.model.removeprefix("/"))) is None:
             self._without_price = call.model
         else:
-            cached, stored = call.cached_tokens or 0, call.cache_write_tokens or 0
-            totals["dollars"] += price.of_input(read, cached, stored) + written * price.output / 1e6
+            usage = Usage(read, written, call.cached_tokens, cache_write_tokens=call.cache_write_tokens)
+            totals["dollars"] += price.of(usage) or 0.0
 
     def passing(self, exchange: ForwardedExchange) -> None:
         """A request is about to go through to the provider."""

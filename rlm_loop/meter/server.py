@@ -28,13 +28,13 @@ from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.meter import chat, gemini, messages, responses
 from rlm_loop.meter.body import PATIENCE, body_of
-from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.failures import ErrorReply, failure
+from rlm_loop.meter.figures import MeteredCall
 from rlm_loop.meter.forward import ForwardedExchange, ForwardedProvider, answered
 from rlm_loop.meter.meter import Meter
 from rlm_loop.meter.request import Refused
 from rlm_loop.meter.session import MeterSession
-from rlm_loop.models.http import Answer, Lost, TooLate
+from rlm_loop.models.http import Answer, Lost
 from rlm_loop.traces.logs import exception
 from rlm_loop.traces.trace import TraceError
 
@@ -183,7 +183,7 @@ class _Handler(BaseHTTPRequestHandler):
                 if exchange is not None:
                     exchange.status, exchange.headers = answer.status, {k.lower(): v for k, v in answer.headers.items()}
                 self._pass_back(answer, exchange)
-        except (Lost, TooLate) as lost:
+        except Lost as lost:
             error = f"{provider.address}: {lost}"
             if not begun:
                 with contextlib.suppress(OSError):

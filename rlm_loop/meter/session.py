@@ -11,12 +11,12 @@ from typing import Any
 from rlm_loop.accounting.budget import Account, BudgetSpent
 from rlm_loop.accounting.call_tree import PATIENCE, Caller
 from rlm_loop.accounting.ledger import Ledger
-from rlm_loop.accounting.slots import Slots
+from rlm_loop.accounting.scope import Slots
 from rlm_loop.actions import Action, Answer, CallTool, Observation
 from rlm_loop.agents.meter import Meter
 from rlm_loop.messages import Message, Prompt, Reply, common
 from rlm_loop.meter.conversations import Conversations, MeteredConversation
-from rlm_loop.meter.exchange import MeteredCall
+from rlm_loop.meter.figures import MeteredCall
 from rlm_loop.meter.request import Request, RequestMessage, for_ours, said_back
 from rlm_loop.meter.served import Heard, Served
 from rlm_loop.models.base import Model

@@ -7,7 +7,6 @@ from rlm_loop.messages import Reply as Reply
 from rlm_loop.messages import ToolCall as ToolCall
 from rlm_loop.messages import Usage as Usage
 from rlm_loop.models.base import AuthenticationFailed as AuthenticationFailed
-from rlm_loop.models.base import DiskFull as DiskFull
 from rlm_loop.models.base import Diverged as Diverged
 from rlm_loop.models.base import Model as Model
 from rlm_loop.models.base import ModelError as ModelError

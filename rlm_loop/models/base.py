@@ -95,6 +95,9 @@ class Model(ABC):
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
         """Return the whole reply, of `max_tokens` at most; raise `ModelError` where there is none."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
     def measure(self, prompt: Prompt) -> Sequence[Part] | None:
         """Return the parts of the prompt in the order in which they are read; `None` without a tokenizer.
 
@@ -169,16 +172,6 @@ class RequestRejected(ModelError):
 
     said: str = ""
     parameter: str | None = None
-
-
-def no_text(model: str) -> RequestRejected:
-    """Return the error for a prompt that cannot be sent."""
-    said = "the prompt holds a lone surrogate, which is no valid text: decode the data with errors='replace'"
-    return RequestRejected(said, model)
-
-
-class DiskFull(ModelError):
-    """There is no room for the model's file; the message says where and how much."""
 
 
 class Diverged(ModelError):

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import reduce
 from typing import Any
 
 from rlm_loop.accounting.prices import Price, known_price
 from rlm_loop.accounting.scope import call_scope
 from rlm_loop.errors import install_line
-from rlm_loop.messages import Prompt, Reply
-from rlm_loop.models import wire
-from rlm_loop.models.base import (
-    AuthenticationFailed,
-    ModelError,
-    ModelNotFound,
-    ModelUnreachable,
-    RequestRejected,
-    RetryPolicy,
-)
-from rlm_loop.models.remote import RemoteModel, retry_after
-from rlm_loop.models.streams import CHAT, highest, joined, tell_of
+from rlm_loop.messages import Reply
+from rlm_loop.models.base import AuthenticationFailed, ModelError, ModelNotFound, ModelUnreachable
+from rlm_loop.models.remote import RemoteModel
+from rlm_loop.models.streams import joined, tell_of
+from rlm_loop.models.wire import to_reply
 from rlm_loop.traces.redact import redact, remember
 
 _importing = threading.Lock()
@@ -50,73 +41,54 @@ class LiteLLMModel(RemoteModel):
     Other `options` go to `litellm.completion` as they are (`api_base`, `reasoning_effort` ...).
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        temperature: float | None = 0.0,
-        seed: int | None = None,
-        max_tokens: int | None = None,
-        timeout: float = 600.0,
-        retry: RetryPolicy | None = None,
-        **options: Any,
-    ) -> None:
-        own: dict[str, Any] = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens, "timeout": timeout}
-        super().__init__(name, retry=retry, options=options, **own)
-        remember(options.get("api_key"))
-        self._checked = False
+    def __init__(self, name: str, **settings: Any) -> None:
+        super().__init__(name, **settings)
+        self._key_hint = f"give api_key=, or set {name.partition('/')[0].upper()}_API_KEY"
+        remember(self._options.get("api_key"))
 
     @property
     def window(self) -> int | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The most tokens of a prompt from LiteLLM's own table, `None` where that does not know."""
         try:
             return _litellm().get_model_info(self.name).get("max_input_tokens")
-        except ModelError:
-            raise
         except Exception:  # LiteLLM says "not in the table" with a bare Exception
             return None
 
-    def _full_price(self) -> Price | None:
+    @property
+    def full_price(self) -> Price | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The price in the tables of genai-prices and LiteLLM."""
         return known_price(self.name)
 
-    def _reply(self, answer: Any, seconds: float, waited: float) -> Reply:
-        litellm, cost = _litellm(), None
-        try:
-            body = _stated(answer.model_dump())
-        except Exception as error:  # its objects hold whatever the provider sent
-            said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-            raise ModelError(f"{self.name} sent no completion ({said})", self.name) from error
-        if body["usage"] is not None:
-            with suppress(Exception):  # LiteLLM says "not in the table" with a bare Exception
-                cost = float(litellm.completion_cost(completion_response=answer))
-        return wire.to_reply(body, model=self.name, seconds=seconds, waited=waited, cost=cost)
-
-    def _ask(self, prompt: Prompt, settings: Mapping[str, Any]) -> Any:
+    def _ask(self, request: Mapping[str, Any]) -> Reply:
         litellm = _litellm()
-        self._check_keys(litellm)
-        request = {**_passable(prompt.to_dict(), self.name), **settings, "timeout": self.timeout, **self._options}
+        given = {"api_key", "api_base", "base_url", "mock_response"} & self._options.keys()
+        # before the call: some providers' clients report a missing key as a server error
+        if not given and (missing := litellm.validate_environment(self.name).get("missing_keys")):
+            raise AuthenticationFailed(f"{self.name} needs a key: set {' or '.join(missing)}", self.name)
+        sent = {**_passable(request, self.name), "timeout": self.timeout, **self._options}
         try:
-            answer = litellm.completion(model=self.name, num_retries=0, max_retries=0, **request)
-            return answer if isinstance(answer, litellm.ModelResponse) else self._put_together(litellm, answer)
+            answer = litellm.completion(model=self.name, num_retries=0, max_retries=0, **sent)
+            if not isinstance(answer, litellm.ModelResponse):
+                answer = litellm.ModelResponse(**self._put_together(answer))
+            body = _stated(answer.model_dump())
         except ModelError:
             raise
-        except Exception as error:  # sorted by class below
+        except Exception as error:  # sorted by status below
             # a notebook keeps what it shows of a cause: an address with its key, say
-            raise self._translated(litellm, error) from (error if redact(str(error)) == str(error) else None)
+            raise self._translated(error) from (error if redact(str(error)) == str(error) else None)
+        return to_reply(body, model=self.name)
 
-    def _put_together(self, litellm: Any, chunks: Any) -> Any:
-        """Return the completion that comes in chunks; where nobody waits for it any more, close the connection.
+    def _put_together(self, chunks: Any) -> dict[str, Any]:
+        """Return the body that comes in chunks; where nobody waits for it any more, close the connection.
 
-        LiteLLM leaves out refusals, and makes up a usage and an end where the provider sent none: these are read from
-        what it reads.
+        LiteLLM makes up a usage and leaves out refusals: these are read from what it reads.
         """
         scope, events, sent = call_scope.get(), list[dict[str, Any]](), list[dict[str, Any]]()
-        stream = chunks.completion_stream
+        stream: Any = chunks.completion_stream
 
         def read() -> Iterator[Any]:
             for item in stream:
-                with suppress(Exception):
-                    sent.append(dict(item) if isinstance(item, dict) else item.model_dump())
+                sent.append(dict(item) if isinstance(item, dict) else item.model_dump())
                 yield item
 
         if stream is not None:  # else it begins with the first chunk
@@ -126,63 +98,30 @@ class LiteLLMModel(RemoteModel):
                 if scope is not None:
                     scope.check()
                 events.append(chunk.model_dump())
-                tell_of(events[-1], CHAT)
+                tell_of(events[-1])
         finally:
             _close(stream if stream is not None else chunks.completion_stream)
         if not chunks.received_finish_reason:
             raise ModelUnreachable(f"{self.name} broke off in the middle of its reply", self.name, True)
         body = joined(events)
         if stream is not None:
-            body["usage"] = reduce(highest, (one.get("usage") for one in sent), None)
-            if refusal := joined(one for one in sent if "text" not in one)["choices"][0]["message"].get("refusal"):
-                body["choices"][0]["message"]["provider_specific_fields"] = {"refusal": refusal}
-        return litellm.ModelResponse(**body)
+            stated = joined(sent)
+            body["usage"], refusal = stated.get("usage"), stated["choices"][0]["message"].get("refusal")
+            body["choices"][0]["message"]["provider_specific_fields"] = {"refusal": refusal}
+        return body
 
-    def _check_keys(self, litellm: Any) -> None:
-        """Say which variable is missing before the call: some providers' clients report it as a server error."""
-        if self._checked or {"api_key", "api_base", "base_url", "mock_response"} & self._options.keys():
-            return
-        missing = litellm.validate_environment(self.name).get("missing_keys") or []
-        if missing:
-            raise AuthenticationFailed(f"{self.name} needs a key: set {' or '.join(missing)}", self.name)
-        self._checked = True
-
-    def _translated(self, litellm: Any, error: Exception) -> ModelError:
+    def _translated(self, error: Exception) -> ModelError:
         text, name = str(getattr(error, "message", "") or error), self.name
         said = " ".join(text.split())[:240]
-        if isinstance(error, litellm.AuthenticationError | litellm.PermissionDeniedError):
-            where = "api_key" if "api_key" in self._options else f"{name.partition('/')[0].upper()}_API_KEY"
-            return AuthenticationFailed(f"{name} refused the key in {where}: {said}", name)
-        if isinstance(error, litellm.NotFoundError):
-            return ModelNotFound(f"{name} does not exist at its provider: {said}", name)
-        if isinstance(error, litellm.BadRequestError) and "LLM Provider NOT provided" in said:
-            provider, _slash, bare = name.partition("/")
-            near = [f"{p}/{bare}" for p in difflib.get_close_matches(provider, litellm.models_by_provider, 2, 0.6)]
-            hint = f" (near: {', '.join(near)})" if near else ""
-            return ModelNotFound(f"LiteLLM knows no provider for {name!r}{hint}", name)
-        if isinstance(error, litellm.ContextWindowExceededError):
-            return RequestRejected(f"the prompt does not fit the window of {name}: {said}", name)
-        after = (getattr(error, "litellm_response_headers", None) or {}).get("retry-after")
-        if isinstance(error, litellm.Timeout | litellm.APIConnectionError):
-            place = self._options.get("api_base") or self._options.get("base_url") or "its provider"
-            why = f"{place} cannot be reached for {name}: {said}"
-            if isinstance(error, litellm.Timeout):
-                why = f"{name} did not answer in {self.timeout:g} s"
-            lost = ModelUnreachable(why, name, True)
-            lost.retry_after = retry_after(after)
-            return lost
-        faults = (litellm.APIError, litellm.InternalServerError, litellm.ServiceUnavailableError)
-        if isinstance(error, (litellm.BadRequestError, litellm.RateLimitError, *faults)):
-            status = int(getattr(error, "status_code", 500))
+        if "LLM Provider NOT provided" in said:
+            return ModelNotFound(f"LiteLLM knows no provider for {name!r}", name)
+        if isinstance(status := getattr(error, "status_code", None), int):
+            after = (getattr(error, "litellm_response_headers", None) or {}).get("retry-after")
             body: Any = getattr(error, "body", None)
             parameter = body.get("param") if isinstance(body, dict) else None
-            status = max(status, 500) if isinstance(error, faults) else status
             return self._refused(status, said, text, after=after, parameter=parameter)
         # it stumbled over the answer, or over an option
         return ModelError(f"{name} failed within LiteLLM ({type(error).__name__}: {said}): check its options", name)
-
-    def __repr__(self) -> str:
-        return f"LiteLLMModel({self.name!r})"
 
 
 def _close(stream: Any) -> None:
@@ -191,8 +130,7 @@ def _close(stream: Any) -> None:
     They stop before the response does.  Left to the garbage collector, it might be closed while a further request holds
     the lock of the connections, in the same thread, which then waits for itself without end.
     """
-    inside = ("streaming_response", "response_iterator")
-    parts: list[Any] = [stream, *(getattr(stream, name, None) for name in inside)]
+    parts: list[Any] = [stream, *(getattr(stream, n, None) for n in ("streaming_response", "response_iterator"))]
     for part in parts:
         with suppress(Exception):
             part.close()
@@ -212,15 +150,19 @@ def _stated(body: dict[str, Any]) -> dict[str, Any]:
     return {**body, "usage": usage}
 
 
-def _passable(request: dict[str, Any], name: str) -> dict[str, Any]:
+def _passable(request: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the request without what LiteLLM passes on and a provider refuses.
 
     A text of no characters is none: beside calls it is left out, and so is a reply that was nothing else.  Google
     refuses an object without properties, so a function that takes nothing has no parameters there.
     """
     said = [m for m in request["messages"] if m["role"] != "assistant" or m["content"] or "tool_calls" in m]
-    request["messages"] = [{**m, "content": m["content"] or None} if "tool_calls" in m else m for m in said]
-    for tool in request.get("tools", ()) if name.startswith(("gemini/", "vertex_ai/")) else ():
-        if not (tool["function"].get("parameters") or {}).get("properties"):
-            tool["function"] = {k: v for k, v in tool["function"].items() if k != "parameters"}
-    return request
+    messages = [{**m, "content": m["content"] or None} if "tool_calls" in m else m for m in said]
+    passed = {**request, "messages": messages}
+    if "tools" in request and name.startswith(("gemini/", "vertex_ai/")):
+        functions = [dict(tool["function"]) for tool in request["tools"]]
+        for function in functions:
+            if not (function.get("parameters") or {}).get("properties"):
+                function.pop("parameters", None)
+        passed["tools"] = [{"type": "function", "function": function} for function in functions]
+    return passed

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import os
-import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rlm_loop.accounting.attribution import Part
-from rlm_loop.accounting.own_lock import OwnLock
+from rlm_loop.accounting.prices import Price
 from rlm_loop.messages import Prompt, Reply, Span
-from rlm_loop.models import catalog, weights, wire
-from rlm_loop.models.base import Model, RequestRejected
-from rlm_loop.models.llama_server import LlamaServer, ServerSettings, shared
+from rlm_loop.models import weights
+from rlm_loop.models.base import RequestRejected, RetryPolicy
+from rlm_loop.models.llama_server import LlamaServer, shared
 from rlm_loop.models.measure import measure
-
-_KEEP = 8
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+from rlm_loop.models.remote import RemoteModel
+from rlm_loop.models.wire import to_reply
 
 
-class LocalModel(Model):
+class LocalModel(RemoteModel):
     """A GGUF model run by llama.cpp in this process.
 
     `path_or_name` is a known name (`rlm-loop models list`) or the path of a GGUF file.  It is loaded at the first
@@ -35,8 +31,7 @@ class LocalModel(Model):
     nothing, so the price is known and zero.
     """
 
-    interruptible = True
-    price = (0.0, 0.0)
+    full_price = Price(0.0, 0.0)
 
     def __init__(
         self,
@@ -50,38 +45,30 @@ class LocalModel(Model):
         prompt_cache: bool = True,
         max_tokens: int = 512,
     ) -> None:
-        counts = {"context_size": context_size, "threads": threads or 1, "slots": slots, "max_tokens": max_tokens}
-        for setting, value in counts.items():
-            if not isinstance(value, int) or value < 1:
-                raise ValueError(f"LocalModel: {setting} is a whole number of at least 1, not {value!r}")
         self._where = os.fspath(path_or_name)
-        self._known = catalog.find(self._where)
-        self.name = f"local:{self._known.name if self._known else Path(self._where).name}"
+        self._known = weights.find(self._where)
+        name = f"local:{self._known.name if self._known else Path(self._where).name}"
+        own: dict[str, Any] = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
+        super().__init__(name, timeout=None, retry=RetryPolicy(attempts=1), **own)
         self.window: int = context_size  # pyright: ignore[reportIncompatibleVariableOverride]
-        self.threads = threads or _cores()
-        self.seed = seed
-        self.temperature = temperature
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.threads = threads or cores
         self.slots = slots
         self.prompt_cache = prompt_cache
-        self.max_tokens = max_tokens
-        self._settings: ServerSettings | None = None
-        self._measured: list[tuple[Prompt, list[Part]]] = []
-        self._lock = OwnLock()
 
     @property
     def sampling(self) -> dict[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The settings sent with every prompt, so that two models can be compared."""
-        own = {"temperature": self.temperature, "seed": self.seed, "max_tokens": self.max_tokens}
         cache = {} if self.prompt_cache else {"prompt_cache": False}  # as it was before it could be off
-        return {**own, "context_size": self.window, **cache}
+        return {**super().sampling, "context_size": self.window, **cache}
 
     @property
     def weights_hash(self) -> str | None:
-        """The SHA-256 of the weights: of a known model as the catalog has it; `None` where the file is not here."""
+        """The SHA-256 of the weights: of a known model as it is pinned; `None` where the file is not here."""
         if self._known is not None:
-            return self._known.sha256  # the file is checked against it before it is loaded
+            return self._known.sha256  # the file was checked against it when it was pulled
         try:
-            return weights.hash_of(self._file())
+            return weights.sha256_of(self._file())
         except OSError:
             return None
 
@@ -90,9 +77,7 @@ class LocalModel(Model):
 
         Raises `ModelNotFound` where the file is not here, `ModelError` where it cannot be loaded.
         """
-        if self._settings is None:
-            self._settings = ServerSettings(self._file(), self.window, self.threads, self.slots)
-        return shared(self._settings)
+        return shared(self._file(), self.window, self.threads, self.slots)
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
         """Return one reply.  `extra["timings"]` holds llama.cpp's own times (milliseconds, tokens a second).
@@ -101,63 +86,46 @@ class LocalModel(Model):
 
         Raises `RequestRejected` where llama.cpp or the chat template refuses the messages or they do not fit.
         """
-        server = self.load()
         prompt = _ends_in_one(prompt)
-        body = {
-            **self._body(server, prompt),
-            "max_tokens": self.max_tokens if max_tokens is None else max_tokens,
-            "temperature": self.temperature,
-            "seed": self.seed,
-            "cache_prompt": self.prompt_cache,
-            **prompt.sampling,
-        }
-        start = time.perf_counter()
-        answer = server.chat(body)
-        answer["model"] = self.name  # llama.cpp states the path of the file here, which belongs in no trace
-        reply = wire.to_reply(answer, model=self.name, seconds=time.perf_counter() - start, cost=0.0)
+        reply = super().complete(prompt, max_tokens=max_tokens)
         if prompt.messages and prompt.messages[-1].role == "assistant":  # llama.cpp sends the text it goes on with
             reply = replace(reply, text=reply.text.removeprefix(prompt.messages[-1].text))
         return reply
+
+    def _ask(self, request: Mapping[str, Any]) -> Reply:
+        body = {**self._body(request), "cache_prompt": self.prompt_cache}
+        answer = self.load().send("/v1/chat/completions", body)
+        answer["model"] = self.name  # llama.cpp states the path of the file here, which belongs in no trace
+        return to_reply(answer, model=self.name)
 
     def measure(self, prompt: Prompt) -> list[Part]:
         """Return the exact parts of a prompt, in the order in which the model reads them.
 
         They sum to the prompt tokens that the reply will report.
         """
-        with self._lock:
-            for seen, parts in self._measured:
-                if seen == prompt:
-                    return list(parts)
         server, sent = self.load(), _ends_in_one(prompt)
-        parts = measure(sent, self._body(server, sent), server.render, server.tokenize, server.trailer)
-        with self._lock:
-            self._measured = [(prompt, parts), *self._measured[: _KEEP - 1]]
-        return list(parts)
+        return measure(sent, self._body(sent.to_dict()), server.render, server.tokenize)
 
     def count(self, text: str) -> int:
         """Count the tokens of a text on its own, without any chat template."""
         return len(self.load().tokenize(text))
 
-    def _body(self, server: LlamaServer, prompt: Prompt) -> dict[str, Any]:
-        if prompt.tools and not server.takes_tools:
+    def _body(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        if "tools" in request and not self.load().takes_tools:
             raise RequestRejected(
                 f"the chat template of {self.name} has no place for native tools: present them as text", self.name
             )
-        body = prompt.to_dict()
-        for message in body["messages"]:
+        for message in request["messages"]:
             for call in message.get("tool_calls", ()):
                 # A call without arguments means `{}` (semantics 30), and the template wants to see JSON.
                 call["function"]["arguments"] = call["function"]["arguments"] or "{}"
-        return body
+        return dict(request)
 
     def _file(self) -> Path:
         path = Path(self._where).expanduser()
         if self._known is None and (path.suffix == ".gguf" or path.is_file() or path.name != self._where):
             return path.resolve()
         return weights.path(self._where)
-
-    def __repr__(self) -> str:
-        return f"LocalModel({self._where!r}, context_size={self.window}, slots={self.slots})"
 
 
 def _ends_in_one(prompt: Prompt) -> Prompt:

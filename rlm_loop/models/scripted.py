@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import cast
 
 from rlm_loop.accounting.ledger import Part
-from rlm_loop.accounting.own_lock import OwnLock
+from rlm_loop.accounting.scope import OwnLock
 from rlm_loop.messages import Prompt, Reply, ToolCall, Usage
 from rlm_loop.models.base import Model, ModelError, RequestRejected
 
@@ -27,16 +27,11 @@ def text_tokens(text: str) -> int:
 
 
 def _call_tokens(calls: Sequence[ToolCall]) -> int:
-    total = 0
-    for call in calls:
-        total += text_tokens(call.name + call.arguments)
-    return total
+    return sum([text_tokens(call.name + call.arguments) for call in calls]) if calls else 0
 
 
 def _parts(prompt: Prompt) -> list[Part]:
-    parts: list[Part] = []  # loops: on Python 3.11 a comprehension is a call
-    for tool in prompt.tools:
-        parts.append(Part("tool_schema", 0, -1, text_tokens(json.dumps(dict(tool)))))
+    parts = [Part("tool_schema", 0, -1, text_tokens(json.dumps(dict(tool)))) for tool in prompt.tools]
     for index, message in enumerate(prompt.messages):
         parts.append(Part("template", message.turn, index, _MARKERS))
         for span in message.spans:
@@ -65,6 +60,9 @@ class ScriptedModel(Model):
     is refused, as providers do (`RequestRejected`).
     """
 
+    interruptible = True
+    loop_retry = None
+
     def __init__(
         self,
         replies: Iterable[Scripted],
@@ -81,21 +79,16 @@ class ScriptedModel(Model):
         self._lock = OwnLock()
         self._measured: tuple[Prompt | None, tuple[Part, ...]] = None, ()
 
-    interruptible = True
-    loop_retry = None
-
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
         """Return the next reply."""
-        if self.window is not None and (size := sum(p.tokens for p in self.measure(prompt))) > self.window:
+        if self.window is not None and (size := self.prompt_tokens(prompt)) > self.window:
             raise RequestRejected(f"the prompt has {size} tokens but the window is {self.window}", self.name)
         with self._lock:
             number = len(self.prompts)
             previous = self.prompts[-1] if self.prompts else None
             self.prompts.append(prompt)
         if number >= len(self._replies):
-            raise ModelError(
-                f"{self.name} was given {len(self._replies)} replies and asked for one more: give it more", self.name
-            )
+            raise ModelError(f"{self.name} was given {number} replies and asked for one more: give it more", self.name)
         given = self._replies[number]
         if not isinstance(given, str | Reply | BaseException | type):
             given = given(prompt)
@@ -105,9 +98,7 @@ class ScriptedModel(Model):
         if max_tokens is not None and text_tokens(reply.text) + _call_tokens(reply.tool_calls) > max_tokens:
             text = reply.text[: max_tokens * _CHARACTERS]
             reply = replace(reply, text=text, tool_calls=(), finish_reason="length")
-        if reply.usage is None:
-            reply = replace(reply, usage=self._usage(prompt, previous, reply))
-        return reply
+        return replace(reply, usage=self._usage(prompt, previous, reply)) if reply.usage is None else reply
 
     def measure(self, prompt: Prompt) -> list[Part]:
         """Return the parts of the prompt by the rule of this class, in reading order."""
@@ -120,7 +111,7 @@ class ScriptedModel(Model):
     def _usage(self, prompt: Prompt, previous: Prompt | None, reply: Reply) -> Usage:
         parts = self.measure(prompt)
         entered = sum(map(attrgetter("tokens"), parts))
-        left = text_tokens(reply.text) + (_call_tokens(reply.tool_calls) if reply.tool_calls else 0)
+        left = text_tokens(reply.text) + _call_tokens(reply.tool_calls)
         same = 0
         if previous is not None and previous.tools == prompt.tools:
             for old, new in zip(previous.messages, prompt.messages, strict=False):
@@ -130,6 +121,3 @@ class ScriptedModel(Model):
         cached = sum([part.tokens for part in parts if part.message < same]) if same else 0
         cost = None if self.price is None else entered * self.price[0] + left * self.price[1]
         return Usage(entered, left, cached, cost=cost)
-
-    def __repr__(self) -> str:
-        return f"ScriptedModel({len(self._replies)} replies, {len(self.prompts)} given)"

@@ -1,145 +1,109 @@
-"""Replies in events: read as they come for whoever listens, and put together to the body of a whole reply.
+"""Replies in events: told as they come to whoever listens, and put together to the body of a whole reply.
 
 The body is read like any other afterwards, so streaming changes no reply.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, cast
 
-from rlm_loop.models.http import BrokenOff, Response
 from rlm_loop.models.listening import Kind, listener, tell
+from rlm_loop.models.wire import ODD, arguments_text, text_of
 from rlm_loop.traces.received import parse
 
 Event = Mapping[str, Any]
-#: Raised by code that expects one shape and gets a server's data of another.
-ODD = (TypeError, ValueError, AttributeError, LookupError)
-
-
-@dataclass(frozen=True)
-class Form:
-    """The way in which an API streams.
-
-    `pieces` are the texts in an event, `joined` is the body that the events make together, and `ends` says whether an
-    event ends a reply.
-    """
-
-    pieces: Callable[[Event], Iterable[tuple[Kind, Any]]]
-    joined: Callable[[Iterable[Event]], dict[str, Any]]
-    ends: Callable[[Event], Any]
-
-
-class Events:
-    """The objects in server-sent events, or in lines of JSON; what is none is passed over."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-        self._lines: list[str] = []
-
-    def feed(self, data: bytes) -> Iterator[Event]:
-        """Yield the events that end in these bytes."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for raw in lines:
-            line, text = raw.rstrip(b"\r").decode("utf-8", "replace"), ""
-            if line.startswith("data:"):
-                self._lines.append(line[5:].strip())
-            elif line.startswith("{"):
-                text = line
-            elif not line:
-                text, self._lines = "\n".join(self._lines), []
-            with suppress(ValueError):
-                if isinstance(value := parse(text), dict):
-                    yield cast("dict[str, Any]", value)
+#: Asks for a chat completion in chunks, the last of them with the usage.
+STREAMED: Mapping[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 
 
 def events_of(data: bytes) -> Iterator[Event]:
-    """Return the objects in a stream that is over."""
-    return Events().feed(data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") + b"\n\n")
+    """Yield the objects in server-sent events, one a line, or in lines of JSON; what is none is passed over."""
+    for line in data.splitlines():
+        with suppress(ValueError):
+            if isinstance(value := parse(line.removeprefix(b"data:").decode("utf-8", "replace")), dict):
+                yield cast("dict[str, Any]", value)
 
 
-def hearing(form: Form) -> Callable[[bytes], None] | None:
-    """Return a function to be given the bytes of a reply as they come; `None` where nobody listens."""
+def hearing(chunk_of: Callable[[Event], Event]) -> Callable[[bytes], None] | None:
+    """Return a function to be given the bytes of a reply as they come; `None` where nobody listens.
+
+    `chunk_of` makes a chunk of a chat completion of an event.
+    """
     if listener.get() is None:
         return None
-    events = Events()
+    rest = b""
 
     def heard(data: bytes) -> None:
-        for event in events.feed(data):
-            tell_of(event, form)
+        nonlocal rest
+        lines, _, rest = (rest + data).rpartition(b"\n")
+        for event in events_of(lines):
+            with suppress(*ODD):
+                tell_of(chunk_of(event))
 
     return heard
 
 
-def tell_of(event: Event, form: Form) -> None:
-    """Tell the listener what an event brings; what it means is settled when all of them are there."""
+def tell_of(chunk: Event) -> None:
+    """Tell the listener what a chunk brings; what it means is settled when all of them are there."""
     with suppress(*ODD):
-        for kind, text in form.pieces(event):
-            if isinstance(text, str) and text:
-                tell(kind, text)
+        for delta, _ in _deltas(chunk):
+            for kind, text in _pieces(delta):
+                if text:
+                    tell(kind, text)
 
 
-def body_of(response: Response, form: Form) -> Any:
-    """Return what a server answered, whole or in events; `None` for what cannot be read.
-
-    Raises `BrokenOff` for a stream that ends before its reply does.
-    """
-    try:
-        if not _in_events(response):
-            return response.json()
-        events = list(events_of(response.data))
-        body = form.joined(events)
-        over = body.get("error") or any(map(form.ends, events)) or response.data.rstrip().endswith(b"[DONE]")
-    except ODD:
-        return None
-    if not over:
-        raise BrokenOff("the stream ended before the reply did")
-    return body
+def _pieces(delta: Event) -> Iterator[tuple[Kind, str]]:
+    yield "thinking", text_of(delta.get("reasoning_content") or delta.get("reasoning") or delta.get("thinking"))
+    yield "text", text_of(delta.get("content"))
+    for call in delta.get("tool_calls") or ():
+        function = call.get("function") or {}
+        yield "call", f"\n{function['name']} " if function.get("name") else ""
+        yield "call", arguments_text(function.get("arguments"))
 
 
-def fault_of(response: Response, body: Any) -> Response | None:
-    """Return an error among the events of a stream as the answer that it would have been before the first of them.
-
-    Its status is the one that it states, else 500; `None` where there is no error.
-    """
-    error: Any = body.get("error") if _in_events(response) and isinstance(body, dict) else None
-    if not error:
-        return None
-    code: Any = cast("Event", error).get("code") if isinstance(error, Mapping) else None
-    status = code if isinstance(code, int) and 400 <= code < 600 else 500
-    return Response(status, response.headers, "", json.dumps({"error": error}).encode())
+def _deltas(chunk: Event) -> Iterator[tuple[Event, Any]]:
+    """Yield what a chunk adds to the first choice, and why that ended."""
+    for choice in chunk.get("choices") or ():
+        if choice.get("index", 0) == 0:
+            yield choice.get("delta") or {}, choice.get("finish_reason")
 
 
-def _in_events(response: Response) -> bool:
-    return any(kind in response.headers.get("Content-Type", "") for kind in ("event-stream", "ndjson"))
-
-
-def joined(events: Iterable[Event]) -> dict[str, Any]:
+def joined(chunks: Iterable[Event]) -> dict[str, Any]:
     """Return the body that the chunks of a chat completion make together."""
     body: dict[str, Any] = {}
     message: dict[str, Any] = {"role": "assistant", "content": ""}
-    calls: list[tuple[Any, dict[str, Any]]] = []
+    calls: list[dict[str, Any]] = []
     finish = None
-    for event in events:
-        body |= {k: v for k, v in event.items() if v is not None and k not in ("choices", "obfuscation", "usage")}
-        if (usage := highest(body.get("usage"), event.get("usage"))) is not None:
+    for chunk in chunks:
+        body |= {k: v for k, v in chunk.items() if v is not None and k not in ("choices", "obfuscation", "usage")}
+        if (usage := highest(body.get("usage"), chunk.get("usage"))) is not None:
             body["usage"] = usage
-        for choice in event.get("choices") or ():
-            if choice.get("index", 0) != 0:
-                continue
-            finish = choice.get("finish_reason") or finish
-            for name, value in (choice.get("delta") or {}).items():
-                if name == "tool_calls":
-                    for call in value or ():
-                        _grow(_call(calls, call), call)
-                elif isinstance(value, (str, list)) and value and name != "role":
-                    message[name] = _joined(message.get(name), value)
+        for delta, ended in _deltas(chunk):
+            finish = ended or finish
+            message["content"] += text_of(delta.get("content"))
+            for call in delta.get("tool_calls") or ():
+                _grow(calls, call)
+            for name, value in delta.items():
+                if isinstance(value, (str, list)) and value and name not in ("role", "content", "tool_calls"):
+                    message[name] = message[name] + value if name in message else value
     if calls:
-        message["tool_calls"] = [call for _, call in calls]
+        message["tool_calls"] = calls
     return {**body, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+
+
+def _grow(calls: list[dict[str, Any]], more: Event) -> None:
+    """Add a piece of a call; some servers give all calls the same index, and then a new id is a new call."""
+    index, name = more.get("index", 0), more.get("id")
+    call: Any = next((c for c in calls[::-1] if c["index"] == index and (not name or name == c["id"])), None)
+    if call is None:
+        call = {"index": index, "id": name, "type": "function", "function": {"name": "", "arguments": ""}}
+        calls.append(call)
+    function, new = call["function"], more.get("function") or {}
+    called = new.get("name") or ""  # one that is sent again is the same name
+    function["name"] = called if called.startswith(function["name"]) else function["name"] + called
+    function["arguments"] += arguments_text(new.get("arguments"))
 
 
 def highest(so_far: Any, more: Any) -> Any:
@@ -150,59 +114,3 @@ def highest(so_far: Any, more: Any) -> Any:
     if isinstance(so_far, int | float) and isinstance(more, int | float):
         return max(so_far, more)
     return so_far if more is None else more
-
-
-def _joined(so_far: Any, more: str | list[Any]) -> Any:
-    """Return text or parts with what comes next; where a provider goes from parts to text (Mistral), it is a part."""
-    if not so_far or isinstance(so_far, str) == isinstance(more, str):
-        return so_far + more if so_far else more
-    return _parts(so_far) + _parts(more)
-
-
-def _parts(content: str | list[Any]) -> list[Any]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
-
-
-def _call(calls: list[tuple[Any, dict[str, Any]]], more: Event) -> dict[str, Any]:
-    """Return the call that a chunk goes on with.
-
-    Some servers give all calls the same index: then a new id is a new call.
-    """
-    index, name = more.get("index", 0), more.get("id")
-    for place, call in reversed(calls):
-        if place == index and (not name or name == call.get("id", name)):
-            return call
-    calls.append((index, {}))
-    return calls[-1][1]
-
-
-def _grow(call: dict[str, Any], more: Event) -> None:
-    for key, value in more.items():
-        before = call.get(key, "")
-        if isinstance(value, Mapping):
-            _grow(call.setdefault(key, {}), cast("Event", value))
-        elif isinstance(value, str) and key in ("arguments", "input"):
-            call[key] = before + value
-        elif isinstance(value, str) and key == "name":  # one that is sent again is the same name
-            call[key] = value if value.startswith(before) else before + value
-        elif value is not None:
-            call[key] = value
-
-
-def _pieces(event: Event) -> Iterator[tuple[Kind, Any]]:
-    for choice in event.get("choices") or ():
-        if choice.get("index", 0) != 0:
-            continue
-        delta = choice.get("delta") or {}
-        yield "thinking", delta.get("reasoning_content") or delta.get("reasoning")
-        yield "text", delta.get("content")
-        for call in delta.get("tool_calls") or ():
-            function = call.get("function") or call.get("custom") or {}
-            yield "call", f"\n{function['name']} " if function.get("name") else ""
-            yield "call", function.get("arguments") or function.get("input")
-
-
-#: Asks for a chat completion in chunks, the last of them with the usage.
-STREAMED: Mapping[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
-#: Chat completions.
-CHAT = Form(_pieces, joined, lambda event: any(c.get("finish_reason") for c in event.get("choices") or ()))

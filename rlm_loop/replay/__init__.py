@@ -8,7 +8,6 @@
 from rlm_loop.agents.past_run import ledger_of
 from rlm_loop.replay.fork import fork
 from rlm_loop.replay.recorded import ReplayError
-from rlm_loop.replay.replay import replay
-from rlm_loop.replay.replayed import Difference, Replayed
+from rlm_loop.replay.replay import Difference, Replayed, replay
 
 __all__ = ["Difference", "ReplayError", "Replayed", "fork", "ledger_of", "replay"]

@@ -9,24 +9,10 @@ from typing import Any
 from rlm_loop.agents import Agent
 from rlm_loop.agents.config import NotMade, Unknown, agent_from_config, class_named
 from rlm_loop.dialects.base import Problem
+from rlm_loop.dialects.injectors import Injector
 from rlm_loop.outcome import Turn
 from rlm_loop.replay.recorded import NodeRecord, Recorded, ReplayError
 from rlm_loop.tools.function import Tool
-
-
-@dataclass(frozen=True)
-class RecordedTool(Tool):
-    """A tool as a model was told of it, which is never run."""
-
-    told: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
-
-    @property
-    def signature(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return str(self.told["signature"])
-
-    @property
-    def parameters(self) -> dict[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return dict(self.told.get("parameters") or {})  # no schema is told of a function in a cell
 
 
 def not_here(question: str = "", context: Any = None, meter: Any = None) -> Any:
@@ -34,8 +20,15 @@ def not_here(question: str = "", context: Any = None, meter: Any = None) -> Any:
     raise ReplayError("a replay runs no code and asks no model")
 
 
+def recorded_tool(told: Mapping[str, Any]) -> Tool:
+    """Return a tool as a model was told of it, which is never run."""
+    tool = Tool(str(told["name"]), str(told["description"]), not_here)
+    vars(tool).update(signature=str(told["signature"]), parameters=dict(told.get("parameters") or {}))
+    return tool
+
+
 @dataclass(frozen=True)
-class RecordedInjector:
+class RecordedInjector(Injector):
     """An injector of an unknown class, which says what it said when the run was recorded."""
 
     name: str
@@ -55,26 +48,12 @@ class RecordedInjector:
         return ""
 
 
-@dataclass(frozen=True)
-class RebuiltAgent:
-    """The agent made from a trace.
+def agent_of(recorded: Recorded) -> tuple[Agent, list[str], list[str]]:
+    """Return the agent of a run made again, without its tools; it speaks as recorded, whatever today's defaults are.
 
-    `notes` name its differences from the recorded one, a line each; `functions` are settings that a trace cannot hold,
-    such as `verify`.
-    """
-
-    agent: Agent
-    notes: tuple[str, ...] = ()
-    functions: tuple[str, ...] = ()
-
-
-_ANSWER_TYPES = {kind.__name__: kind for kind in (bool, int, float, str, list, dict)}
-
-
-def agent_of(recorded: Recorded) -> RebuiltAgent:
-    """Make the agent of a run again, without its tools; it speaks as recorded, whatever today's defaults are.
-
-    Raises `ReplayError` for an agent of the caller's own class, and for a program that was only metered.
+    With it come its differences from the recorded one, a line each, and the names of settings that a trace cannot
+    hold, such as `verify`.  Raises `ReplayError` for an agent of the caller's own class, and a program that was only
+    metered.
     """
     start = recorded.start
     settings: Mapping[str, Any] = start.get("settings", {})
@@ -91,8 +70,6 @@ def agent_of(recorded: Recorded) -> RebuiltAgent:
             return RecordedInjector(what.name, recorded.root)
         if field in ("model", "models") and what.name:  # of sub-calls
             return what.name
-        if field == "answer_type" and what.name in _ANSWER_TYPES:
-            return _ANSWER_TYPES[what.name]
         functions.append(field)
         return "auto" if field == "repl" else None
 
@@ -105,8 +82,7 @@ def agent_of(recorded: Recorded) -> RebuiltAgent:
         notes.append(f"cells of the record ran in repl={agent.repl!r}; give repl= to go on so, this is repl='auto'")
         agent = replace(agent, repl="auto")  # a trace may come from a stranger: it never lowers the isolation
     subcalls = replace(agent.subcalls, models=())  # a cell may ask no model that only the trace lists
-    agent = replace(agent, model=str(start["model"]), hooks=(), subcalls=subcalls)
-    return RebuiltAgent(agent, tuple(notes), tuple(functions))
+    return replace(agent, model=str(start["model"]), hooks=(), subcalls=subcalls), notes, functions
 
 
 def _words(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,19 +98,13 @@ def _words(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 #: Where settings of before 26 November 2026 are today; of sub-calls only what decides whether they are offered.
 _MOVED = {
-    "allow": ("rules", "allow"),
-    "require_code": ("rules", "require_code"),
-    "may_block": ("rules", "may_block"),
-    "max_depth": ("subcalls", "depth"),
-    "on_depth": ("subcalls", "beyond"),
-    "cell_timeout": ("budget", "cell_seconds"),
-    "tool_timeout": ("budget", "tool_seconds"),
-    "max_history": ("history", "max_messages"),
+    "require_code": ("rules", "Rules", "require_code"),
+    "max_depth": ("subcalls", "SubCalls", "depth"),
+    "cell_timeout": ("budget", "Budget", "cell_seconds"),
+    "tool_timeout": ("budget", "Budget", "tool_seconds"),
+    "max_history": ("history", "Compaction", "max_messages"),
 }
-_CLASSES = {"rules": "Rules", "subcalls": "SubCalls", "budget": "Budget", "history": "Compaction"}
-_GONE = {"sub_model", "sub_budget", "concurrency", "cache_subcalls"} | {
-    *("max_iterations", "seed", "sub_models", "context_tokens", "approve")
-}
+_GONE = ("seed", "max_iterations", "concurrency", "sub_budget")
 
 
 def _in_todays_settings(made: Mapping[str, Any], settings: Mapping[str, Any], agent: str) -> Mapping[str, Any]:
@@ -146,19 +116,15 @@ def _in_todays_settings(made: Mapping[str, Any], settings: Mapping[str, Any], ag
     ran: Any = settings.get("budget")
     if isinstance(ran, Mapping):  # all limits as recorded, whatever today's defaults are
         own["budget"] = {"is": "Budget", "with": {name: value for name, value in ran.items() if name != "is"}}
-    if isinstance(own.get("history"), str):
-        own["history"] = {"is": "Compaction", "with": {"policy": own["history"]}}
-    for name, (part, inner) in _MOVED.items():
+    for name, (part, kind, inner) in _MOVED.items():
         if (value := own.pop(name, settings.get(name))) is not None:
             nothing = {"policy": "window", "threshold_tokens": None} if part == "history" else {}
             given = (own.get(part) or {"with": nothing})["with"]
-            own[part] = {"is": _CLASSES[part], "with": {**given, inner: value}}
-    if stored := list[Any](own.get("injectors", ())):
-        names = [name for name in agent.split("+")[1:] if name != "may_block"][-len(stored) :]
-        for place, (one, name) in enumerate(zip(stored, names, strict=False)):
-            if "is" in one and class_named(one["is"]) is None:
-                stored[place] = {"is": one["is"], "with": {"name": name, **one["with"]}}
-        own["injectors"] = stored
-    if "localise" in own:
-        own["injectors"] = [*own.get("injectors", ()), own.pop("localise")]
-    return {**made, "with": own}
+            own[part] = {"is": kind, "with": {**given, inner: value}}
+    stored = list[Any](own.pop("injectors", ()))
+    names = [name for name in agent.split("+")[1:] if name != "may_block"][-len(stored) :]
+    for place, (one, name) in enumerate(zip(stored, names, strict=False)):
+        if "is" in one and class_named(one["is"]) is None:
+            stored[place] = {"is": one["is"], "with": {"name": name, **one["with"]}}
+    localise = [own.pop("localise")] if "localise" in own else []
+    return {**made, "with": {**own, "injectors": [*stored, *localise]}}

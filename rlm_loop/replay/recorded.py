@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any
 
 from rlm_loop.accounting.tree import ROOT, node_of
-from rlm_loop.actions import Action, Observation
-from rlm_loop.agents.past_run import action_of, observation_of
+from rlm_loop.agents.past_run import turn_of
 from rlm_loop.messages import Message, Prompt, Reply
-from rlm_loop.repl.contexts.fingerprint import context_fingerprint
+from rlm_loop.outcome import Turn
+from rlm_loop.repl.contexts.on_disk import context_fingerprint
 from rlm_loop.traces.reader import RunRecord, message_of, reply_of, whole
 
 #: Fields of a node that hold one event of it each, by the event's kind.
@@ -39,26 +39,20 @@ class RecordedCall:
 
     @property
     def of_turn(self) -> bool:
-        """Whether the call is a turn's own, not one for a summary."""
+        """True for a turn's own call, false for one of a summary."""
         return self.event.get("purpose") != "compaction"
 
 
 @dataclass
-class RecordedStep:
-    """A finished turn: its event, the actions read from the reply, and the observation of each."""
-
-    event: Mapping[str, Any]
-    actions: tuple[Action, ...]
-    observations: tuple[Observation, ...]
-
-
-@dataclass
 class NodeRecord:
-    """One agent or one completion of the tree; `start` and `over` are the events of the sub-call that it was."""
+    """An agent or a completion of the recorded tree; `start` and `over` are the events of the sub-call that it was.
+
+    `steps` are its finished turns by number.
+    """
 
     path: str
-    calls: list[RecordedCall] = field(default_factory=list["RecordedCall"])
-    steps: dict[int, RecordedStep] = field(default_factory=dict[int, RecordedStep])
+    calls: list[RecordedCall] = field(default_factory=list[RecordedCall])
+    steps: dict[int, Turn] = field(default_factory=dict[int, Turn])
     start: Mapping[str, Any] | None = None
     over: Mapping[str, Any] | None = None
     end: Mapping[str, Any] | None = None
@@ -73,11 +67,6 @@ class NodeRecord:
         request = self.request_of(turn + 1) if turn else next((c.prompt for c in self.calls if c.of_turn), None)
         return [message for message in (request or Prompt()).messages if message.turn == turn]
 
-    @property
-    def last(self) -> int:
-        """The number of the last finished turn; 0 without any."""
-        return max(self.steps, default=0)
-
 
 class Recorded:
     """A run of one agent, by node.  Raises `TraceError` for a damaged event."""
@@ -85,12 +74,16 @@ class Recorded:
     def __init__(self, record: RunRecord) -> None:
         self.record, self.start = record, record.start
         self.nodes: dict[str, NodeRecord] = {}
+        self.root = self._node(ROOT)
         prompts = iter([prompt for _, prompt in record.requests()])
         for number, event in enumerate(record.events, 1):
             if event["event"] not in _OF_NO_NODE:
                 with whole(event, number):
                     prompt = next(prompts) if event["event"] == "request" else None
-                    self._add(event["event"], event, self.node(node_of(event)), prompt)
+                    self._add(event["event"], event, self._node(node_of(event)), prompt)
+
+    def _node(self, path: str) -> NodeRecord:
+        return self.nodes.setdefault(path, NodeRecord(path))
 
     def _add(self, kind: str, event: Mapping[str, Any], node: NodeRecord, prompt: Prompt | None) -> None:
         if prompt is not None:
@@ -102,14 +95,10 @@ class Recorded:
                 call.reply = reply_of(event["reply"]) if kind == "reply" else None
                 call.error = str(event["error"]) if kind == "model_error" else None
         elif kind == "turn":
-            actions = tuple(action_of(a) for a in event["actions"])
-            node.steps[event["turn"]] = RecordedStep(event, actions, tuple(map(observation_of, event["observations"])))
+            replies = [c.reply for c in node.calls if c.reply is not None and c.of_turn and c.turn == event["turn"]]
+            node.steps[event["turn"]] = turn_of(event, replies[-1] if replies else Reply())
         elif kind in _SINGLE:
             setattr(node, _SINGLE[kind], event)
-
-    @property
-    def root(self) -> NodeRecord:
-        return self.node(ROOT)
 
     @property
     def problem(self) -> Mapping[str, Any]:
@@ -119,10 +108,6 @@ class Recorded:
     @property
     def question(self) -> str:
         return str(self.start.get("question", ""))
-
-    def node(self, path: str) -> NodeRecord:
-        """Return the node of a path, made where nothing was recorded of it."""
-        return self.nodes.setdefault(path, NodeRecord(path))
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
@@ -144,13 +129,13 @@ class Recorded:
         return (self.record.of("context") or [self.start.get("context") or {}])[-1]
 
     def check_context(self, context: Any) -> None:
-        """Raise `ReplayError` where a context is another than the recorded one."""
-        digest, stated = (context_fingerprint(context) or {}).get("sha256"), self.context
-        if "sha256" in stated and digest != stated["sha256"]:
-            raise ReplayError(
-                f"the context given is another than the recorded one (SHA-256 {str(digest)[:12]}, recorded "
-                f"{stated['sha256'][:12]}): give the very text that the run was given"
-            )
+        """Raise `ReplayError` where a context is missing, or another than the recorded one."""
+        stated, given = self.context, context_fingerprint(context)
+        if stated and given is None:
+            about = f"{stated.get('type')}, {stated.get('bytes')} bytes"
+            raise ReplayError(f"the run had a context ({about}), which a trace does not hold: give context=")
+        if "sha256" in stated and given is not None and given["sha256"] != stated["sha256"]:
+            raise ReplayError("the context given is another than the recorded one (by SHA-256): give the very same")
 
     def require_one_run(self) -> None:
         """Raise `ReplayError` for several attempts at a task."""

@@ -6,30 +6,28 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, cast
 
-from rlm_loop.accounting.budget import Account
+from rlm_loop.accounting.budget import Account, BudgetSpent
 from rlm_loop.accounting.ledger import Ledger
-from rlm_loop.accounting.limits import BudgetSpent
 from rlm_loop.actions import Action, Observation
 from rlm_loop.agents import Agent
+from rlm_loop.agents.checking import in_workspace, unscored
 from rlm_loop.agents.conversation import Conversation
 from rlm_loop.agents.environment import Environment, Unfinished
 from rlm_loop.agents.meter import Meter
-from rlm_loop.agents.past_run import value_of
-from rlm_loop.agents.question import in_workspace, unscored
-from rlm_loop.agents.record import RunLog
-from rlm_loop.agents.recursion import SubcallRunner
 from rlm_loop.agents.run import Interrupted, Run
+from rlm_loop.agents.subcalls import SubcallRunner
+from rlm_loop.dialects.base import Problem
 from rlm_loop.dialects.injectors import Told
-from rlm_loop.messages import Prompt, Reply
+from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.models.base import Model, ModelError
 from rlm_loop.outcome import Outcome, Turn
 from rlm_loop.repl.contexts.on_disk import as_context
-from rlm_loop.replay.rebuilt import RebuiltAgent, RecordedInjector, RecordedTool, agent_of, not_here
+from rlm_loop.replay.rebuilt import RecordedInjector, agent_of, not_here, recorded_tool
 from rlm_loop.replay.recorded import Recorded, RecordedCall
-from rlm_loop.replay.replayed import Difference, Replayed, first_difference
 from rlm_loop.tasks.base import Task
 from rlm_loop.traces.reader import Run as WhichRun
 from rlm_loop.traces.reader import RunRecord, read
@@ -40,21 +38,58 @@ from rlm_loop.traces.values import plain
 #: Limits that a replay does not keep: it ends where the record does.  Those that count turns hold as ever.
 _SPENT: dict[str, Any] = dict.fromkeys(("seconds", "working_seconds", "tokens", "output_tokens", "cost", "calls"))
 _STOPS = ("seconds", "tokens", "cost", "calls", "window")
-
-
-class RecordEnds(BaseException):
-    """The record has nothing more to drive the loop with.  The loop must not take it for an error of its own."""
+_SHOWN = 60  # characters of each side, from the first that differs
 
 
 @dataclass(frozen=True)
-class RecordedContext:
-    """The words about a context that is not at hand: a line, or the text in full where it was inlined."""
+class Difference:
+    """The first difference: its turn, its place (`what`) in the request, and the text there; messages count from 0."""
 
-    line: str = ""
-    inline: str = ""
+    turn: int
+    what: str
+    recorded: str
+    today: str
+    message: int | None = None
+
+    @property
+    def where(self) -> str:
+        return f"turn {self.turn}, {self.what}"
 
     def __str__(self) -> str:
-        return self.inline
+        return f"{self.where}: recorded {self.recorded[: 3 * _SHOWN]}, today {self.today[: 3 * _SHOWN]}"
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A recorded run, driven again by today's loop.
+
+    `requests` of the root were compared, `equal` of them were the same byte for byte; `difference` is the first that
+    was not, or that was changed in the record.  `complete` says that the record has an end (a killed run has none),
+    `notes` what could not be checked.  `outcome` is today's; `None` where the record ended before the run did.
+    """
+
+    requests: int
+    equal: int
+    turns: int
+    difference: Difference | None = None
+    notes: tuple[str, ...] = ()
+    complete: bool = True
+    outcome: Outcome | None = None
+
+    @property
+    def same(self) -> bool:
+        return self.difference is None
+
+    def __bool__(self) -> bool:
+        return self.same
+
+    def __str__(self) -> str:
+        """Readable, a line for each thing to say."""
+        counts = f"{self.equal} of {self.requests} requests equal byte for byte, {self.turns} turns"
+        lines = [f"same: {counts}"] if self.difference is None else [f"differs: {self.difference}", counts]
+        if not self.complete:
+            lines.append("the record has no end: the run was killed, or the file was cut")
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
 def replay(
@@ -70,25 +105,31 @@ def replay(
     record = trace if isinstance(trace, RunRecord) else read(trace, run=run)
     recorded = Recorded(record)
     recorded.require_one_run()
-    rebuilt = RebuiltAgent(agent) if agent is not None else agent_of(recorded)
-    notes = list(rebuilt.notes)
-    driven, task = _recorded_parts(rebuilt.agent, recorded, context, notes)
-    playback = Playback(recorded)
-    outcome = _solved(driven, task, playback)
+    driven, notes, _ = agent_of(recorded) if agent is None else (agent, list[str](), ())
+    material = as_context(context)
+    if material is not None:
+        recorded.check_context(material)
+    elif recorded.context:
+        notes.append("the context is not at hand: what was told of it is as recorded (context= checks that too)")
+    playback, outcome = Playback(recorded), None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what there was to warn of was said when the run was recorded
+            outcome = _run_of(driven, material, playback).solve()
+    except RecordEnds:
+        pass
+    except (Interrupted, ModelError) as ended:
+        outcome = getattr(ended, "outcome", None)
     if outcome is not None and (left := playback.next_call) is not None:
-        asked = f"a request of {len(left.prompt.messages)} messages"
-        playback.differs(Difference(left.turn, "end", asked, "none"))
+        playback.differs(left.turn, "end", f"a request of {len(left.prompt.messages)} messages", "none")
     if playback.redacted:
         notes.append(f"{playback.redacted} requests hold text that was redacted: compared as they were recorded")
-    return Replayed(
-        requests=playback.answered,
-        equal=playback.equal,
-        turns=len(recorded.root.steps),
-        difference=playback.difference,
-        notes=tuple(notes),
-        complete=record.end is not None,
-        outcome=outcome,
-    )
+    steps, complete = len(recorded.root.steps), record.end is not None
+    return Replayed(playback.answered, playback.equal, steps, playback.difference, tuple(notes), complete, outcome)
+
+
+class RecordEnds(BaseException):
+    """The record has nothing more to drive the loop with.  The loop must not take it for an error of its own."""
 
 
 class Playback(Model):
@@ -107,8 +148,8 @@ class Playback(Model):
         calls = self.recorded.root.calls
         return calls[self.answered] if self.answered < len(calls) else None
 
-    def differs(self, difference: Difference) -> None:
-        self.difference = self.difference or difference
+    def differs(self, turn: int, what: str, recorded: str, today: str, message: int | None = None) -> None:
+        self.difference = self.difference or Difference(turn, what, recorded, today, message)
 
     def estimate(self, prompt: Prompt) -> int:
         """Return the tokens that the prompt had when it was recorded."""
@@ -117,9 +158,12 @@ class Playback(Model):
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
         """Return the recorded reply or raise the recorded error; a request that differs is answered all the same."""
-        call = self.next_call
+        call, end = self.next_call, self.recorded.root.end
         if call is None:
-            raise self._no_more(prompt)
+            if end is not None and isinstance(self.ending(), RecordEnds):  # today's loop goes on where it had ended
+                last, old = max(self.recorded.root.steps, default=0), f"{end['stop']} ({end.get('reason', '')})"
+                self.differs(last, "end", old, f"a further request of {len(prompt.messages)} messages")
+            raise self.ending()
         self.answered += 1
         self._compare(call, prompt)
         if call.reply is not None:
@@ -127,26 +171,30 @@ class Playback(Model):
         raise self.ending() if self.next_call is None else ModelError(str(call.error))
 
     def _compare(self, call: RecordedCall, prompt: Prompt) -> None:
-        stated = call.event["digest"]
-        hidden = any(REDACTED in message.text for message in call.prompt.messages)
+        """Note the first message that differs, else the first setting."""
+        stated, turn, before = call.event["digest"], call.turn, call.prompt
+        hidden = any(REDACTED in message.text for message in before.messages)
         if prompt.digest() == stated:
             self.equal += 1
-            if call.prompt.digest() != stated and not hidden:
-                self.differs(Difference(call.turn, "request", "changed after it was written", "as sent"))
+            if before.digest() != stated and not hidden:
+                self.differs(turn, "request", "changed after it was written", "as sent")
             return
-        difference = first_difference(call.prompt, prompt, call.turn)
-        if difference is None and hidden:
+        pairs: list[tuple[str, str, str, int | None]] = []
+        for index, (was, now) in enumerate(zip_longest(before.messages, prompt.messages)):
+            pairs.append((f"message {index} ({(was or now).role})", _read(was), _read(now), index))
+        settings = ("tools", "stop", "reply_schema")
+        pairs += [(name, str(getattr(before, name)), str(getattr(prompt, name)), None) for name in settings]
+        for what, old, new, index in pairs:
+            if old != new:
+                same = [a == b for a, b in zip_longest(old, new)].index(False)
+                shown = slice(same, same + _SHOWN)
+                self.differs(turn, what, repr(old[shown]), repr(new[shown]), index)
+                return
+        if hidden:
             self.equal += 1
             self.redacted += 1
         else:
-            self.differs(difference or Difference(call.turn, "hash", stated[:12], prompt.digest()[:12]))
-
-    def _no_more(self, prompt: Prompt) -> BaseException:
-        ending, root = self.ending(), self.recorded.root
-        if root.end is not None and isinstance(ending, RecordEnds):  # today's loop goes on where it had ended
-            today = f"a further request of {len(prompt.messages)} messages"
-            self.differs(Difference(root.last, "end", f"{root.end['stop']} ({root.end.get('reason', '')})", today))
-        return ending
+            self.differs(turn, "hash", stated[:12], prompt.digest()[:12])
 
     def ending(self) -> BaseException:
         """Return the exception that ends the run as it was ended."""
@@ -156,10 +204,15 @@ class Playback(Model):
             return KeyboardInterrupt()
         if stop in _STOPS:
             return BudgetSpent(stop, reason)
-        if stop == "failed":
-            name, _, text = reason.partition(": ")
-            return type(name if name.isidentifier() else "Exception", (Exception,), {})(text)
-        return RecordEnds()
+        return ModelError(reason) if stop == "failed" else RecordEnds()
+
+
+def _read(message: Message | None) -> str:
+    """Return all of a message that a model reads."""
+    if message is None:
+        return ""
+    calls = [str(message.tool_calls)] if message.tool_calls else []
+    return "\n".join([message.text, *calls, message.tool_call_id or "", message.role])
 
 
 class RecordedEnvironment(Environment):
@@ -167,117 +220,73 @@ class RecordedEnvironment(Environment):
 
     def __init__(self, playback: Playback, meter: Meter, *parts: Any) -> None:
         super().__init__(*parts)
-        self._playback, self._meter, self._root = playback, meter, playback.recorded.root
-
-    @property
-    def isolation(self) -> str:
-        return str((self._root.end or {}).get("isolation", ""))
+        self._playback, self._meter = playback, meter
 
     def perform(self, actions: Sequence[Action]) -> tuple[Observation, ...]:
         """Return the recorded observations of this turn."""
         turn = self._meter.turn
-        step = self._root.steps.get(turn)
+        step = self._playback.recorded.root.steps.get(turn)
         if step is None:  # the reply is there, but not what came of it
             raise self._playback.ending()
         if plain(tuple(actions)) != plain(step.actions):
             old, new = (", ".join(map(_named, each)) for each in (step.actions, actions))
-            self._playback.differs(Difference(turn, "what the reply asks for", old, new))
+            self._playback.differs(turn, "what the reply asks for", old, new)
             if len(actions) != len(step.actions):
                 raise RecordEnds
         if self._playback.next_call is None and isinstance(self._playback.ending(), KeyboardInterrupt):
             raise Unfinished(step.observations)
         return step.observations
 
-    def collect(self, expression: str) -> Any:
-        return self.partial_artifact()
-
-    def partial_artifact(self) -> Any:
-        return value_of((self._root.end or {}).get("artifact"))
-
 
 def _named(action: Action) -> str:
     return f"{type(action).__name__}({', '.join(f'{k}={v!r}' for k, v in vars(action).items() if v)})"
 
 
-def _solved(agent: Agent, task: Task, playback: Playback) -> Outcome | None:
-    """Return today's outcome; `None` where the record came to its end before the loop did."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what there was to warn of was said when the run was recorded
-        try:
-            return _run(agent, task, playback).solve()
-        except RecordEnds:
-            return None
-        except Interrupted as interrupted:
-            return interrupted.outcome
-        except Exception as error:
-            outcome: object = getattr(error, "outcome", None)
-            if isinstance(outcome, Outcome) and playback.recorded.root.end is not None:
-                return outcome
-            raise
-
-
-def _run(agent: Agent, task: Task, playback: Playback) -> Run:
-    """Return the run on recorded parts, with its task put."""
-    recorded, root = playback.recorded, playback.recorded.root
-    own = Trace()
-    own.start()
-    meter = Meter(playback, Account(agent.budget), Ledger(), own, max_tokens=agent.max_tokens)
-    asks = SubcallRunner(meter, agent.recursion(), not_here)
-    make = partial(RecordedEnvironment, playback, meter)
-    place = agent.environment(task, agent.tools, asks, meter, RunLog(meter), None, None, make)
-    problem = agent.problem(task, None)[0]
-    if isinstance(task.context, RecordedContext):
-        problem = replace(problem, context=task.context.line, inline=task.context.inline)
-    if recorded.problem.get("workspace") is not None:
-        problem = in_workspace(problem, place.tools)
-    conversation, asked = Conversation(agent.dialect, agent.compaction()), True
-    messages, sent = recorded.earlier()
-    if messages:
-        about = recorded.start["session"]
-        meter.follow(messages[:sent])
-        shown = [Turn(number, Reply(), (), ()) for number in dict.fromkeys(m.turn for m in messages if m.turn)]
-        conversation = replace(conversation, prompt=Prompt(messages), turns=shown, number=int(about["turns"]))
-        asked = bool(about.get("asks", True))
-        problem = problem if about["tells_context"] else replace(problem, context="", inline="")
-    names = [str(name) for name in recorded.problem.get("told", ())]
-    brief = [Told(RecordedInjector(name, root).opening(problem), name) for name in names]  # of a workspace's files
-    conversation.start(problem, place.tools, meter, brief, asks=asked)
-    return Run(task, conversation, place, meter, agent=agent.name)
-
-
-def _recorded_parts(agent: Agent, recorded: Recorded, context: Any, notes: list[str]) -> tuple[Agent, Task]:
-    """Return the agent with recorded tools and no limit that the record keeps, and the task."""
-    mode = agent.dialect.action_mode
-    material = as_context(context)
-    if material is not None:
-        recorded.check_context(material)
-    else:
-        told = _told(recorded, mode)
-        material = told if recorded.context or told != RecordedContext() else None
-        if recorded.context and told != RecordedContext():
-            notes.append("the context is not at hand: what was told of it is as recorded (context= checks that too)")
-    repl = bool(recorded.problem.get("repl", mode == "code"))
-    task = Task(str(recorded.start.get("task", "")), recorded.question, unscored, context=material, needs_repl=repl)
-    tools = [RecordedTool(str(t["name"]), str(t["description"]), not_here, told=t) for t in recorded.tools()]
+def _run_of(agent: Agent, context: Any, playback: Playback) -> Run:
+    """Return the run on recorded parts, with its task put: no limit holds that the record keeps."""
+    recorded, start = playback.recorded, playback.recorded.start
     agent = replace(
         agent,
-        model=str(recorded.start.get("model", "")),
         budget=replace(agent.budget, **_SPENT),
-        tools=tuple(tools),
+        tools=tuple(map(recorded_tool, recorded.tools())),
         hooks=(),
         repl=cast("Any", not_here),
         subcalls=replace(agent.subcalls, model=None, models=(), budget=None),
         verify=None,
         answer_type=None,
     )
-    return agent, task
+    told = Problem(recorded.question, *_told(recorded, agent.dialect.action_mode))
+    material = context if context is not None else recorded.context or told.context or None
+    repl = bool(recorded.problem.get("repl", agent.dialect.action_mode == "code"))
+    task = Task(str(start.get("task", "")), recorded.question, unscored, context=material, needs_repl=repl)
+    trace = Trace()
+    trace.start()
+    meter = Meter(playback, Account(agent.budget), Ledger(), trace, max_tokens=agent.max_tokens)
+    asks = SubcallRunner(meter, agent.recursion(), not_here)
+    make = partial(RecordedEnvironment, playback, meter)
+    place = agent.environment(task, agent.tools, asks, meter, None, None, make)
+    problem = told if context is None else agent.problem(task, None)[0]
+    if recorded.problem.get("workspace") is not None:
+        problem = in_workspace(problem, place.tools)
+    conversation, asked = Conversation(agent.dialect, agent.compaction()), True
+    messages, sent = recorded.earlier()
+    if messages:
+        about = start["session"]
+        meter.follow(messages[:sent])
+        shown = [Turn(number, Reply(), (), ()) for number in dict.fromkeys(m.turn for m in messages if m.turn)]
+        conversation = replace(conversation, prompt=Prompt(messages), turns=shown, number=int(about["turns"]))
+        asked = bool(about.get("asks", True))
+        problem = problem if about["tells_context"] else replace(problem, context="", inline="")
+    names = [str(name) for name in recorded.problem.get("told", ())]
+    brief = [Told(RecordedInjector(name, recorded.root).opening(problem), name) for name in names]
+    conversation.start(problem, place.tools, meter, brief, asks=asked)
+    return Run(task, conversation, place, meter, agent=agent.name)
 
 
-def _told(recorded: Recorded, mode: str) -> RecordedContext:
-    """Return what the first request says of a context."""
+def _told(recorded: Recorded, mode: str) -> tuple[str, str]:
+    """Return the recorded line about the context, and a text that was inlined."""
     if mode != "none":
-        return RecordedContext(line=str(recorded.problem.get("context", "")))
-    question, messages = recorded.question, recorded.root.added(0)
-    spans = next((message.spans for message in messages if message.role == "user"), ())
+        return str(recorded.problem.get("context", "")), ""
+    spans = next((message.spans for message in recorded.root.added(0) if message.role == "user"), ())
     task = "".join(span.text for span in spans if span.cause == "task")
-    return RecordedContext(inline=task.removesuffix(question).removesuffix("\n\n") if task.endswith(question) else "")
+    return "", task.removesuffix(recorded.question).removesuffix("\n\n")

@@ -1,4 +1,4 @@
-"""What a scorer gets to see of a run."""
+"""Attempts: the part of a run that a scorer may see."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Submission = Literal["answer", "artifact"]
 
 @dataclass(frozen=True)
 class Attempt:
-    """What a scorer gets to see: the answer (whether or not in time), the task's artifact, and the last reply.
+    """The part of a run that a scorer may see: the answer (in time or not), the task's artifact, and the last reply.
 
     `isolation` is what kept its cells apart from this machine; a scorer that runs code of it keeps it as far apart.
     `written` is the code that ran and that the answer holds, oldest first; `submission` is the contract to score by,
@@ -31,7 +31,7 @@ class Attempt:
 
     @classmethod
     def of(cls, outcome: Outcome) -> Attempt:
-        """What a run came to, for a scorer."""
+        """Return a run's outcome as an attempt."""
         return cls(
             outcome.answer,
             outcome.artifact,

@@ -1,10 +1,11 @@
-"""What a problem is: a question, the world it is asked in, and how an answer is judged.
+"""Tasks: a question, the world it is asked in, and the judge of an answer.
 
 A task knows no agent, model or loop, so every strategy meets exactly the same problem.
 """
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -36,7 +37,7 @@ class Deferred:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What a check that a user could run himself said of a checkout: it may be shown to a model, unlike a `Score`.
+    """The verdict on a checkout of a check that a user could run himself: it may be shown to a model, unlike a `Score`.
 
     `feedback` is why it did not pass, `tests` the result (`passed`, `failed`, `error`, `skipped`) of each test that
     it ran, by name.
@@ -47,9 +48,9 @@ class CheckResult:
     tests: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Task:
-    """One problem.
+    """A problem.
 
     `question` is all that a model is told, the same in every strategy.  `context` becomes the REPL variable
     `context`.  `files` (name to text or bytes) lie in the REPL's working folder.  `setup` is Python run in the
@@ -102,8 +103,11 @@ class Task:
             object.__setattr__(self, "expected", answer)
             object.__setattr__(self, "score", Match(answer))
 
+    def __repr__(self) -> str:
+        return f"Task({self.id!r}, {reprlib.repr(self.question)}, expected={reprlib.repr(self.expected)})"
+
     def judge(self, attempt: Attempt, submission: Submission | None = None) -> Score:
-        """What the scorer says of an attempt by one of the task's contracts, the first of `submissions` by default.
+        """Return the scorer's verdict on an attempt by one of the contracts, by default the first of `submissions`.
 
         True and False are taken as a score of 1 and of 0.  Raises what the scorer raises, and `TypeError` where it
         returns something else.
@@ -132,7 +136,7 @@ class Task:
         return self.needles() if callable(self.needles) else self.needles
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Suite:
     """A named, ordered set of tasks, with two splits: wordings are chosen on `dev` and reported on `test`."""
 
@@ -150,6 +154,9 @@ class Suite:
         for task in self.tasks:
             if not isinstance(task, Task):
                 raise TypeError(f"a suite holds tasks, not {task!r:.60}: Task(id, question, answer)")
+
+    def __repr__(self) -> str:
+        return f"Suite({self.name!r}, {len(self.tasks)} tasks)"
 
     def __iter__(self) -> Iterator[Task]:
         return iter(self.tasks)

@@ -12,7 +12,7 @@ import csv
 import hashlib
 import json
 import lzma
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache, partial
 from importlib import import_module
@@ -86,13 +86,16 @@ def _recorded() -> Mapping[str, Any]:
 
 
 def _frame(key: str) -> Any:
-    """Return the data frame of a table; raises `ImportError` with the command that installs pandas."""
+    return frame_of(key.partition("/")[0], rows_of(key))
+
+
+def frame_of(table: str, rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Return the data frame of a table's rows; raises `ImportError` with the command that installs pandas."""
     try:
         pandas = import_module("pandas")
     except ImportError:
         raise ImportError(f"the suite frames needs pandas: {install_line('suites')}") from None
-    rows = rows_of(key)
-    kinds = packaged("frame_tables.json")[key.partition("/")[0]]["columns"]
+    kinds = packaged("frame_tables.json")[table]["columns"]
     return pandas.DataFrame({n: pandas.Series([row[n] for row in rows], dtype=_DTYPES[k]) for n, k in kinds.items()})
 
 

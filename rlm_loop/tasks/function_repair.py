@@ -21,7 +21,7 @@ from typing import Any, cast
 from rlm_loop.dialects.reader import codes_in
 from rlm_loop.outcome import Score
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.isolation.kinds import weaker
+from rlm_loop.repl.isolation.launchers import weaker
 from rlm_loop.repl.settings import Limits
 from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.base import Suite, Task
@@ -33,7 +33,7 @@ Arguments = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Case:
-    """One function: `right` is in `source` exactly once, and `wrong` in its place is the bug."""
+    """A function: `right` is in `source` exactly once, and `wrong` in its place is the bug."""
 
     name: str
     level: int
@@ -138,7 +138,7 @@ def _task(case: Case) -> Task:
 
 
 def outputs_of(case: Case, inputs: Sequence[Arguments]) -> list[Any]:
-    """What the right source returns for these inputs, as JSON values."""
+    """Return the results of the right source for these inputs, as JSON values."""
     names: dict[str, Any] = {}
     exec(PLAIN + case.source, names)  # our own source
     # The literals are copied by value: a function may change its arguments.

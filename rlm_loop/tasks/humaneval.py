@@ -31,7 +31,7 @@ _QUESTION = "Complete this Python function.\n\n"
 
 @dataclass(frozen=True)
 class HumanEvalProblem:
-    """One problem as published: the `prompt` ends where the function's body begins."""
+    """A problem as published: the `prompt` ends where the function's body begins."""
 
     task_id: str
     prompt: str

@@ -29,7 +29,7 @@ def humaneval_repair(
     timeout: float = 10.0,
     bugs: Mapping[str, Mutation] | None = None,
 ) -> Suite:
-    """One task for each problem: find and mend the slip in `solution.py`; the artifact is the git diff.
+    """Return a task for each problem: find and mend the slip in `solution.py`; the artifact is the git diff.
 
     Resolved when all of the problem's tests pass after the diff is applied to a fresh copy.  `ids` names the tasks that
     are wanted, `bugs` has the mutation of each problem (default: the recorded ones).  `path` and `timeout` are as in

@@ -13,11 +13,12 @@ from pathlib import Path
 
 from rlm_loop.repl.host.clearing import temporary
 from rlm_loop.repl.host.launch import Launch
-from rlm_loop.repl.isolation.kinds import weaker
+from rlm_loop.repl.isolation.launchers import weaker
+from rlm_loop.repl.isolation.readable import Script
 from rlm_loop.repl.worker import tasks_of_user
 from rlm_loop.tasks import judge_child
 from rlm_loop.tools.processes import refuse_full_disk
-from rlm_loop.workspace.testing.isolation import Isolation, Script, isolated_command, run_command
+from rlm_loop.workspace.testing.isolation import Isolation, isolated_command, run_command
 from rlm_loop.workspace.testing.run import copy_tree
 
 MEMORY = 1 << 30  # bytes of address space: Python needs about 30 MB
@@ -34,7 +35,7 @@ class JudgeFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class JudgeResult:
-    """Whether the tests passed; if not, `reason` is one line of why, and `timed_out` whether time ran out.
+    """The verdict of tests; where they failed, `reason` is one line, and `timed_out` says that time ran out.
 
     `isolation` is what kept the solution apart from this machine, by the names that cells' isolation has.
     """
@@ -102,7 +103,6 @@ def judge(
             job,
             timeout=timeout,
             on_line=lines.append,
-            cap=4096,
             mark="" if ends_alone else f"RLM_LOOP_JUDGE={mark}",
         )
     if lines[:1] != [word.encode()]:

@@ -143,7 +143,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
 
 
 class FramePipe:
-    """One end of the line between the two processes: frames of JSON with their length before them."""
+    """An end of the line between the two processes: frames of JSON with their length before them."""
 
     def __init__(self, reading: int, writing: int) -> None:
         self._in: BinaryIO = os.fdopen(reading, "rb")
@@ -235,7 +235,7 @@ class Judging:
         self._line, self._process = line, process
 
     def ask(self, question: Any) -> Any:
-        """What was returned; raises what was raised there, or `Ended`."""
+        """Return the value; raises the error of the other process, or `Ended`."""
         try:
             self._line.send(question)
             kind, value = self._line.receive()
@@ -347,7 +347,7 @@ def _limit(limits: Mapping[str, int]) -> None:
 
 
 def _explain(error: BaseException) -> str:
-    """One line: the exception, and the line of the tests that met it."""
+    """Return a line: the exception, and the line of the tests that met it."""
     text = " ".join(f"{type(error).__name__}: {_text(str, error)}".split()).removesuffix(":")
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == "<tests>"]
     return f"{text} at: {frames[-1].line}" if frames else text

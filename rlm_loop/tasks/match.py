@@ -1,4 +1,4 @@
-"""Whether an answer is right: exact in the value, lenient in the spelling.
+"""Judging an answer: exact in the value, lenient in the spelling.
 
 What counts as which value is said in `reading`.  A verdict never raises, whatever the answer is.
 """
@@ -70,7 +70,7 @@ class Match:
 
 
 def matches(answer: Any, expected: Any, how: How = "exact", tolerance: float | None = None) -> bool:
-    """Whether `answer` states `expected`; see `Match`.  An `expected` that does not fit `how` is a `ValueError`."""
+    """Say whether `answer` states `expected`; see `Match`.  An `expected` that does not fit `how` is a `ValueError`."""
     if how == "exact":
         how = kind_of(expected)
     if how == "number":

@@ -1,4 +1,4 @@
-"""One slip in Python source: a stretch of one line replaced, so that its repair is a one-line diff."""
+"""A slip in Python source: a stretch of one line replaced, so that its repair is a one-line diff."""
 
 from __future__ import annotations
 

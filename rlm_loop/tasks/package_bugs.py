@@ -26,7 +26,7 @@ TIMEOUT = 300.0  # seconds for a package's tests, which take at most about ten o
 
 @dataclass(frozen=True)
 class Bug:
-    """One mutation of `function` (dotted for a method) in `file`, and what the package's tests say about it.
+    """A mutation of `function` (dotted for a method) in `file`, and the verdict of the package's tests on it.
 
     `fail_to_pass` are the tests that fail with it and pass without it; `tests` are all tests of the package that
     pass without it each time.  `output` is what the first failing test says, `description` a user's report in words,
@@ -98,7 +98,7 @@ def package_bugs(
     timeout: float = TIMEOUT,
     bugs: Collection[Bug] | None = None,
 ) -> Suite:
-    """One task for each bug (default: the recorded ones); the artifact is the git diff.
+    """Return a task for each bug (default: the recorded ones); the artifact is the git diff.
 
     `statement` is what a model is told: the `output` of a failing test, a `description` of the behaviour, or the
     `bare` fact that a test fails.  `run_tests` says whether it may run the tests, `packages` names those that are

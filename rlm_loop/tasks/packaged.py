@@ -8,5 +8,5 @@ from typing import Any
 
 
 def packaged(name: str) -> Any:
-    """What a JSON file of `tasks/data` holds."""
+    """Return the value in a JSON file of `tasks/data`."""
     return json.loads((files("rlm_loop.tasks") / "data" / name).read_text("utf-8"))

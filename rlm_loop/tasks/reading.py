@@ -73,7 +73,7 @@ def _number_in(text: str, prose: bool) -> Decimal | None:
 
 
 def _alone(text: str, found: re.Match[str]) -> bool:
-    """Whether the words around contain no other digit and do not hedge."""
+    """Say whether the words around contain no other digit and do not hedge."""
     before, after = text[: found.start()].casefold(), text[found.end() :].casefold()
     if re.search(r"\d", before + after) or _DOUBT.search(before + after):
         return False

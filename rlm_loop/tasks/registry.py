@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from rlm_loop.errors import nearest
+from rlm_loop.plugins import offered, plugin
 from rlm_loop.tasks.base import Suite
 from rlm_loop.tasks.jsonl import read_suite
 
@@ -23,8 +24,11 @@ _LONG = ("needle", "needles", "chain", "records", "identifiers", "pairs", "class
 
 
 def list_suites() -> tuple[str, ...]:
-    """The names that `get_suite` knows; those of long contexts may be followed by a size, as in `@8k` or `@10M`."""
-    return (*_MAKERS, *(f"long_context/{family}" for family in _LONG))
+    """Return the names that `get_suite` knows, those of other packages included.
+
+    Those of long contexts may be followed by a size, as in `@8k` or `@10M`.
+    """
+    return (*_MAKERS, *(f"long_context/{family}" for family in _LONG), *offered("suites"))
 
 
 def get_suite(name: str, **options: Any) -> Suite:
@@ -56,6 +60,8 @@ def _suite(name: str, options: dict[str, Any]) -> Suite:
         return import_module("rlm_loop.tasks.package_bugs").package_bugs(**stated, **options)
     maker = _MAKERS.get(name.replace("_", "-"))
     if maker is None:
+        if (made := plugin("suites", name)) is not None:
+            return made(**options)
         hint = nearest(name, list_suites()) or ";"
         raise ValueError(
             f"there is no suite {name!r}{hint} known are {', '.join(list_suites())}, or a file that ends in .jsonl"

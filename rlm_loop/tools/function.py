@@ -1,4 +1,6 @@
-"""A tool is a documented, typed function: its help line, JSON schema and checks all come from it.
+"""Tools and the results of their calls.
+
+A tool is a documented, typed function: its help line, JSON schema and checks all come from it.
 
 pydantic makes schemas and checks; it is imported when the first one is needed.
 """
@@ -11,12 +13,12 @@ import json
 import re
 import reprlib
 import typing
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Protocol, Required, cast, overload, runtime_checkable
 
-from rlm_loop.actions import FailureKind
+from rlm_loop.actions import Failure, FailureKind
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -88,10 +90,7 @@ class Tool:
 
     @functools.cached_property
     def _signature(self) -> inspect.Signature:
-        try:
-            return inspect.signature(self.function)
-        except ValueError:
-            raise TypeError(f"tool {self.name!r} has no signature to read: wrap it in a typed function") from None
+        return inspect.signature(self.function)
 
     @functools.cached_property
     def _fields(self) -> Fields:
@@ -100,10 +99,7 @@ class Tool:
             if p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
                 text = f"tool {self.name!r}: name the parameters that {str(p)!r} stands for"
                 raise TypeError(f"{text}, {p.kind.description} ones cannot be described to a model")
-            try:
-                fields.append((p.name, _resolved(self.function, p.name, p.annotation), p.default is p.empty))
-            except Exception as error:
-                raise TypeError(f"tool {self.name!r}: the type of {p.name!r} cannot be resolved: {error}") from error
+            fields.append((p.name, _resolved(self.function, p.name, p.annotation), p.default is p.empty))
         return tuple(fields)
 
     @property
@@ -114,11 +110,7 @@ class Tool:
     @functools.cached_property
     def parameters(self) -> dict[str, Any]:
         """The JSON schema of the arguments (an object; parameters with a default are optional)."""
-        try:
-            schema = cast("dict[str, Any]", untitled(_adapter(self._fields).json_schema()))
-        except Exception as error:
-            line = str(error).splitlines()[0]
-            raise TypeError(f"tool {self.name!r} has a parameter that JSON cannot describe: {line}") from error
+        schema = cast("dict[str, Any]", untitled(_adapter(self._fields).json_schema()))
         for parameter in self._signature.parameters.values():
             if parameter.default is not parameter.empty:
                 with suppress(TypeError, ValueError, RecursionError):  # a default that is no JSON is not told
@@ -186,8 +178,6 @@ class Tool:
         """The declared type of a result; Any where there is none, or none that pydantic knows."""
         with suppress(Exception):
             declared = _resolved(self.function, "result", self._signature.return_annotation)
-            if typing.get_origin(declared) in (Awaitable, Coroutine):
-                declared = typing.get_args(declared)[-1]
             _adapter((("result", declared, True),))
             return declared
         return Any
@@ -216,36 +206,28 @@ class Tool:
 
 
 @overload
-def tool(function: Callable[..., Any], /) -> Tool: ...
+def tool(function: Callable[..., Any], /, **options: Any) -> Tool: ...
 @overload
-def tool(
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    timeout: float | None = None,
-    mutates: bool = False,
-    dry_run: Callable[..., Any] | None = None,
-    polls: bool = False,
-) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(**options: Any) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
     /,
     *,
     name: str | None = None,
     description: str | None = None,
-    **options: Any,
+    **more: Any,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a documented function: `@tool`, or `@tool(name=..., timeout=...)` with the fields of `Tool`.
 
-    Raises `TypeError` for a function without a docstring, with `*args`, `**kwargs` or positional-only
-    parameters, or with an annotation that cannot be resolved.
+    Raises `TypeError` for a function without a docstring, or with `*args`, `**kwargs` or positional-only parameters,
+    and `NameError` for an annotation that cannot be resolved.
     """
 
     def make(target: Callable[..., Any]) -> Tool:
         inner = _unwrapped(target)  # a partial has its class's docstring, not the function's
         text = description or inspect.getdoc(inner) or ""
         first = " ".join(text.strip().split("\n\n")[0].split())
-        return Tool(name or getattr(inner, "__name__", type(inner).__name__), first, target, **options)
+        return Tool(name or getattr(inner, "__name__", type(inner).__name__), first, target, **more)
 
     return make if function is None else make(function)
 
@@ -324,3 +306,59 @@ def untitled(schema: Any) -> Any:
         for key, value in cast("dict[str, Any]", schema).items()
         if not (key == "title" and isinstance(value, str))
     }
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """The result of one tool call.
+
+    `data` is the value the tool returned, `text` what a model may see of it (of a failure: its message), clipped head
+    and tail where `truncated`; `full` is then the text for the record, up to a cap of its own.  `printed` is what the
+    tool printed, which no model sees.  `seconds` is the whole call, checks included.  `repeated`: the call had been
+    made before under the same idempotency key.
+    """
+
+    tool: str
+    data: Any = None
+    text: str = ""
+    failure: Failure | None = None
+    seconds: float = 0.0
+    truncated: bool = False
+    full: str = ""
+    repeated: bool = False
+    printed: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.failure is None
+
+    @property
+    def error(self) -> FailureKind | None:
+        """The kind of failure, one of the closed set in `actions.FailureKind`."""
+        return None if self.failure is None else self.failure.kind
+
+    @property
+    def message(self) -> str:
+        """The failure in words for the model; empty where there is none."""
+        return "" if self.failure is None else self.failure.message
+
+
+def as_text(value: Any) -> str:
+    """Return a value as text: JSON types as JSON, anything else by its `repr`."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return repr(value)
+
+
+def describe(error: BaseException) -> str:
+    """Return an exception as its class and its text."""
+    try:
+        message = str(error)
+    except Exception:  # an exception whose own text raises
+        message = ""
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__

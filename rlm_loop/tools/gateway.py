@@ -7,19 +7,19 @@ import json
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, cast
 
-from rlm_loop.accounting.limits import BudgetSpent
+from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.actions import CallTool, Failure
 from rlm_loop.errors import nearest
+from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.in_process.streams import CellOutput, captured
 from rlm_loop.repl.text import RECORD_CAP, clip, clip_parts
-from rlm_loop.tools.calls import DRY_RUN, KEY, IdempotencyCache, ToolResult, as_text, describe
-from rlm_loop.tools.function import SimpleTool, Tool, ToolError, as_tool
+from rlm_loop.tools.function import SimpleTool, Tool, ToolError, ToolResult, as_text, as_tool, describe
 from rlm_loop.tools.hooks import NO_HOOKS, Hooks
 from rlm_loop.tools.threads import GivenUp, Pending
 from rlm_loop.traces.logs import say
@@ -28,12 +28,33 @@ _log = logging.getLogger(__name__)
 
 #: What to do about JSON that cannot be read: nearly always it holds code with quotes of its own.
 JSON_HINT = 'inside a JSON string write \\" for a quote and \\n for a line break'
-_MAX_KEY = 200
+#: Arguments that a call of a tool that mutates may have beside the tool's own.  No schema and no help names them.
+KEY, DRY_RUN = "idempotency_key", "dry_run"
 _MAX_TEXT = 1 << 26  # characters of a result, which host and cells would have to hold
 #: The arguments of a call, its idempotency key, and whether it is a dry run.
 _Asked = tuple[dict[str, Any], str | None, bool]
 #: The value of a call, its text, and what was raised.
 _Done = tuple[Any, str, BaseException | None]
+
+
+ToolLike = Tool | Callable[..., Any]
+
+
+@contextmanager
+def serving(*lists: Sequence[ToolLike]) -> Generator[tuple[Sequence[ToolLike], ...]]:
+    """Yield the lists of tools as one run has them; those of an MCP server share one, which ends with the run."""
+    servers: dict[int, Any] = {}
+    until = ExitStack()
+
+    def own(tool: ToolLike) -> ToolLike:
+        lend = getattr(tool, "for_run", None)
+        return tool if lend is None else lend(servers, until)
+
+    try:
+        yield tuple([tuple(map(own, tools)) if tools else tools for tools in lists])
+    finally:
+        with shielded():
+            until.close()
 
 
 class ToolGateway:
@@ -52,8 +73,8 @@ class ToolGateway:
     `BudgetSpent`, `Cancelled`, and Ctrl-C while the gateway waits for a tool.
 
     A call of a tool that mutates may carry `idempotency_key` and `dry_run`, in its arguments.
-    A second call with the same key is not made: it gets the recorded result, a failure too.  A dry run does nothing
-    and says what would be done.  Gateways that share `kept` share the keys.
+    A second call with the same key is not made: it gets the recorded result, a failure too, and waits for it where the
+    first is still at work.  A dry run does nothing and says what would be done.
     """
 
     def __init__(
@@ -64,8 +85,6 @@ class ToolGateway:
         timeout: float | None = 60.0,
         cap: int = 65536,
         allow: Collection[str] | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        kept: IdempotencyCache | None = None,
         hooks: Hooks = NO_HOOKS,
         node: str = "",
         about: Callable[[], Mapping[str, Any]] = dict,
@@ -78,11 +97,9 @@ class ToolGateway:
             raise ValueError(f"tool names must differ; used more than once: {', '.join(twice)}")
         self._listed = {tool.name: tool for tool in listed}
         self._every = self._listed | {tool.name: tool for tool in quiet}
-        if timeout is not None and not timeout >= 0:
-            raise ValueError(f"timeout must be seconds, 0 or more, or None for no limit, got {timeout}")
         self._allow = None if allow is None else frozenset(allow)
-        self._timeout, self._cap, self._clock = timeout, cap, clock
-        self._kept = IdempotencyCache() if kept is None else kept
+        self._timeout, self._cap = timeout, cap
+        self._kept: dict[tuple[str, str], tuple[str, Pending[_Done]]] = {}  # calls by tool and key
         self._hooks, self._node, self._about = hooks, node, about
         self._seconds_left, self._approve = seconds_left, approve
 
@@ -120,7 +137,7 @@ class ToolGateway:
         return result.data
 
     def _call(self, action: CallTool, read: Callable[[Tool], _Asked], *, by_function: bool = False) -> ToolResult:
-        start = self._clock()
+        start = time.monotonic()
         values: dict[str, Any] = {}
         signal: BaseException | None = None  # it ends more than this call, which ends as well
         failure: Failure | None = None
@@ -133,7 +150,7 @@ class ToolGateway:
             failure = Failure("budget" if isinstance(error, BudgetSpent) else "interrupted", text)
         clipped, truncated = self._clipped(text)
         full = _sendable(clip(text, max(self._cap, RECORD_CAP))[0]) if truncated else ""
-        values |= {"failure": failure, "seconds": self._clock() - start, "truncated": truncated, "full": full}
+        values |= {"failure": failure, "seconds": time.monotonic() - start, "truncated": truncated, "full": full}
         result = ToolResult(action.name, text=clipped, **values)
         self._say(result, action.call_id)
         self._hooks.notify("on_tool_end", tool=action.name, result=result, node=self._node)
@@ -159,7 +176,9 @@ class ToolGateway:
                 with nullcontext() if inline else captured(output):
                     value = function(**checked)
                     if inspect.isawaitable(value):
-                        value = _awaited(value)
+                        import asyncio  # 30 ms, which only an async tool should cost
+
+                        value = asyncio.run(_result(value))
                     if function is tool.function:
                         tool.check_result(value)
                     text = as_text(value)
@@ -175,16 +194,16 @@ class ToolGateway:
             if self._seconds_left() == 0:
                 raise BudgetSpent("seconds", f"the time of the run is up: {tool.name} was not run")
             if key is not None:
-                pending = self._kept.call(key, tool.name, checked, new)
+                pending = self._recorded(tool.name, key, checked, new)
             values["repeated"] = pending is not new
-            values["data"], text, error = self._waited(pending, tool, inline)
+            values["data"], text, error = work() if inline else self._waited(pending, tool)
         finally:
             piece = output.piece()
             values["printed"] = clip_parts(piece.head, piece.dropped, piece.tail, RECORD_CAP)[0]
         if error is None:
             return text
         if key is not None and isinstance(error, (BudgetSpent, Cancelled)):  # it came to no end of its own
-            self._kept.forget(key, tool.name)
+            self._kept.pop((tool.name, key), None)
         ours = (ToolError, BudgetSpent, Cancelled, *((KeyboardInterrupt,) if inline else ()))
         raise error if isinstance(error, ours) else ToolError("runtime", describe(error)) from error
 
@@ -198,7 +217,15 @@ class ToolGateway:
             raise ToolError("denied", f"tool {name!r} is not allowed here; tools: {offered}")
         raise ToolError("unknown_tool", f"no tool {name!r}{nearest(name, names) or ';'} tools: {offered}")
 
-    def _waited(self, pending: Pending[_Done], tool: Tool, inline: bool) -> _Done:
+    def _recorded(self, tool: str, key: str, arguments: Mapping[str, Any], new: Pending[_Done]) -> Pending[_Done]:
+        """Return the call of that key, or `new`; refuse the key for another call."""
+        text = json.dumps(arguments, sort_keys=True, default=repr)
+        asked, pending = self._kept.setdefault((tool, key), (text, new))
+        if asked != text:
+            raise ToolError("invalid_arguments", f"{KEY} {key!r} was used for another call of {tool}: take a new one")
+        return pending
+
+    def _waited(self, pending: Pending[_Done], tool: Tool) -> _Done:
         """Wait for the work within the limits of the tool and of the run."""
         limit = self._timeout if tool.timeout is None else tool.timeout
         until = math.inf if limit is None else time.monotonic() + limit
@@ -208,7 +235,7 @@ class ToolGateway:
             return max(0.0, min(seconds)) if seconds else None
 
         try:
-            return pending.result(left, inline=inline)
+            return pending.result(left)
         except GivenUp:
             if self._seconds_left() == 0:
                 spent = f"the time of the run was up before {tool.name} gave a result"
@@ -228,14 +255,8 @@ class ToolGateway:
         return _sendable(text), truncated
 
 
-def _awaited(work: Awaitable[Any]) -> Any:
-    """Return or raise the result of an async tool, in an event loop of its own."""
-    import asyncio  # 30 ms, which only an async tool should cost
-
-    async def run() -> Any:
-        return await work
-
-    return asyncio.run(run())
+async def _result(work: Awaitable[Any]) -> Any:
+    return await work
 
 
 def _sendable(text: str) -> str:
@@ -248,14 +269,10 @@ def _options(tool: Tool, arguments: Mapping[str, Any]) -> _Asked:
     rest = dict(arguments)
     ours = {KEY, DRY_RUN} - set(tool.names) if tool.mutates else set[str]()
     key = rest.pop(KEY, None) if KEY in ours else None
-    dry = rest.pop(DRY_RUN, False) if DRY_RUN in ours else False
-    if key is not None and (not isinstance(key, str) or not 0 < len(key) <= _MAX_KEY):
-        raise ToolError("invalid_arguments", f"{KEY!r} must be a text of 1 to {_MAX_KEY} characters")
-    if not isinstance(dry, bool):
-        raise ToolError("invalid_arguments", f"{DRY_RUN!r} must be true or false")
-    if dry and tool.mutates and tool.dry_run is None:
+    dry = bool(rest.pop(DRY_RUN, False)) if DRY_RUN in ours else False
+    if dry and tool.dry_run is None:
         raise ToolError("invalid_arguments", f"{tool.name} has no dry run, and was not run")
-    return rest, key, dry
+    return rest, None if key is None else str(key), dry
 
 
 def _parsed(arguments: str | Mapping[str, Any]) -> Mapping[str, Any]:

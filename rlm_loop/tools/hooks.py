@@ -48,9 +48,7 @@ class Hooks:
     def hears(self, event: str) -> bool:
         """Return whether any hook has a method for the event."""
         if event not in self._methods:
-            # A hook that answers to any name has not asked for each piece of a text.
-            asked = [o for o in self._objects if event != "on_text" or inspect.getattr_static(o, event, None)]
-            methods = [method for hook in asked if (method := getattr(hook, event, None))]
+            methods = [method for hook in self._objects if (method := getattr(hook, event, None))]
             self._methods[event] = [(method, _names(method)) for method in methods]
         return bool(self._methods[event])
 
@@ -68,9 +66,5 @@ NO_HOOKS = Hooks()
 
 def _names(method: Callable[..., Any]) -> frozenset[str] | None:
     """Return the names of the values that a method takes; None: all."""
-    try:
-        parameters = inspect.signature(method).parameters
-    except (ValueError, TypeError):  # of a C function, say
-        return None
-    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    return None if takes_all else frozenset(parameters)
+    parameters = inspect.signature(method).parameters
+    return None if any(p.kind is p.VAR_KEYWORD for p in parameters.values()) else frozenset(parameters)

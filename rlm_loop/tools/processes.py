@@ -20,8 +20,9 @@ from pathlib import Path
 _INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH")
 _ROOM = 1 << 20  # bytes
 _CHUNK = 1 << 16
+_HALF = 1 << 15  # bytes of the head of an output, and of its tail
 _LINE = 1 << 20  # bytes of one line of reports; a longer one is dropped
-_GLANCE = 0.1  # seconds between looks at a process whose pipes somebody else holds open
+_GLANCE = 0.1  # seconds between looks at a process whose pipes say nothing
 _DRAIN = 1.0  # seconds for what is still in the pipes after the end
 
 
@@ -50,7 +51,7 @@ def run_group(command: str | Sequence[str], *, cwd: str | Path, timeout: float, 
     cannot be started.
     """
     argv = ["/bin/sh", "-c", command] if isinstance(command, str) else command
-    return watch(argv, cwd=cwd, env=child_environment(), stdin=stdin, timeout=timeout, cap=65536)
+    return watch(argv, cwd=cwd, env=child_environment(), stdin=stdin, timeout=timeout)
 
 
 def refuse_full_disk() -> None:
@@ -74,11 +75,10 @@ def watch(
     env: Mapping[str, str],
     stdin: bytes,
     timeout: float,
-    cap: int,
     on_line: Callable[[bytes], None] | None = None,
     mark: str = "",
 ) -> Finished:
-    """Run a command for at most `timeout` seconds and keep `cap` bytes of its output, head and tail.
+    """Run a command for at most `timeout` seconds and keep 64 KiB of its output, head and tail.
 
     With `on_line`, which is called with each line of standard output, the output is standard error alone; without, it
     is both in the order written.  At the command's end, or the time's, its group is killed, and on Linux every process
@@ -94,18 +94,14 @@ def watch(
         process = subprocess.Popen(
             list(argv), stdin=source, stdout=pipe, stderr=errors, cwd=cwd, env=dict(env), start_new_session=True
         )
-    ends = _Ends(cap)
+    ends = _Ends()
     with process, selectors.DefaultSelector() as streams:
         for stream, sink in ((process.stdout, _lines(on_line) if on_line else ends.add), (process.stderr, ends.add)):
             if stream is not None:
                 streams.register(stream, selectors.EVENT_READ, sink)
         try:
             while (left := start + timeout - time.monotonic()) > 0 and process.poll() is None:
-                if streams.get_map():
-                    _read(streams, min(left, _GLANCE))  # whoever else holds its pipes
-                else:
-                    with contextlib.suppress(subprocess.TimeoutExpired):
-                        process.wait(left)
+                _read(streams, min(left, _GLANCE))
             timed_out = process.poll() is None
         finally:
             _kill(process, mark)
@@ -157,20 +153,18 @@ def _lines(on_line: Callable[[bytes], None]) -> Callable[[bytes], None]:
 class _Ends:
     """The first and the last bytes of a stream of any length."""
 
-    def __init__(self, cap: int) -> None:
-        self._half = cap // 2
-        self._head, self._tail, self._size = b"", bytearray(), 0
+    def __init__(self) -> None:
+        self._kept, self._size = bytearray(), 0
 
     def add(self, data: bytes) -> None:
         self._size += len(data)
-        room = self._half - len(self._head)
-        self._head += data[:room]
-        self._tail += data[room:]
-        if len(self._tail) > 2 * self._half + _CHUNK:
-            del self._tail[: -self._half]
+        self._kept += data
+        if len(self._kept) > 2 * _HALF + _CHUNK:
+            del self._kept[_HALF:-_HALF]
 
     def text(self) -> str:
-        tail = bytes(self._tail[-self._half :]) if self._half else b""
-        dropped = self._size - len(self._head) - len(tail)
-        note = f"\n[{dropped} bytes left out]\n" if dropped else ""
-        return self._head.decode("utf-8", "replace") + note + tail.decode("utf-8", "replace")
+        dropped = self._size - 2 * _HALF
+        if dropped <= 0:
+            return self._kept.decode("utf-8", "replace")
+        head, tail = self._kept[:_HALF], self._kept[-_HALF:]
+        return f"{head.decode('utf-8', 'replace')}\n[{dropped} bytes left out]\n{tail.decode('utf-8', 'replace')}"

@@ -32,28 +32,20 @@ class Pending(Generic[T]):
         self, work: Callable[[], T], name: str, scope: Scope | None = None, late: Callable[[T], None] | None = None
     ) -> None:
         self._work, self._name, self._late = work, name, late
-        self._scope = None if scope is None else Scope(scope)
+        self._scope = Scope(call_scope.get() if scope is None else scope)
         self._begun, self._done, self._lock = threading.Lock(), threading.Event(), threading.Lock()
         self._finished = self._given_up = False
-        self.value: T | None = None  # of work that is done
+        self._value: T | None = None
         self._error: BaseException | None = None
 
-    def result(self, seconds_left: Callable[[], float | None], *, inline: bool = False) -> T:
-        """Return or raise the result of the work.
-
-        Raises `GivenUp` once no seconds are left, and then its scope is ended.
-        `inline` does the work in this thread, for as long as it takes.
-        """
-        if self._begun.acquire(blocking=False):
-            context = contextvars.copy_context()
-            if self._scope is not None:
-                context.run(call_scope.set, self._scope)
-            if inline:
-                context.run(self._do)
-            else:
-                threading.Thread(target=context.run, args=(self._do,), daemon=True, name=self._name).start()
+    def result(self, seconds_left: Callable[[], float | None]) -> T:
+        """Return or raise the result; raises `GivenUp` once no seconds are left, and then its scope is ended."""
         left: float | None = None
-        try:
+        try:  # a stop may strike before `start` returns, with the work under way
+            if self._begun.acquire(blocking=False):
+                context = contextvars.copy_context()
+                context.run(call_scope.set, self._scope)
+                threading.Thread(target=context.run, args=(self._do,), daemon=True, name=self._name).start()
             while not self._done.wait(_SLICE if (left := seconds_left()) is None else min(_SLICE, left)):
                 if left is not None and left <= 0:
                     if self._give_up():
@@ -65,30 +57,29 @@ class Pending(Generic[T]):
             raise
         if self._error is not None:
             raise self._error
-        return self.value  # pyright: ignore[reportReturnType]
+        return self._value  # pyright: ignore[reportReturnType]
 
     def _do(self) -> None:
         try:
-            self.value = self._work()
+            self._value = self._work()
         except BaseException as error:  # carried to the caller
             self._error = error
         with self._lock:  # from here on the result is used, or it is late: never neither
             self._finished = True
         if self._given_up:
             self._tell_late()
-        if self._scope is not None:
-            self._scope.release()
+        self._scope.release()
         self._done.set()
 
     def _give_up(self) -> bool:
         """Give up on the result, unless it is there already."""
         with self._lock:
             self._given_up = not self._finished
-        if self._given_up and self._scope is not None:
+        if self._given_up:
             self._scope.end("nobody waits for it any more")
         return self._given_up
 
     def _tell_late(self) -> None:
         if self._late is not None and self._error is None:
             with contextlib.suppress(Exception):  # nobody is there who could be told
-                self._late(self.value)  # pyright: ignore[reportArgumentType]
+                self._late(self._value)  # pyright: ignore[reportArgumentType]

@@ -1,12 +1,16 @@
-"""Events of one run as lines of JSON, without secrets, each message and each set of settings stored once."""
+"""Events of one run as lines of JSON, without secrets, each body stored once; and a file of lines."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import functools
 import json
 import os
+import threading
 from collections.abc import Iterable, Mapping
 from operator import is_
+from pathlib import Path
 from typing import Any
 
 from rlm_loop.messages import Message, Prompt, common, digest
@@ -87,3 +91,41 @@ class EventLines:
             return _as_json(self._redact.value(line, default=one_level)) + "\n"
         except (ValueError, RecursionError):  # a value of a cell's that Python will not write out
             return _as_json(self._redact.value(plain(line))) + "\n"
+
+
+class LineFile:
+    """Lines at the end of a file, which is open only while one is written.  Raises `OSError`."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        if self._path.is_fifo():  # without a reader, opening it never returns
+            raise OSError(errno.EINVAL, "it is a pipe, not a file")
+        self._path.open("ab").close()
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def append(self, lines: str) -> None:
+        """Write lines at once, or nothing of them; after `close`, nothing."""
+        data = lines.encode()
+        with self._lock, contextlib.ExitStack() as stack:
+            if self._closed:
+                return
+            file = stack.enter_context(self._path.open("a+b", buffering=0))
+            size = os.fstat(file.fileno()).st_size
+            if size:
+                file.seek(size - 1)
+                if file.read(1) != b"\n":  # another writer was killed within a line
+                    data = b"\n" + data
+            try:
+                done = 0
+                while done < len(data):
+                    done += file.write(data[done:] if done else data)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    file.truncate(size)
+                raise
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True

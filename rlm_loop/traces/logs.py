@@ -18,7 +18,7 @@ from typing import Any
 from rlm_loop.traces.redact import redactor
 
 #: `call_id` is the number of a model call in its run, or the id that a model gave a call of a tool; `tokens` is input
-#: plus output; `steps_remaining` is said of the root agent where its steps are limited.
+#: plus output; `steps_remaining` is said of a turn where steps are limited.
 FIELDS = ("run", "task", "node", "turn", "call_id", "tool", "seconds", "tokens", "steps_remaining", "error_kind")
 
 _PLAIN = re.compile(r"[\w.:/@+-]+")
@@ -41,34 +41,31 @@ def exception(logger: logging.Logger, what: str, error: BaseException, **values:
     say(logger, f"{what}\n{told}\n", level=logging.ERROR, error_kind=type(error).__name__, **values)
 
 
+#: Events of a trace that people follow a run by, and those that they look at closely.
+_LEVELS = {
+    **dict.fromkeys(("run_start", "turn", "run_end", "model_error"), logging.INFO),
+    **dict.fromkeys(("reply", "subcall_start", "subcall_end"), logging.DEBUG),
+}
+
+
 def tell(logger: logging.Logger, event: str, data: Mapping[str, Any], **values: Any) -> None:
     """Write an event of a trace as a line, where it is one that people follow a run by."""
-    level = logging.INFO if event in _FOLLOWED else logging.DEBUG
-    if event not in _FOLLOWED | _CLOSE_UP or not logger.isEnabledFor(level):
+    level = _LEVELS.get(event)
+    if level is None or not logger.isEnabledFor(level):
         return
     kind = None
-    own = {name: data.get(name) for name in ("turn", "call_id", "seconds", "stop", "steps")}
-    match event:
-        case "run_start":
-            own |= {"agent": data.get("agent"), "model": data.get("model")}
-        case "reply":
-            own["seconds"] = data["reply"].seconds
-        case "turn":
-            kind = next((seen.failure.kind for seen in data.get("observations", ()) if seen.failure is not None), None)
-        case "model_error":
-            kind, _, message = str(data["error"]).partition(": ")
-            own["message"] = message[:500]
-        case "subcall_end":
-            kind = (data.get("error") or {}).get("kind")
-        case "run_end" if str(data.get("stop")) == "failed":
-            kind = str(data.get("reason", "")).partition(":")[0]
-        case _:
-            pass
+    own = {name: data.get(name) for name in ("turn", "call_id", "seconds", "stop", "steps", "steps_remaining")}
+    if event == "run_start":
+        own |= {"agent": data.get("agent"), "model": data.get("model")}
+    elif event == "reply":
+        own["seconds"] = data["reply"].seconds
+    elif event == "turn":
+        kind = next((seen.failure.kind for seen in data.get("observations", ()) if seen.failure is not None), None)
+    elif event == "model_error":
+        kind, _, own["message"] = str(data["error"])[:500].partition(": ")
+    elif event == "run_end" and str(data.get("stop")) == "failed":
+        kind = str(data.get("reason", "")).partition(":")[0]
     say(logger, event, level=level, node=data.get("node", "0"), error_kind=kind, **own, **values)
-
-
-_FOLLOWED = {"run_start", "turn", "run_end", "model_error"}
-_CLOSE_UP = {"reply", "subcall_start", "subcall_end"}
 
 
 def _shown(value: Any) -> str:

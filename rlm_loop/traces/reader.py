@@ -14,22 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.messages import Message, Prompt, Reply, Span, ToolCall, Usage
-from rlm_loop.traces.display import drawing
-from rlm_loop.traces.file import LineFile
+from rlm_loop.traces.lines import LineFile
 from rlm_loop.traces.received import file_bytes, parse
 from rlm_loop.traces.shapes import sound
 from rlm_loop.traces.trace import SCHEMA, TraceError
+from rlm_loop.traces.values import drawing
 
-#: A call or a request, by the names that it may go by.
-_Key = tuple[Any, ...]
-
-#: A run of a file: its id or the beginning of it, its number, or the one that counts (`None`).
+#: A run of a file: its id, its number, or the one that counts (`None`).
 Run = int | str | None
 
 TRIED_AGAIN = "it was broken off and tried again"
 _NAMED = '{"run":"'  # how a line begins that names its run
 _TORN = re.compile(r'\{"run":"([^"\\]+)"')
-_LISTED = 12
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,9 +97,11 @@ class RunRecord:
     def _exchanges(self) -> Iterator[tuple[Mapping[str, Any], Prompt, Reply | None]]:
         bodies: dict[str, Message] = {}
         settings: dict[str, Mapping[str, Any]] = {}
-        asked: dict[_Key, Prompt] = {}
+        asked: dict[Any, Prompt] = {}  # by call
+        latest: dict[tuple[str, str], Prompt] = {}  # by caller and hash: requests of equal bytes may differ in causes
         for number, e in enumerate(self.events, 1):
             prompt = reply = None
+            node = e.get("node", "0")
             with whole(e, number):
                 match e["event"]:
                     case "message":
@@ -111,19 +109,14 @@ class RunRecord:
                     case "settings":
                         settings[e["hash"]] = e
                     case "request":
-                        # requests of equal bytes may differ in their causes: each caller goes on from its own
-                        base = (
-                            next(asked[key] for key in _keys(e, e["base"])[-2:] if key in asked)
-                            if e["base"]
-                            else Prompt()
-                        )
+                        base = latest[node, e["base"]] if e["base"] else Prompt()
                         messages = (*base.messages[: e.get("kept")], *(bodies[h] for h in e["added"]))
                         rest = settings[e["settings"]]
                         prompt = Prompt(messages, tuple(rest["tools"]), tuple(rest["stop"]), rest["reply_schema"])
-                        asked |= dict.fromkeys(_keys(e, e["digest"]), prompt)
+                        latest[node, e["digest"]] = asked[e.get("call_id")] = prompt
                     case "reply":
                         reply = reply_of(e["reply"])
-                        prompt = next((asked[key] for key in _keys(e, e["request"]) if key in asked), None)
+                        prompt = asked.get(e["call_id"]) if "call_id" in e else latest.get((node, e["request"]))
                     case _:
                         pass
             if prompt is not None:
@@ -136,33 +129,22 @@ def whole(event: Mapping[str, Any], number: int | None = None) -> Generator[None
 
     `number` is its place among those of the run, from 1; without it, its turn is named.
     """
-    place = f"an event of turn {event.get('turn', 0)}" if number is None else f"event {number} of the run"
-    what = f"{place} ({str(event['event'])[:20]})"
     try:
         yield
-    except KeyError as missing:
-        part = re.sub(r"\W", "", str(missing))[:12]
-        what = f"a part of {what} is missing ({part})"
-    except (TypeError, AttributeError, ValueError, LookupError):
-        what = f"{what} is damaged"
-    else:
-        return
-    raise TraceError(f"{what}: the trace was cut or edited; restore it from a copy") from None
-
-
-def _keys(event: Mapping[str, Any], digest: str) -> list[_Key]:
-    """The names of a request, the surest first: its call, its caller with its hash, its hash."""
-    call: list[_Key] = [("call", event["call_id"])] if "call_id" in event else []
-    return [*call, (digest, event.get("node", "0"), event.get("depth", 0)), (digest,)]
+    except (TypeError, AttributeError, ValueError, LookupError) as error:
+        part = re.sub(r"\W", "", str(error))[:12] if isinstance(error, KeyError) else ""
+        place = f"an event of turn {event.get('turn', 0)}" if number is None else f"event {number} of the run"
+        what = f"{place} ({str(event['event'])[:20]}) {f'lacks {part}' if part else 'is damaged'}"
+        raise TraceError(f"{what}: the trace was cut or edited; restore it from a copy") from None
 
 
 def read(path: str | Path, *, run: Run = None) -> RunRecord:
     """Read one run of a trace file; `.gz` files are read compressed.
 
-    `run` is the run's id or the beginning of it, or its number from 0, negative from the end.  Without it, it is the
-    last one that was begun and not marked as broken off.  A torn last line of a run is ignored.  Raises `TraceError`
-    for a missing file, one that is not a trace, another schema, a damaged line in the middle of the run, and for a run
-    that the file does not hold, with those that it does.
+    `run` is the run's id, or its number from 0, negative from the end.  Without it, it is the last one that was begun
+    and not marked as broken off.  A torn last line of a run is ignored.  Raises `TraceError` for a missing file, one
+    that is not a trace, another schema, a damaged line in the middle of the run, and for a run that the file does not
+    hold, with those that it does.
     """
     runs = runs_in(path)
     return _relied_on(runs[chosen(path, runs, run)])
@@ -218,12 +200,14 @@ def runs_in(path: str | Path) -> list[RunRecord]:
             run.events.append(event)
             if event["event"] != "aborted":  # which another writes
                 run.last = number
-    if not runs and any(not _is_torn(line) for _, line in damaged):
-        raise TraceError(
-            f"{path} is not a trace of rlm_loop: no line of it is an event; name a file that `trace=` wrote"
-        )
     for number, line in damaged:
-        _blame(path, number, line, runs)
+        if not runs and not _is_torn(line):
+            raise TraceError(f"{path} is not a trace of rlm_loop: no line of it is an event")
+        if (name := owner(line)) is None and _is_torn(line):
+            continue  # within the id: whoever was killed there wrote nothing more
+        for run in runs:
+            if run.first < number < run.last and run.fault is None and name in (None, run.events[0].get("run")):
+                run.fault = f"{path}:{number} is damaged in the middle of the file; restore it from a copy"
     return [RunRecord(tuple(run.events), number, run.fault) for number, run in enumerate(runs)]
 
 
@@ -232,18 +216,13 @@ def chosen(path: str | Path, runs: Sequence[RunRecord], run: Run) -> int:
     number: int | None = None
     if run is None or run == "":
         number = next((r.number for r in reversed(runs) if r.aborted is None), len(runs) - 1)
-    elif isinstance(run, int):
-        number = run
-    elif exact := [r.number for r in runs if r.id == run]:
-        number = exact[-1]  # there are several where a file was put together from copies
-    elif len(begun := [r.number for r in runs if r.id.startswith(run)]) == 1:
-        number = begun[0]
-    elif re.fullmatch(r"-?\d+", run):
+    elif named := [r.number for r in runs if r.id == run]:
+        number = named[-1]  # there are several where a file was put together from copies
+    elif re.fullmatch(r"-?\d+", str(run)):
         number = int(run)
     if number is not None and -len(runs) <= number < len(runs):
         return number % len(runs)
-    listed = "; ".join(map(str, runs[-_LISTED:]))
-    listed = f", the last of them {listed}" if len(runs) > _LISTED else f": {listed}" if runs else ""
+    listed = f": {'; '.join(map(str, runs))}" if runs else ""
     many = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
     raise TraceError(f"{path} holds {many}{listed}; there is no run {number if run is None else run}")
 
@@ -292,22 +271,7 @@ def _events(path: str | Path) -> Iterator[tuple[int, str, dict[str, Any] | None]
 
 def _foreign(path: str | Path, start: Mapping[str, Any]) -> str | None:
     schema = start.get("schema", 0)
-    if schema == SCHEMA:
-        return None
-    hint = "upgrade rlm-loop" if isinstance(schema, int) and schema > SCHEMA else "record it again"
-    return f"{path} has schema {schema}; this version reads {SCHEMA}: {hint}"
-
-
-def _blame(path: str | Path, number: int, line: str, runs: Sequence[_Lines]) -> None:
-    """Forgive a line that cannot be read to a writer who was killed in it, and wrote nothing more."""
-    suspects = [r for r in runs if r.first < number]
-    if (name := owner(line)) is not None:
-        suspects = [r for r in suspects if r.events[0].get("run") == name]
-    elif _is_torn(line) and any(r.last < number and RunRecord(tuple(r.events)).end is None for r in suspects):
-        return  # torn within the id
-    for run in suspects:
-        if run.last > number and run.fault is None:
-            run.fault = f"{path}:{number} is damaged in the middle of the file; restore it from a copy"
+    return None if schema == SCHEMA else f"{path} has schema {schema}; this version of rlm-loop reads {SCHEMA}"
 
 
 def message_of(data: Mapping[str, Any]) -> Message:

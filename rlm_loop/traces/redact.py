@@ -26,7 +26,6 @@ _SHORTEST, _LONGEST_WORD = 12, 20  # characters of a value of the environment, a
 _TOKEN = 16  # characters of the shortest token
 _LEAST = 7  # a shorter text holds no secret that could be told: the shortest is a password in an address, `://a:b@`
 _KEPT = 20_000  # characters of a text of which the result is kept
-_JSON = frozenset((str, dict, list, tuple, float, int, bool, type(None)))
 #: Values that each rule takes for a secret.
 _PROBES = ("aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0z", "sid=aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0z", "dXNlcjpwYXNzd29yZA==")
 
@@ -129,24 +128,21 @@ class Redactor:
         `default` makes a JSON value of anything else; without it, that stays as it is.  Raises `RecursionError` for a
         value that is nested too deeply, or holds itself.
         """
-        kind = type(value)
-        if kind is int or kind is bool or value is None:
+        if value is None or isinstance(value, int):
             return value
-        if kind not in _JSON and default is not None and not isinstance(value, str | int):
-            value = default(value)
-            kind = type(value)
         if isinstance(value, str):
             if name and self._named(name)[1] and _holds_secret(name, value):
                 return REDACTED
             return self(str(value)) if len(value) >= _LEAST else str(value)
+        kind = type(value)
         if kind is dict:
             fields = cast("dict[str, Any]", value)
             return {self._named(key)[0]: self.value(inner, key, default) for key, inner in fields.items()}
         if kind is list or kind is tuple:
             return [self.value(item, "", default) for item in cast("Sequence[Any]", value)]
-        if kind is float and default is not None and not isfinite(value):
-            return self.value(default(value), name, default)
-        return value
+        if default is None or (kind is float and isfinite(value)):
+            return value
+        return self.value(default(value), name, default)
 
 
 def redactor(environ: Mapping[str, str]) -> Redactor:

@@ -21,8 +21,7 @@ from typing import Any
 
 from rlm_loop.errors import ShownBriefly
 from rlm_loop.messages import digest
-from rlm_loop.traces.file import LineFile
-from rlm_loop.traces.lines import EventLines
+from rlm_loop.traces.lines import EventLines, LineFile
 from rlm_loop.traces.logs import tell
 from rlm_loop.traces.values import plain
 
@@ -64,7 +63,6 @@ class Trace:
         self._clock, self._ids = clock, ids
         self._lines: Any = None  # of the run, once it has begun
         self._named: set[str] = set()  # hashes of texts and events that are recorded once
-        self._steps: float | None = None  # that the root agent may take
         self._tokens: dict[str, int | None] = {}  # of the latest reply, by node: for the log
         self._lock = threading.RLock()  # sub-calls may be recorded from threads
         self._owns = beside is None
@@ -99,9 +97,6 @@ class Trace:
             self.run = self._ids()  # only now: a process may have been forked since this trace was made
             self._lines = EventLines(self.run)
             self.task = str(data.get("task", ""))
-            self._steps = getattr(data.get("budget"), "steps", None)
-            if self._steps is not None:  # of a session's further question the turns are numbered on
-                self._steps += (data.get("session") or {}).get("turns", 0)
             self._tokens.clear()
             self._named.clear()
             #: Return the id of a further model call: its number among those of the run.
@@ -114,10 +109,7 @@ class Trace:
         See `EventLines.of` for events with prompts and messages.  Without a file, an event is made JSON when `events`
         is read.
         """
-        if self._out is not None:
-            self.copy(event, data)
-        elif self._lines is not None:
-            self._unread.append((self._lines, event, self._clock(), data))
+        self.copy(event, data)
         if _log.isEnabledFor(logging.INFO):
             self._tell(event, data)
 
@@ -136,18 +128,12 @@ class Trace:
             hint = "free some space, or choose another path"
             raise TraceUnwritable(f"cannot write the trace {self.path}: {reason}; {hint}") from error
 
-    def steps_left(self, node: str, turn: int) -> int | None:
-        """Return the turns that are left after one of the root agent; `None` where nobody limits or knows them."""
-        return None if self._steps is None or node != "0" else max(0, int(self._steps) - turn)
-
     def _tell(self, event: str, data: Mapping[str, Any]) -> None:
-        node = str(data.get("node", "0"))
+        node, usage = str(data.get("node", "0")), data.get("usage")
         if event == "reply" and (usage := data["reply"].usage) is not None:
             self._tokens[node] = usage.total_tokens
-        said = event in ("reply", "turn")
-        tokens = self._tokens.get(node) if said else getattr(data.get("usage"), "total_tokens", None)
-        left = self.steps_left(node, int(data["turn"])) if event == "turn" else None
-        tell(_log, event, data, run=self.run, task=self.task, tokens=tokens, steps_remaining=left)
+        tokens = self._tokens.get(node) if event in ("reply", "turn") else getattr(usage, "total_tokens", None)
+        tell(_log, event, data, run=self.run, task=self.task, tokens=tokens)
 
     def text(self, text: str) -> str:
         """Store a text that is no message, once; returns the hash by which other events name it."""

@@ -1,10 +1,11 @@
-"""Values as JSON: what an event of a trace can hold of a dataclass, a number, a text or any other object."""
+"""Values as JSON, as an event of a trace holds a dataclass, a number, a text or any other object; and as drawings."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
+from importlib import import_module
 from math import isfinite
 from typing import Any, cast
 
@@ -12,7 +13,6 @@ from rlm_loop.actions import Display
 from rlm_loop.messages import Message
 from rlm_loop.traces.received import DEEPEST, shown
 
-_ATOMS = frozenset({str, bool, type(None)})
 _WRITTEN = 14_000  # bits of a whole number that has fewer than the 4,300 digits which Python writes out
 
 
@@ -37,21 +37,17 @@ def plain(value: Any, level: int = 0) -> Any:
 
     So is what JSON cannot take: a number of 5,000 digits, and what lies deeper than `DEEPEST` levels.
     """
-    kind = type(value)
-    if kind in _ATOMS:
+    if value is None or isinstance(value, str | bool):
         return value
-    if level > DEEPEST:
-        return {"repr": f"<{kind.__name__}>"}
     if isinstance(value, int):
         return value if value.bit_length() <= _WRITTEN else {"repr": shown(value)}
-    if isinstance(value, str) or (kind is float and isfinite(value)):
-        return value
-    if kind is not dict and kind is not list and kind is not tuple:
-        value = one_level(value)
+    if level > DEEPEST:
+        return {"repr": f"<{type(value).__name__}>"}
+    value = one_level(value)
     if isinstance(value, dict):
-        return {_name(k): plain(v, level + 1) for k, v in cast("dict[Any, Any]", value).items()}
-    if isinstance(value, list | tuple):
-        return [plain(v, level + 1) for v in cast("Sequence[Any]", value)]
+        return {k: plain(v, level + 1) for k, v in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [plain(v, level + 1) for v in cast("list[Any]", value)]
     return value
 
 
@@ -71,7 +67,7 @@ def one_level(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {"is": type(value).__name__, **{name: part for name, part in vars(value).items() if name[0] != "_"}}
     if isinstance(value, Mapping):
-        return {str(k): v for k, v in cast("Mapping[Any, Any]", value).items()}
+        return {_name(k): v for k, v in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, (list, tuple)):
         return [*cast("Sequence[Any]", value)]
     if isinstance(value, (set, frozenset)):  # in a fixed order: a set's own differs from process to process
@@ -80,3 +76,13 @@ def one_level(value: Any) -> Any:
     if isinstance(value, float) and isfinite(value):
         return float(value)
     return {"repr": shown(value)[:10_000]}
+
+
+def drawing(name: str) -> Any:
+    """The function or class of this full dotted name, such as one that makes HTML of a value.
+
+    Values lie in rooms below the one that draws them, and imports go downward only.  So a value names what draws it,
+    and that is loaded when a front end asks.
+    """
+    module, _, attribute = name.rpartition(".")
+    return getattr(import_module(module), attribute)

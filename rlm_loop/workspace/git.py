@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +17,7 @@ _PLAIN = "* -text -eol -filter -ident -working-tree-encoding !diff !whitespace\n
 _ENVIRONMENT = {
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_SYSTEM": os.devnull,
-    "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_ATTR_NOSYSTEM": "1",
-    "GIT_TERMINAL_PROMPT": "0",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "none",  # older gits do not know the line above: then no way to fetch is allowed
@@ -77,7 +74,7 @@ class Git:
             env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = json.dumps(str(self.objects), ensure_ascii=False)
         try:
             done = subprocess.run(
-                [_program(), *settings, *places, *arguments],
+                ["git", *settings, *places, *arguments],
                 cwd=folder,
                 env={**child_environment(), **_ENVIRONMENT, **env},
                 input=stdin,
@@ -85,6 +82,8 @@ class Git:
                 check=False,
                 timeout=self.seconds,
             )
+        except FileNotFoundError:
+            raise WorkspaceError("this needs git, which was not found: install it and put it on the PATH") from None
         except subprocess.TimeoutExpired:
             raise WorkspaceError(f"git {arguments[0]} took more than {self.seconds:g} s and was ended") from None
         if done.returncode and done.returncode not in also:
@@ -92,10 +91,10 @@ class Git:
         return done.stdout
 
 
-def prepare(git: Git, *options: str) -> None:
+def prepare(git: Git) -> None:
     """Make an empty repository with no say of the machine or of its files in what git does."""
     git.git_dir.mkdir(parents=True, exist_ok=True)
-    git("init", "-q", "--template=", *options)
+    git("init", "-q", "--template=")
     (git.git_dir / "info").mkdir(exist_ok=True)
     (git.git_dir / "info" / "attributes").write_text(_PLAIN)
 
@@ -107,17 +106,10 @@ def mirror(url: str, target: Path) -> None:
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    argv = [_program(), "clone", "--quiet", "--mirror", "--", url, str(target)]
+    argv = ["git", "clone", "--quiet", "--mirror", "--", url, str(target)]
     done = subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     if done.returncode:
         raise WorkspaceError(f"git failed: {_reason(done.stderr, done.returncode)}")
-
-
-def _program() -> str:
-    program = shutil.which("git", path=child_environment()["PATH"])
-    if program is None:
-        raise WorkspaceError("this needs git, which was not found: install it and put it on the PATH")
-    return program
 
 
 def _reason(complaint: bytes, code: int) -> str:

@@ -1,39 +1,44 @@
-"""Trees in a repository of ours: listed, compared, patched and put together."""
+"""Trees in a repository of ours: listed, compared, patched and put together; and the patch between two."""
 
 from __future__ import annotations
 
+import base64
 import os
+import re
+import string
+import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from typing import NamedTuple
 
 from rlm_loop.workspace.git import Git
 
 LINK, SUBMODULE = "120000", "160000"
 ABSENT = "000000"  # the mode of a file that is not there, with an id of zeros
+_LENGTHS = string.ascii_uppercase + string.ascii_lowercase  # how many bytes a line of a binary patch stands for
 
 
-@dataclass(frozen=True, slots=True)
-class Blob:
-    """One file of a tree: git's mode, and the id of its content."""
+class Blob(NamedTuple):
+    """A file of a tree: git's mode, and the id of its content."""
 
     mode: str
     id: str
 
 
+def in_index(git: Git) -> dict[str, Blob]:
+    """Return the files in the index by name, submodules with them."""
+    lines = (line.partition(b"\t") for line in git("ls-files", "-z", "--stage").split(b"\0")[:-1])
+    return {os.fsdecode(name): Blob(*head.decode().split(" ")[:2]) for head, _, name in lines}
+
+
 def listed(git: Git, tree: str) -> dict[str, Blob]:
     """Return the files of a tree by name, submodules with them."""
-    files: dict[str, Blob] = {}
-    for line in git("ls-tree", "-r", "-z", tree).split(b"\0")[:-1]:
-        head, _, name = line.partition(b"\t")
-        mode, _, identity = head.decode().split(" ")
-        files[os.fsdecode(name)] = Blob(mode, identity)
-    return files
+    lines = (line.partition(b"\t") for line in git("ls-tree", "-r", "-z", tree).split(b"\0")[:-1])
+    return {os.fsdecode(name): Blob(*head.decode().split(" ")[::2]) for head, _, name in lines}
 
 
 def differences(git: Git, before: str, after: str) -> dict[str, tuple[Blob, Blob]]:
     """Return the files that differ between two trees by name, as they are in each."""
-    if before == after:
-        return {}
     fields = git("diff-tree", "-r", "-z", "--raw", "--no-renames", before, after).split(b"\0")
     changes: dict[str, tuple[Blob, Blob]] = {}
     for head, name in zip(fields[::2], fields[1::2], strict=False):
@@ -42,10 +47,10 @@ def differences(git: Git, before: str, after: str) -> dict[str, tuple[Blob, Blob
     return changes
 
 
-def contents(git: Git, ids: Iterable[str]) -> dict[str, bytes]:
-    """Return the contents of blobs by id."""
-    wanted = sorted(set(ids))
-    answer = git("cat-file", "--batch", stdin="".join(f"{i}\n" for i in wanted).encode()) if wanted else b""
+def contents(git: Git, blobs: Iterable[Blob]) -> dict[str, bytes]:
+    """Return the contents of files by id; a file that is not there, and a submodule, has none."""
+    wanted = sorted({blob.id for blob in blobs if blob.mode not in (ABSENT, SUBMODULE)})
+    answer = git("cat-file", "--batch", stdin="".join(f"{i}\n" for i in wanted).encode())
     found: dict[str, bytes] = {}
     at = 0
     for identity in wanted:
@@ -58,20 +63,17 @@ def contents(git: Git, ids: Iterable[str]) -> dict[str, bytes]:
 
 def applied(git: Git, tree: str, patch: str) -> str:
     """Return the tree with a patch applied to it; `WorkspaceError` says why it does not fit."""
-    if not patch:
-        return tree
-    index = _scratch(git)
+    index = str(git.git_dir / "scratch")
     git("read-tree", tree, GIT_INDEX_FILE=index)
-    given = patch.encode("utf-8", "surrogatepass")
-    git("apply", "--cached", "--whitespace=nowarn", "-", stdin=given, GIT_INDEX_FILE=index)
+    if patch.strip():
+        given = patch.encode("utf-8", "surrogatepass")
+        git("apply", "--cached", "--whitespace=nowarn", "-", stdin=given, GIT_INDEX_FILE=index)
     return git("write-tree", GIT_INDEX_FILE=index).decode().strip()
 
 
 def grafted(git: Git, tree: str, files: Mapping[str, Blob]) -> str:
     """Return the tree with these files as given; they win over what is in their way."""
-    if not files:
-        return tree
-    index = _scratch(git)
+    index = str(git.git_dir / "scratch")
     absent_first = sorted(files.items(), key=lambda pair: pair[1].mode != ABSENT)
     lines = [f"{blob.mode} {blob.id}\t".encode() + os.fsencode(name) + b"\0" for name, blob in absent_first]
     git("read-tree", tree, GIT_INDEX_FILE=index)
@@ -81,15 +83,30 @@ def grafted(git: Git, tree: str, files: Mapping[str, Blob]) -> str:
 
 def lay(git: Git, old: str, new: str) -> None:
     """Make the files in the work tree, which are those of one tree, those of another."""
-    index = _scratch(git)
+    index = str(git.git_dir / "scratch")
     git("read-tree", old, GIT_INDEX_FILE=index)
     git("read-tree", "--reset", "-u", old, new, GIT_INDEX_FILE=index)
 
 
-def content(git: Git, blob: Blob) -> bytes:
-    """Return the content of a file, nothing where there is none."""
-    return b"" if blob.mode in (ABSENT, SUBMODULE) else contents(git, [blob.id])[blob.id]
+def render(git: Git, before: str, after: str) -> str:
+    """Return the patch from one tree to the other.
+
+    A rename is a deletion and a new file.  Text that is not UTF-8 is written in git's binary form, which is ASCII,
+    as binary files are, so that the patch is text whatever the files hold.
+    """
+    form = ("--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv")
+    patch = git("diff-tree", "-p", *form, before, after)
+    return "".join(_section(git, section) for section in re.split(rb"^(?=diff --git )", patch, flags=re.MULTILINE))
 
 
-def _scratch(git: Git) -> str:
-    return str(git.git_dir / "scratch")
+def _section(git: Git, section: bytes) -> str:
+    """Return the part of a patch for one file as text that `git apply` understands."""
+    with suppress(UnicodeDecodeError):
+        return section.decode()
+    header = section[: section.index(b"\n", section.index(b"\nindex ") + 1)].decode()  # names are in it in ASCII
+    new = header.rpartition("..")[2].partition(" ")[0]
+    content = contents(git, [Blob("" if new.strip("0") else ABSENT, new)]).get(new, b"")
+    packed = zlib.compress(content)
+    lines = [packed[at : at + 52] for at in range(0, len(packed), 52)]
+    body = [f"{_LENGTHS[len(line) - 1]}{base64.b85encode(line, pad=True).decode()}" for line in lines]
+    return "\n".join([header, "GIT binary patch", f"literal {len(content)}", *body, "", ""])

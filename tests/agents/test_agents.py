@@ -128,7 +128,7 @@ class Heard:
         self.events: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("on_"):
+        if not name.startswith("on_") or name == "on_text":
             raise AttributeError(name)
 
         def hear(**values: Any) -> None:
@@ -169,7 +169,7 @@ def test_hooks_hear_of_tools_and_of_whose_steps_they_are() -> None:
 def test_a_hook_hears_of_calls_that_fail() -> None:
     heard = Heard()
     model = ScriptedModel([Reply("", tool_calls=(ToolCall("1", "nothing", "{}"),)), "done"])
-    LeanAgent(model=model, hooks=(heard,), repl=None).run("?")
+    LeanAgent(model=model, hooks=(heard,)).run("?")
     assert "tool_end 0 nothing False" in heard.events
     assert not any(event.startswith("tool_start") for event in heard.events)
 

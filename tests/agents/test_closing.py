@@ -42,10 +42,12 @@ def runs(error: BaseException, *replies: Any) -> Any:
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left"), RecursionError("deep"), Unwritable()])
-def test_a_session_that_cannot_be_closed_is_a_note_of_the_outcome(error: Exception) -> None:
+def test_a_session_that_cannot_be_closed_takes_no_outcome_away(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
     outcome = runs(error, ANSWER)
     assert (outcome.stop, outcome.answer) == ("answered", 5)
-    assert outcome.notes[0].startswith(f"the session could not be closed: {type(error).__name__}")
+    assert f"the session could not be closed: {type(error).__name__}" in caplog.text
 
 
 @pytest.mark.parametrize(("way", "kind"), [(RuntimeError("the model is gone"), RuntimeError), (None, Interrupted)])
@@ -64,7 +66,6 @@ def test_nor_does_it_take_the_place_of_an_exception(way: Exception | None, kind:
         ToolLoopAgent(model=Ends(), repl=lambda: Jammed(OSError("jammed"))).run("How much?")  # type: ignore[arg-type]
     outcome = vars(caught.value)["outcome"]
     assert outcome.steps == 1
-    assert outcome.notes == ("the session could not be closed: OSError: jammed",)
 
 
 @main_only
@@ -96,8 +97,4 @@ def test_ctrl_c_while_a_session_is_closed_leaves_nothing() -> None:
     with pytest.raises(Interrupted) as caught:
         ToolLoopAgent(model=ScriptedModel([ANSWER]), repl=lambda: opened).run("How much?")
     assert caught.value.outcome.answer == 5
-    owned = opened._resources  # pyright: ignore[reportPrivateUsage]
-    assert not owned.home().exists()
-    assert owned.driver is not None
-    assert owned.driver.child is None
     assert not before or len(os.listdir("/proc/self/fd")) <= before

@@ -280,12 +280,14 @@ def test_a_cancelled_task_stops_its_run() -> None:
     model.open.set()
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a stop may strike in a finalizer
 def test_a_stop_finds_its_run_while_the_run_starts_threads() -> None:
     def work(hooks: tuple[object, ...]) -> Outcome:
-        hooks[0].on_step_start()  # type: ignore[attr-defined]
-        begun.set()
         for _ in range(100_000):
-            threading.Thread(target=int, daemon=True).start()
+            hooks[0].on_step_start()  # type: ignore[attr-defined]
+            begun.set()
+            for _ in range(100):
+                threading.Thread(target=int, daemon=True).start()
         raise AssertionError("the stop went to another thread")
 
     for _ in range(20):
@@ -296,3 +298,22 @@ def test_a_stop_finds_its_run_while_the_run_starts_threads() -> None:
         run.stop()
         with pytest.raises(KeyboardInterrupt):
             run.result(60)
+
+
+def test_a_stop_that_a_finalizer_swallowed_is_heard_at_the_next_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rlm_loop.agents.background.interrupt_thread", lambda thread: None)
+    begun, stopped = threading.Event(), threading.Event()
+
+    def work(hooks: tuple[object, ...]) -> Outcome:
+        hooks[0].on_step_start()  # type: ignore[attr-defined]
+        begun.set()
+        stopped.wait(30)
+        hooks[0].on_step_start()  # type: ignore[attr-defined]
+        raise AssertionError("the run went on")
+
+    run = BackgroundRun(work).begin()
+    begun.wait(30)
+    run.stop()
+    stopped.set()
+    with pytest.raises(KeyboardInterrupt):
+        run.result(30)

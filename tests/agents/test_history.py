@@ -81,10 +81,10 @@ def test_it_is_sent_shorter_recorded_and_driven_again(name: str, policy: Any, tm
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"history": "windw"}, '"drop_outputs", "window", "summary"'),
-        ({"history": 4.0}, "number of messages"),
-        ({"history": 0}, "1 or more"),
-        ({"history": True}, "1 or more"),
+        ({"history": "windw"}, "drop_outputs, window, summary"),
+        ({"history": 4.0}, "max_messages"),
+        ({"history": 0}, "at least 1"),
+        ({"history": True}, "at least 1"),
     ],
 )
 def test_bad_settings_are_refused_in_one_line(settings: dict[str, Any], says: str) -> None:

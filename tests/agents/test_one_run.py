@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import threading
 from typing import Any
 
@@ -53,23 +52,14 @@ def test_one_action_a_reply_holds_for_calls_too() -> None:
     assert (outcome.answer, outcome.steps) == (5, 2)
 
 
-@pytest.mark.parametrize("agent", [ToolLoopAgent, LeanAgent])
-def test_a_window_full_of_the_models_own_words_is_a_stop_and_no_crash(agent: Any, tmp_path: Any) -> None:
+def test_a_full_window_loses_its_oldest_turns_and_is_a_stop_where_the_last_one_fills_it(tmp_path: Any) -> None:
     """It was `RequestRejected`: a study counted the arm's own doing as a crash, and its patch was lost."""
-    words = "# " + "many words " * 60
-    cells = [f"x = {n}\n{words}" for n in range(40)]
-    if agent is ToolLoopAgent:
-        replies: list[Any] = [code(cell) for cell in cells]
-    else:
-        replies = [Reply(tool_calls=(ToolCall("1", "python", json.dumps({"code": cell})),)) for cell in cells]
-    model = ScriptedModel(replies, window=1800)
+    cells = [f"x = {n}\n# " + "many words " * (60 if n < 30 else 900) for n in range(40)]
     path = tmp_path / "run.jsonl"
-    task = Task("t", "Count.", lambda attempt: False, collect="x")
-    outcome = agent(model=model, max_steps=40).attempt(task, trace=path)
-    assert outcome.stop == "window"
-    assert outcome.artifact == outcome.steps - 1 > 1
-    events = read(path).of("compaction")
-    assert {e["policy"] for e in events} == {"own_texts"}
+    agent = ToolLoopAgent(model=ScriptedModel([code(cell) for cell in cells], window=1800), max_steps=40)
+    outcome = agent.attempt(Task("t", "Count.", lambda attempt: False, collect="x"), trace=path)
+    assert (outcome.stop, outcome.artifact) == ("window", 30)
+    assert {e["policy"] for e in read(path).of("compaction")} == {"window"}
     assert replay(path).same
 
 

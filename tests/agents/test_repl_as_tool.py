@@ -70,7 +70,5 @@ def test_it_fits_the_smallest_tool_protocol() -> None:
 
 
 def test_two_sessions_are_refused() -> None:
-    with pytest.raises(ValueError, match="two of them: give one"):
+    with pytest.raises(ValueError, match="give one"):
         LeanAgent(tools=[PythonREPL(), PythonREPL()])
-    with pytest.raises(ValueError, match="repl='sandbox' beside it"):
-        LeanAgent(repl="sandbox", tools=[PythonREPL()])

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from rlm_loop.accounting import Account, Budget, Ledger, Part
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation
 from rlm_loop.agents import Compaction
-from rlm_loop.agents.history import History
+from rlm_loop.agents.cells import PENDING
+from rlm_loop.agents.compaction import History
 from rlm_loop.agents.meter import Meter
-from rlm_loop.agents.observations import PENDING
 from rlm_loop.dialects import (
     BudgetBanner,
     CodeBlocks,
@@ -163,7 +163,7 @@ def play(
     played = Played([], [], [], {}, trace, metered)
     for number, step in enumerate(script, 1):
         played.grown.append(prompt)
-        prompt = history(prompt, played.turns)
+        prompt = history.shortened(prompt, played.turns)
         played.prompts.append(prompt)
         reply = metered.complete(prompt, turn=number)
         actions = tuple(dialect.parse_reply(reply, TOOLS))
@@ -265,7 +265,7 @@ def test_nothing_that_matters_is_lost(
     assert asked == played.prompts
     assert ledger_of(record).calls == ledger.calls
     # and drives the same run again, without the tokenizer and the failures being at hand
-    again = RecordedModel.from_record(record)
+    again = RecordedModel(record)
     second = play(dialect, plan, script, again)
     assert second.prompts == played.prompts
     assert again.left == 0

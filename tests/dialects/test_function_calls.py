@@ -46,14 +46,8 @@ DIALECT = FunctionCalls("text")
         ("final_answer([1, 2])", ("final_answer", {"answer": [1, 2]})),
         ("`final_answer(42)`", ("final_answer", {"answer": 42})),
         ("final_answer(true)", ("final_answer", {"answer": True})),
-        ("\nfinal_answer: 42\n", ("final_answer", {"answer": 42})),
-        ("final_answer: 'a, b'", ("final_answer", {"answer": "a, b"})),
-        ('final_answer = {"a": null}', ("final_answer", {"answer": {"a": None}})),
-        # what is no literal, or may be read in two ways, is text as before
+        # what is no call is text
         ("final_answer: Paris", "final_answer: Paris"),
-        ("final_answer: 1,234", "final_answer: 1,234"),
-        ("final_answer: answer=42", "final_answer: answer=42"),
-        ("final_answer: 1) or (2", "final_answer: 1) or (2"),
         ("It is final_answer: 42", "It is final_answer: 42"),
         ('{"name": "final_answer", "arguments": 42}', ("final_answer", {"answer": 42})),
         (

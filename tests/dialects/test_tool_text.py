@@ -9,16 +9,38 @@ from growth import grows_in_proportion, parts
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rlm_loop.dialects.tool_text import BARE_VALUE, read_calls
+from rlm_loop.actions import CallTool, Malformed
+from rlm_loop.dialects.reader import read_calls
+from rlm_loop.tools import as_tool
+
+
+def search(q: str) -> str:
+    """Search."""
+    return q
+
+
+def run(code: str = "", a: int = 0) -> str:
+    """Run."""
+    return code
+
+
+def final_answer(answer: Any) -> Any:
+    """Give the answer."""
+    return answer
+
 
 F = "```"
-NAMES = ("search", "run", "final_answer")
+TOOLS = {function.__name__: as_tool(function) for function in (search, run, final_answer)}
 ONE = '{"name": "search", "arguments": {"q": "a"}}'
 OTHER = '{"name": "fly", "arguments": {"q": "a"}}'
 
 
+def calls(text: str) -> list[CallTool]:
+    return [call for call in read_calls(text, TOOLS)[0] if isinstance(call, CallTool)]
+
+
 def read(text: str) -> list[tuple[str, Any]]:
-    return [(call.name, json.loads(call.arguments)) for call in read_calls(text, NAMES)[0]]
+    return [(call.name, json.loads(call.arguments)) for call in calls(text)]
 
 
 @pytest.mark.parametrize(
@@ -47,10 +69,6 @@ def read(text: str) -> list[tuple[str, Any]]:
         '{"name": "search", "arguments": "{\\"q\\": \\"a\\"}"}',
         *[f'{{"{key}": "search", "arguments": {{"q": "a"}}}}' for key in ("tool", "function", "action", "toolName")],
         *[f'{{"name": "search", "{key}": {{"q": "a"}}}}' for key in ("args", "parameters", "input", "action_input")],
-        '{"type": "function", "function": {"name": "search", "arguments": {"q": "a"}}}',
-        '{"type": "function", "function": {"name": "search", "arguments": "{\\"q\\": \\"a\\"}"}}',
-        '{"tool_calls": [{"function": {"name": "search", "arguments": {"q": "a"}}}]}',
-        '{"thought": "hm", "action": {"name": "search", "args": {"q": "a"}}}',
         f"{ONE}}}\n",
         f'Braces {{like}} {{"this"}} are no calls.\n{ONE}',
         f"{F}python\nsearch(q='a')\n{F}",
@@ -67,7 +85,6 @@ def test_one_call(text: str) -> None:
     ("text", "expected"),
     [
         (f"{ONE}\n{ONE.replace('search', 'run')}", [("search", {"q": "a"}), ("run", {"q": "a"})]),
-        (f"[{ONE}, {OTHER}]", [("search", {"q": "a"}), ("fly", {"q": "a"})]),
         (f"{F}python\nrun(a=1)\n{F}\n{F}python\nrun(b=[2])\n{F}", [("run", {"a": 1}), ("run", {"b": [2]})]),
         ('{"name": "run", "arguments": {"code": "a\n\tb"}}', [("run", {"code": "a\n\tb"})]),
         ('{"name": "run", "arguments": {"code": "x = {}\\n```\\n"}}', [("run", {"code": "x = {}\n```\n"})]),
@@ -94,8 +111,6 @@ def test_one_call(text: str) -> None:
         ('{"answer": 42}', []),
         ("[1, 2]", []),
         ('{"name": ["search"], "arguments": {}}', []),
-        ('{"name": "search", "parameters": {"type": "object", "properties": {"q": {}}}}', []),
-        (f"{F}python\ncall = {ONE}\n{F}", []),
         (f"{F}python\nx = search(q='a')\n{F}", []),
         (f"{F}python\nsearch(q='a')\nprint(1)\n{F}", []),
         (f"{F}python\nsearch(q=open('/etc/passwd').read())\n{F}", []),
@@ -107,7 +122,7 @@ def test_calls(text: str, expected: list[tuple[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "note"),
+    ("text", "problem"),
     [
         ('{"name": "search", "arguments": {"q": "a', "unfinished JSON call of search"),
         ('{"name": "search", "arg', "unfinished JSON call of search"),
@@ -116,20 +131,19 @@ def test_calls(text: str, expected: list[tuple[str, Any]]) -> None:
         ('{"name": "search", "arguments": ["a"]}', "arguments of search must be a JSON object"),
         ('{"name": "search"}', "arguments of search are missing"),
         ('{"name": "search", "q": "a"}', "arguments of search are missing"),
-        ('{"name": "search", "args": {}, "input": {}}', "arguments of search are given more than once"),
-        ("{'name': 'run', 'args': {'a': {1, 2}}}", "arguments of run cannot be written as JSON"),
-        ("{'name': 'run', 'args': {1: 2}}", "arguments of run cannot be written as JSON"),
         ("search('a', 'b')", "arguments of search must be given by name, as JSON values"),
         ("search('a', q='b')", "arguments of search must be given by name, as JSON values"),
-        (f"{F}python\nsearch(**{{'q': 1}})\n{F}", "arguments of search must be given by name, as JSON values"),
-        (
-            '{"name": "search", "parameters": {"type": "object", "properties": {}}}',
-            "the schema of search is not a call",
-        ),
     ],
 )
-def test_problems_are_notes_and_no_calls(text: str, note: str) -> None:
-    assert read_calls(text, NAMES) == ([], (note,))
+def test_problems_are_told_and_no_calls(text: str, problem: str) -> None:
+    assert read_calls(text, TOOLS) == ([], [problem])
+
+
+@pytest.mark.parametrize("arguments", ["{1, 2}", "true", "{'a': {1, 2}}"])
+def test_arguments_that_are_no_object_are_malformed(arguments: str) -> None:
+    ((call,), _) = read_calls(f"{{'name': 'run', 'arguments': {arguments}}}", TOOLS)
+    assert isinstance(call, Malformed)
+    assert "arguments of run must be a JSON object" in call.reason
 
 
 @pytest.mark.parametrize(
@@ -147,17 +161,13 @@ def test_problems_are_notes_and_no_calls(text: str, note: str) -> None:
     ],
 )
 def test_every_leniency_is_noted(text: str, note: str) -> None:
-    (call,), notes = read_calls(text, NAMES)
-    assert call.notes == notes == (note,)
+    (call,) = calls(text)
+    assert call.notes == (note,)
 
 
-def test_a_plain_call_has_no_notes_and_says_where_it_stands() -> None:
-    (call,), notes = read_calls(f"Hi\n{ONE} ", NAMES)
-    assert (call.notes, notes) == ((), ())
-
-
-def test_what_follows_an_invented_result_is_noted() -> None:
-    assert "text after an invented result is not read" in read_calls(f"{ONE}\nObservation: 3\n{ONE}", NAMES)[1]
+def test_a_plain_call_has_no_notes() -> None:
+    (call,) = calls(f"Hi\n{ONE} ")
+    assert call.notes == ()
 
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -194,10 +204,9 @@ PIECES = st.sampled_from(
 def test_reading_is_total(text: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        calls, notes = read_calls(text, NAMES)
-    assert all(isinstance(json.loads(call.arguments), dict) for call in calls)
-    assert len(set(notes)) == len(notes)
-    assert (calls, notes) == read_calls(text, NAMES)
+        found, problems = read_calls(text, TOOLS)
+    assert all(isinstance(json.loads(call.arguments), dict) for call in found if isinstance(call, CallTool))
+    assert (found, problems) == read_calls(text, TOOLS)
 
 
 @pytest.mark.parametrize(
@@ -213,18 +222,19 @@ def test_reading_is_total(text: str) -> None:
     ],
 )
 def test_no_text_takes_time_that_grows_with_its_square(unit: str) -> None:
-    grows_in_proportion(lambda text: read_calls(text, NAMES), unit)
+    grows_in_proportion(lambda text: read_calls(text, TOOLS), unit)
 
 
 @pytest.mark.parametrize(
-    ("text", "value", "notes"),
+    ("text", "value"),
     [
-        ('{"name": "search", "arguments": "a\\nb"}', "a\nb", (BARE_VALUE,)),
-        ('{"name": "search", "arguments": 3}', 3, (BARE_VALUE,)),
-        ("search('a')", "a", ("python call", BARE_VALUE)),
-        ("search([1, 2])", [1, 2], ("python call", BARE_VALUE)),
+        ('{"name": "search", "arguments": "a\\nb"}', {"q": "a\nb"}),
+        ('{"name": "final_answer", "arguments": 3}', {"answer": 3}),
+        ("search('a')", {"q": "a"}),
+        ("final_answer([1, 2])", {"answer": [1, 2]}),
     ],
 )
-def test_a_bare_value_is_handed_on_for_the_tool_to_decide(text: str, value: object, notes: tuple[str, ...]) -> None:
-    (call,), _ = read_calls(text, NAMES)
-    assert (call.name, json.loads(call.arguments), call.notes) == ("search", value, notes)
+def test_a_bare_value_is_the_parameter_of_a_tool_that_has_one(text: str, value: object) -> None:
+    (call,) = calls(text)
+    assert json.loads(call.arguments) == value
+    assert call.notes[-1] == "arguments are a bare value"

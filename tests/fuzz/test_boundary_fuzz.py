@@ -18,13 +18,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rlm_loop.models import ModelError
-from rlm_loop.models.http import Response
 from rlm_loop.models.wire import to_reply
-from rlm_loop.repl.host.incoming import FrameReader, decode
+from rlm_loop.repl.host.frames import FrameReader, decode
 from rlm_loop.repl.results import displays_in
 from rlm_loop.study import StudyError
 from rlm_loop.study.store.reading import latest, rows_of
 from rlm_loop.traces import TraceError, read_all
+from rlm_loop.traces.received import parse
 
 pytestmark = pytest.mark.slow
 
@@ -152,7 +152,7 @@ def test_replies(whole: Any, choices: list[Any], message: dict[str, Any]) -> Non
 
         def take(data: bytes = data) -> None:
             try:
-                to_reply(Response(200, {}, "OK", data).json(), model="m")
+                to_reply(parse(data), model="m")
             except (ModelError, ValueError):  # no JSON that is taken: the clients make a ModelError of it
                 return
 

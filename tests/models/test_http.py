@@ -1,9 +1,8 @@
-"""The client below the models: addresses, proxies, and what goes wrong on the way."""
+"""The client below the models: addresses, a proxy, and what goes wrong on the way."""
 
 from __future__ import annotations
 
-import base64
-import gzip
+import json
 import re
 import shutil
 import socket
@@ -17,11 +16,10 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
-from chat_server import ChatServer, completion
 
 from rlm_loop.accounting import Scope
 from rlm_loop.accounting.scope import call_scope
-from rlm_loop.models.http import BadAddress, Http, Lost, TooLate
+from rlm_loop.models.http import Http, Lost
 
 
 @pytest.fixture(autouse=True)
@@ -31,42 +29,17 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["localhost:1/v1", "ftp://host/v1", "http://", "", "http://[::1/v1", f"http://{'a' * 64}.org"]
+    "address", ["localhost:1/v1", "ftp://host/v1", "http://", "", "http://[::1/v1", "http://me:secret@host/v1"]
 )
 def test_what_is_no_address(address: str) -> None:
-    with pytest.raises(BadAddress):
+    with pytest.raises(ValueError) as caught:
         Http(address, headers={}, timeout=1)
+    assert "secret" not in str(caught.value)
 
 
-def test_a_user_in_the_address_is_sent_as_such_but_not_beside_a_key(chat_server: ChatServer) -> None:
-    chat_server.say(completion())
-    address = chat_server.address.replace("http://", "http://me:p%40ss@")
-    for headers in ({}, {"Authorization": "Bearer k"}):
-        Http(address, headers=headers, timeout=5).post("/chat/completions", {})
-    basic = base64.b64encode(b"me:p@ss").decode()
-    assert [h["authorization"] for h in chat_server.headers] == [f"Basic {basic}", "Bearer k"]
-
-
-def test_a_proxy_of_the_environment_is_used_where_it_is_wanted(
-    chat_server: ChatServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chat_server.say(completion())
-    monkeypatch.setenv("http_proxy", chat_server.address.removesuffix("/v1"))
-    Http("http://model.invalid/v1", headers={}, timeout=5).post("/chat/completions", {})
-    assert chat_server.requests[0]["path"] == "http://model.invalid/v1/chat/completions"
-    Http(chat_server.address, headers={}, timeout=5, proxies=False).post("/chat/completions", {})
-    assert chat_server.requests[1]["path"] == "/v1/chat/completions"
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    Http(chat_server.address, headers={}, timeout=5).post("/chat/completions", {})
-    assert chat_server.requests[2]["path"] == "/v1/chat/completions"
-
-
-@pytest.mark.parametrize("by_proxy", [False, True])
-def test_a_call_that_nobody_waits_for_hangs_up(silent: str, by_proxy: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_nobody_waits_for_hangs_up(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit of 60 seconds is never reached: the scope ends while the server is silent."""
-    if by_proxy:
-        monkeypatch.setenv("http_proxy", silent)
-    client = Http("http://model.invalid" if by_proxy else silent, headers={}, timeout=60)
+    client = Http(silent, headers={}, timeout=60)
     scope = Scope()
     token = call_scope.set(scope)
     sent = threading.Event()
@@ -80,18 +53,12 @@ def test_a_call_that_nobody_waits_for_hangs_up(silent: str, by_proxy: bool, monk
     threading.Thread(target=lambda: (sent.wait(), scope.end("nobody waits"))).start()
     try:
         with pytest.raises(Lost):
-            client.post("/x", {})
+            client.send("/x", "{}")
         with pytest.raises(Lost):  # and one that begins afterwards sends nothing
-            client.post("/x", {})
+            client.send("/x", "{}")
     finally:
         call_scope.reset(token)
         sent.set()
-
-
-def test_a_proxy_that_cannot_be_used_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("http_proxy", "socks5://localhost:1")
-    with pytest.raises(Lost, match="proxy cannot be used"):
-        Http("http://model.invalid/v1", headers={}, timeout=5)
 
 
 @pytest.fixture
@@ -110,12 +77,12 @@ def silent() -> Iterator[str]:
 
 
 def test_silence_and_absence_are_told_apart(silent: str) -> None:
-    with pytest.raises(TooLate):
-        Http(silent, headers={}, timeout=0.05).post("/x", {})
+    with pytest.raises(Lost, match="timed out"):
+        Http(silent, headers={}, timeout=0.05).send("/x", "{}")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
         with pytest.raises(Lost, match="refused"):
-            Http(f"http://127.0.0.1:{taken.getsockname()[1]}", headers={}, timeout=5).get("/x")
+            Http(f"http://127.0.0.1:{taken.getsockname()[1]}", headers={}, timeout=5).send("/x")
 
 
 @dataclass
@@ -157,17 +124,12 @@ class Bare:
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
 
-PACKED = gzip.compress(b'{"a": 1}', mtime=0)
-
-
 @pytest.mark.parametrize(
     ("answer", "body"),
     [
-        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(PACKED) + PACKED, {"a": 1}),
         (b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{"a\r\n5\r\n": 1}\r\n0\r\n\r\n', {"a": 1}),
         (b'HTTP/1.0 200 OK\r\n\r\n{"a": 1}', {"a": 1}),  # its end is the end of the connection
         (b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{}", None),
-        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", None),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", None),
         (b"+OK POP3 ready\r\n", None),
         (b"", None),
@@ -178,10 +140,10 @@ def test_answers_of_every_form_and_broken_ones(answer: bytes, body: object) -> N
         client = Http(address, headers={}, timeout=5)
         if body is None:
             with pytest.raises(Lost) as caught:
-                client.post("/x", {})
+                client.send("/x", "{}")
             assert str(caught.value)
         else:
-            assert client.post("/x", {}).json() == body
+            assert json.loads(client.send("/x", "{}").data) == body
 
 
 def test_certificates_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,9 +157,15 @@ def test_certificates_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     context.load_cert_chain(certificate, key)
     with Bare([OK, OK], context=context).serving() as address:
         with pytest.raises(Lost, match="certificate"):
-            Http(address, headers={}, timeout=5).post("/x", {})
+            Http(address, headers={}, timeout=5).send("/x", "{}")
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        assert Http(address, headers={}, timeout=5).post("/x", {}).status == 200
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
-    with pytest.raises(Lost, match=r"none.pem cannot be read"):
-        Http("https://127.0.0.1:1", headers={}, timeout=5)
+        assert Http(address, headers={}, timeout=5).send("/x", "{}").status == 200
+
+
+def test_a_proxy_of_the_environment_is_used_for_https(monkeypatch: pytest.MonkeyPatch) -> None:
+    proxy = Bare([b"HTTP/1.1 403 Forbidden\r\n\r\n"])
+    with proxy.serving() as address:
+        monkeypatch.setenv("https_proxy", address)
+        with pytest.raises(Lost, match="403"):
+            Http("https://model.invalid/v1", headers={}, timeout=5).send("/x", "{}")
+    assert proxy.read[0].startswith(b"CONNECT model.invalid:443 ")

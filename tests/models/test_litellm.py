@@ -112,7 +112,7 @@ def test_a_missing_key_is_named(name: str, variable: str, monkeypatch: pytest.Mo
 
 
 def test_a_provider_that_does_not_exist() -> None:
-    with pytest.raises(ModelNotFound, match="near: openai/gpt-5-nano"):
+    with pytest.raises(ModelNotFound, match="knows no provider for 'opnai"):
         LiteLLMModel("opnai/gpt-5-nano", retry=RetryPolicy(attempts=1)).complete(ASK)
 
 

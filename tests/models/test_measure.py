@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,7 +39,6 @@ TEMPLATES: dict[str, Render] = {
     "plain": chatml,
     "trimming": lambda body: chatml(body, str.strip),
     "as JSON": lambda body: chatml(body, lambda text: json.dumps(text)[1:-1]),
-    "as JSON, not ASCII": lambda body: chatml(body, lambda text: json.dumps(text, ensure_ascii=False)[1:-1]),
     "rewriting": shouting,
     "with a default system text": lambda body: "<system>You are user.</>" + chatml(body),
     "without system messages": lambda body: chatml({"messages": without_system(body["messages"])}),
@@ -52,7 +50,7 @@ def characters(text: str) -> list[bytes]:
 
 
 def rows(prompt: Prompt, render: Render = chatml) -> list[tuple[str, int, int, int]]:
-    parts = measure(prompt, prompt.to_dict(), render, characters, "</>")
+    parts = measure(prompt, prompt.to_dict(), render, characters)
     return [(p.cause, p.origin_turn, p.message, p.tokens) for p in parts]
 
 
@@ -61,12 +59,10 @@ def test_each_token_is_charged_to_the_text_it_begins_in() -> None:
     assert rows(prompt) == [
         ("template", 0, 0, len("<system>")),
         ("system", 0, 0, 3),
-        ("template", 0, 0, len("</>")),
-        ("template", 0, 1, len("<user>")),
+        ("template", 0, 1, len("</><user>")),
         ("task", 0, 1, 3),
         ("scaffold:x", 0, 1, 2),
-        ("template", 0, 1, len("</>")),
-        ("template", 0, 2, len("<assistant>")),
+        ("template", 0, 2, len("</><assistant>")),
     ]
 
 
@@ -77,7 +73,7 @@ def test_a_text_that_reads_like_the_template_is_not_mistaken() -> None:
 
 def test_a_default_system_text_comes_before_the_first_message() -> None:
     first = rows(Prompt.ask("x"), TEMPLATES["with a default system text"])[0]
-    assert first == ("template", 0, -1, len("<system>You are user.</>"))
+    assert first == ("template", 0, 0, len("<system>You are user.</><user>"))
 
 
 def test_tool_schemas_and_calls() -> None:
@@ -95,14 +91,11 @@ def test_tool_schemas_and_calls() -> None:
         ("template", 0, 0, len("<system>")),
         ("system", 0, 0, 1),
         ("tool_schema", 0, -1, len('[{"name": "f"}]')),
-        ("template", 0, 0, 3),
-        ("template", 2, 1, len("<assistant>")),
+        ("template", 2, 1, len("</><assistant>")),
         ("assistant", 2, 1, len("(call f {})(call g )")),
-        ("template", 2, 1, len("</>")),
-        ("template", 2, 2, len("<tool>")),
+        ("template", 2, 2, len("</><tool>")),
         ("tool_result", 2, 2, 2),
-        ("template", 2, 2, len("</>")),
-        ("template", 0, 4, len("<tool></><assistant>")),
+        ("template", 0, 4, len("</><tool></><assistant>")),
     ]
 
 
@@ -110,12 +103,11 @@ def test_a_text_and_calls_in_one_message() -> None:
     prompt = Prompt(
         (say("user", "u", "task"), Message("assistant", (Span("t", "assistant"),), (ToolCall("1", "f", "{}"),), turn=1))
     )
-    assert rows(prompt)[3:] == [
-        ("template", 1, 1, len("<assistant>")),
+    assert rows(prompt)[2:] == [
+        ("template", 1, 1, len("</><assistant>")),
         ("assistant", 1, 1, 1),
         ("assistant", 1, 1, len("(call f {})")),
-        ("template", 1, 1, 3),
-        ("template", 0, 2, len("<assistant>")),
+        ("template", 0, 2, len("</><assistant>")),
     ]
 
 
@@ -123,13 +115,6 @@ def test_trimmed_texts_keep_their_causes() -> None:
     prompt = Prompt((Message("user", (Span("  a", "task"), Span(" b \n", "scaffold:x"), Span("\n", "scaffold:y"))),))
     found = [row for row in rows(prompt, TEMPLATES["trimming"]) if row[0] != "template"]
     assert found == [("task", 0, 0, 1), ("scaffold:x", 0, 0, 2)]
-
-
-@pytest.mark.parametrize("template", ["as JSON", "as JSON, not ASCII"])
-def test_texts_written_as_json_keep_their_causes(template: str) -> None:
-    prompt = Prompt((Message("user", (Span('"é"', "task"), Span("\n", "repl_output"))),))
-    causes = [row[0] for row in rows(prompt, TEMPLATES[template])]
-    assert causes == ["template", "task", "repl_output", "template", "template"]
 
 
 SPANS = st.lists(
@@ -184,5 +169,5 @@ def test_with_a_plain_template_every_text_is_charged_whole(messages: list[Messag
 
 def test_a_tokenizer_that_does_not_spell_its_text_still_sums() -> None:
     prompt = Prompt.ask("some words")
-    parts = measure(prompt, prompt.to_dict(), chatml, lambda _: [b"?"] * 9, "</>")
+    parts = measure(prompt, prompt.to_dict(), chatml, lambda _: [b"?"] * 9)
     assert sum(p.tokens for p in parts) == 9

@@ -27,7 +27,6 @@ from rlm_loop.models import (
         ("ollama/qwen3-coder:30b", OllamaModel, "ollama/qwen3-coder:30b"),
         ("ollama_chat/qwen3-coder:30b", OllamaModel, "ollama/qwen3-coder:30b"),
         ("openai-compatible:a/b:c@http://h:1/v1", OpenAICompatibleModel, "openai-compatible:a/b:c@http://h:1/v1"),
-        ("openai-compatible:m@https://me:secret@h/v1", OpenAICompatibleModel, "openai-compatible:m@https://h/v1"),
         ("openai/gpt-5-nano", LiteLLMModel, "openai/gpt-5-nano"),
         ("gpt-5-nano", LiteLLMModel, "gpt-5-nano"),
     ],
@@ -55,14 +54,14 @@ def test_a_model_is_returned_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("locl", "near: local"),
-        ("local:smolm2-135m", "near: smollm2-135m"),
-        ("qwen2.5-coder", "near: qwen2.5-coder-"),
+        ("locl", "models list"),
+        ("local:smolm2-135m", "models list"),
+        ("qwen2.5-coder", "models list"),
         ("nonsense", "use local, "),
         ("", "use local, "),
-        ("local:", "names no model"),
-        ("openai-compatible:m", "has no address"),
-        ("openai-compatible:@http://h/v1", "has no address"),
+        ("local:", "use local, "),
+        ("openai-compatible:m", "use local, .*@http://HOST"),
+        ("openai-compatible:@http://h/v1", "use local, .*@http://HOST"),
         ("openai/", "use local, "),
     ],
 )

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from chat_server import ChatServer, completion
 
+from rlm_loop.accounting import Price
 from rlm_loop.messages import Prompt, Reply, Usage, say
 from rlm_loop.models import (
     AuthenticationFailed,
@@ -72,7 +73,6 @@ def test_openais_key_goes_only_where_the_user_said(
     chat_server: ChatServer, monkeypatch: pytest.MonkeyPatch, named: str | None, sent: bool
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-the-users-own-key")
-    monkeypatch.delenv("OPENAI_API_BASE", raising=False)
     if named is None:
         monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     else:
@@ -90,7 +90,7 @@ def test_openais_key_goes_only_where_the_user_said(
             401,
             {"error": {"message": "who are you"}},
             AuthenticationFailed,
-            "give api_key= .*OPENAI_API_KEY.*who are you",
+            "who are you.*give api_key= .*OPENAI_API_KEY",
         ),
         (403, {"error": "no"}, AuthenticationFailed, "OPENAI_API_KEY"),
         (404, {"error": {"message": "no model m"}}, ModelNotFound, "check the model's name"),
@@ -118,17 +118,9 @@ def test_a_refused_key_is_told_from_a_missing_one(chat_server: ChatServer, monke
     monkeypatch.setenv("OPENAI_BASE_URL", chat_server.address)
     chat_server.say({}, status=401)
     asked = model(chat_server)
-    with pytest.raises(AuthenticationFailed, match="key in the environment variable OPENAI_API_KEY") as caught:
+    with pytest.raises(AuthenticationFailed, match=r"refused it .*set OPENAI_API_KEY") as caught:
         asked.complete(ASK)
     assert "sk-wrong" not in str(caught.value)
-
-
-def test_a_wrong_model_lists_what_there_is(chat_server: ChatServer) -> None:
-    chat_server.say({"error": "no"}, status=404)
-    chat_server.models = {"data": [{"id": "beta"}, {"id": "alpha"}]}
-    asked = model(chat_server)
-    with pytest.raises(ModelNotFound, match="it has alpha, beta"):
-        asked.complete(ASK)
 
 
 @pytest.mark.parametrize("trouble", [(429, {}), (500, {}), (503, "x"), (200, "not json"), (200, "hang up")])
@@ -170,20 +162,19 @@ def test_an_address_where_nobody_is() -> None:
         taken.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
         address = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
         asked = OpenAICompatibleModel("m", address, retry=RetryPolicy(attempts=2, sleep=lambda _: None))
-        with pytest.raises(ModelUnreachable, match=f"{address} cannot be reached"):
+        with pytest.raises(ModelUnreachable, match=f"{address} gave no reply"):
             asked.complete(ASK)
 
 
-def test_a_password_in_the_address_is_shown_nowhere() -> None:
-    asked = OpenAICompatibleModel("m", "http://me:secret@127.0.0.1:9/v1", retry=RetryPolicy(attempts=1))
-    with pytest.raises(ModelUnreachable) as caught:
-        asked.complete(ASK)
-    assert "secret" not in f"{caught.value}{asked.name}{asked!r}"
+def test_a_password_in_the_address_is_refused_and_shown_nowhere() -> None:
+    with pytest.raises(ValueError, match="without a user") as caught:
+        OpenAICompatibleModel("m", "http://me:secret@127.0.0.1:9/v1")
+    assert "secret" not in str(caught.value)
 
 
 def test_a_price_gives_a_cost(chat_server: ChatServer) -> None:
     chat_server.say(completion())
-    asked = model(chat_server, price=(1.0, 10.0))
+    asked = model(chat_server, price=Price(1e6, 10e6))
     assert asked.complete(ASK).usage == Usage(7, 2, 5, cost=27.0)
 
 

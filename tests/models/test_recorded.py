@@ -8,7 +8,7 @@ from rlm_loop import ToolLoopAgent
 from rlm_loop.accounting import Part
 from rlm_loop.messages import Prompt, Reply, Usage, say
 from rlm_loop.models import Diverged, Model, RecordedModel
-from rlm_loop.traces import Trace
+from rlm_loop.traces import RunRecord, Trace
 
 FIRST = Prompt((say("system", "Be brief.", "system"), say("user", "How much is 2 + 2?", "task")))
 MORE = (say("assistant", "4?", "assistant", turn=1), say("user", "Sure?", "task", turn=1))
@@ -16,15 +16,24 @@ SECOND = FIRST + MORE
 REPLIES = [Reply("4?", usage=Usage(9, 2, 0)), Reply("Yes: 4.", finish_reason="length", extra={"id": "7"})]
 
 
+def recorded(*calls: tuple[Prompt, Reply]) -> RecordedModel:
+    trace = Trace()
+    trace.start()
+    for prompt, reply in calls:
+        trace.record("request", prompt=prompt, model="some/model", turn=1)
+        trace.record("reply", request=prompt, reply=reply)
+    return RecordedModel(RunRecord(tuple(trace.events)))
+
+
 def model() -> RecordedModel:
-    return RecordedModel(zip([FIRST.digest(), SECOND.digest()], [FIRST, SECOND], REPLIES))
+    return recorded((FIRST, REPLIES[0]), (SECOND, REPLIES[1]))
 
 
 def test_the_same_requests_get_the_same_replies() -> None:
-    recorded = model()
-    assert recorded.left == 2
-    assert [recorded.complete(p) for p in (FIRST, SECOND)] == REPLIES
-    assert recorded.left == 0
+    made = model()
+    assert (made.name, made.left) == ("some/model", 2)
+    assert [made.complete(p) for p in (FIRST, SECOND)] == REPLIES
+    assert made.left == 0
 
 
 @pytest.mark.parametrize(
@@ -32,13 +41,13 @@ def test_the_same_requests_get_the_same_replies() -> None:
     [
         (
             Prompt((FIRST.messages[0], say("user", "How much is 2 + 3?", "task"))),
-            r"call 1 .*message 1 \(user\).*character 16",
+            r"call 1 .*message 1 \(user\)",
         ),
-        (Prompt((FIRST.messages[0], say("system", "How much is 2 + 2?", "task"))), "message 1.*role"),
+        (Prompt((FIRST.messages[0], say("system", "How much is 2 + 2?", "task"))), "message 1"),
         (Prompt(FIRST.messages[:1]), "it has 1 messages, recorded are 2"),
         (SECOND + MORE, "it has 6 messages, recorded are 2"),
-        (Prompt(FIRST.messages, stop=("x",)), "its stop changed"),
-        (Prompt(FIRST.messages, tools=({"a": 1},)), "its tools changed"),
+        (Prompt(FIRST.messages, stop=("x",)), "its tools or settings changed"),
+        (Prompt(FIRST.messages, tools=({"a": 1},)), "its tools or settings changed"),
     ],
 )
 def test_the_first_difference_is_named(asked: Prompt, says: str) -> None:
@@ -47,27 +56,13 @@ def test_the_first_difference_is_named(asked: Prompt, says: str) -> None:
 
 
 def test_the_number_of_the_call_is_named() -> None:
-    recorded = model()
-    recorded.complete(FIRST)
+    made = model()
+    made.complete(FIRST)
     with pytest.raises(Diverged, match="call 2 "):
-        recorded.complete(FIRST)
-    recorded.complete(SECOND)  # a refused request uses nothing up
+        made.complete(FIRST)
+    made.complete(SECOND)  # a refused request uses nothing up
     with pytest.raises(Diverged, match=r"call 3 .* ends after 2 calls"):
-        recorded.complete(SECOND)
-
-
-def test_from_a_trace(tmp_path: Path) -> None:
-    file = tmp_path / "run.jsonl"
-    with Trace(file) as trace:
-        trace.start()
-        for prompt, reply in zip((FIRST, SECOND), REPLIES):
-            trace.record("request", prompt=prompt, model="some/model", turn=1)
-            trace.record("reply", request=prompt, reply=reply)
-    recorded = RecordedModel.from_trace(file)
-    assert recorded.name == "some/model"
-    replies = [recorded.complete(p) for p in (FIRST, SECOND)]
-    assert replies == REPLIES
-    assert replies[1].extra == {"id": "7"}
+        made.complete(SECOND)
 
 
 class Counting(Model):
@@ -99,7 +94,7 @@ def test_what_was_counted_exactly_is_exact_again(tmp_path: Path, more: int, coun
 
 def test_sub_calls_may_come_in_another_order_and_each_once() -> None:
     prompts = [Prompt.ask(text) for text in ("root", "a", "b", "root again")]
-    model = RecordedModel([(p.digest(), p, Reply(p.messages[0].text.upper())) for p in prompts])
+    model = recorded(*[(p, Reply(p.messages[0].text.upper())) for p in prompts])
     assert [model.complete(prompts[i]).text for i in (0, 2, 1, 3)] == ["ROOT", "B", "A", "ROOT AGAIN"]
     with pytest.raises(Diverged, match="was never recorded"):
         model.complete(prompts[1])

@@ -62,7 +62,7 @@ CHANGES = {
     ),
     "no output": (
         "repeated",
-        "rlm_loop.dialects.shown.NO_OUTPUT",
+        "rlm_loop.dialects.base.NO_OUTPUT",
         "(no output.)",
         r"turn 2, message 3 \(user\)",
     ),
@@ -86,19 +86,19 @@ CHANGES = {
     ),
     "line about the workspace": (
         "workspace",
-        "rlm_loop.agents.question.describe_workspace",
+        "rlm_loop.agents.checking.describe_workspace",
         lambda tools: "Files.",
         r"turn 1, message 0 \(user\)",
     ),
     "help of a tool of ours": (
         "lean_native",
-        "rlm_loop.agents.loop_tools._PYTHON_HELP",
+        "rlm_loop.agents.environment._PYTHON_HELP",
         "Run Python code.",
         r"turn 1, tools",
     ),
     "help of a tool, as text": (
         "lean_text",
-        "rlm_loop.agents.loop_tools._PYTHON_HELP",
+        "rlm_loop.agents.environment._PYTHON_HELP",
         "Run Python code.",
         r"turn 1, message 0 \(system\)",
     ),
@@ -148,7 +148,7 @@ def test_words_that_no_agent_can_speak_are_an_error_of_the_trace(word: str, valu
         "presentation": None,
         "dialect": {**start["settings"]["dialect"], word: value},
     }
-    with pytest.raises(ReplayError, match=r"LeanAgent does not take the recorded settings any more: .*not "):
+    with pytest.raises(ReplayError, match=r"LeanAgent does not take the recorded settings any more: .* got "):
         replay(dataclasses.replace(record, events=(start, *record.events[1:])))
 
 

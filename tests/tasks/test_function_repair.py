@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rlm_loop.repl import Hardened, PythonREPL, ReplError
-from rlm_loop.repl.isolation.kinds import LAUNCHERS
+from rlm_loop.repl.isolation.launchers import LAUNCHERS
 from rlm_loop.tasks import Attempt, Task
 from rlm_loop.tasks.function_repair import CASES, Case, HiddenCases, function_repair, run_in_fresh_process
 

@@ -57,7 +57,6 @@ TOOLS: list[dict[str, Any]] = [
     {"name": "die", "description": "Ends the server.", "inputSchema": schema(status={"type": "integer"})},
     {"name": "odd", "description": "Answers outside of the protocol.", "inputSchema": schema()},
     {"name": "pid", "description": "The server's process, and that of a child.", "inputSchema": schema()},
-    {"name": "final_answer", "description": "A name that is taken.", "inputSchema": schema()},
 ]
 COUNTED = 0
 
@@ -85,7 +84,7 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         print("out of memory", file=sys.stderr, flush=True)
         os._exit(arguments["status"])
     if name == "odd":
-        return {"content": "3 rows"}
+        return {"content": ["3 rows", {"type": "video", "uri": "a:b"}], "isError": None}
     if name == "pid":
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
         return said(f"{os.getpid()} {child.pid}")

@@ -20,7 +20,7 @@ from lazy import needs
 from rlm_loop import LeanAgent, ToolLoopAgent
 from rlm_loop.models import Reply, ScriptedModel, ToolCall
 from rlm_loop.tools import McpError, McpTools, ToolError, ToolGateway, mcp_tools
-from rlm_loop.tools.mcp.schemas import python_names, type_of
+from rlm_loop.tools.mcp import python_names, type_of
 
 pytestmark = needs("mcp", extra="mcp")
 SERVER = [sys.executable, str(Path(__file__).parent / "mcp_server.py")]
@@ -76,7 +76,7 @@ def test_a_tool_is_told_as_the_server_has_it(tools: McpTools) -> None:
     }
     assert tools["count"].signature == "count() -> str: How often this was called."  # not the object around it
     assert tools["text"].description == "text"
-    assert [t.name for t in tools[-2:]] == ["pid", "final_answer_"]  # from the second page; a taken name is changed
+    assert [t.name for t in list(tools)[-2:]] == ["odd", "pid"]  # from the second page
     with pytest.raises(KeyError, match="has no tool 'add'; it has add_numbers, people"):
         tools["add"]
 
@@ -92,6 +92,7 @@ def test_a_tool_is_told_as_the_server_has_it(tools: McpTools) -> None:
         ("people", (None,), {"limit": 0}, []),
         ("picture", (), {}, "[image image/png, 3 bytes, not shown]\na dot"),
         ("text", (3,), {}, "xxx"),
+        ("odd", (), {}, '3 rows\n{"type": "video", "uri": "a:b"}'),  # outside of the protocol
     ],
 )
 def test_a_tool_is_called_as_python(
@@ -109,9 +110,7 @@ def test_a_tool_is_called_as_python(
         ("add_numbers", '{"a": 1, "b": 2, "c": 3}', "invalid_arguments", "unexpected 'c'"),
         ("people", '{"in": "Paris"}', "invalid_arguments", "'in': Input should be 'London' or 'Arlington'"),
         ("refuse", "", "runtime", "the disk is full"),
-        ("text", json.dumps({"characters": FIVE_MB}), "runtime", "has 5,242,880 characters and at most 4,000,000"),
         ("die", '{"status": 3}', "runtime", "has ended (out of memory, exit status 3); the next call starts it again"),
-        ("odd", "", "runtime", "content"),
     ],
 )
 def test_what_goes_wrong_is_data_and_the_next_call_works(
@@ -145,7 +144,7 @@ def test_no_process_of_a_server_outlives_the_host(tmp_path: Path, end: str) -> N
 @pytest.mark.parametrize(
     ("server", "reason"),
     [
-        ("no-such-command --x", r"\(no-such-command: No such file or directory, exit status 127\)"),
+        ("no-such-command --x", r"no-such-command: not found, exit status 127\)"),
         ([sys.executable, "-c", "import sys; sys.exit('no such option')"], r"\(no such option, exit status 1\)"),
         ([sys.executable, "-c", "import time; time.sleep(60)"], "did not answer within 0.3 s"),
         ("http://127.0.0.1:9/mcp", "cannot be used: ConnectError"),
@@ -153,7 +152,7 @@ def test_no_process_of_a_server_outlives_the_host(tmp_path: Path, end: str) -> N
 )
 def test_a_server_that_cannot_be_used_is_said_in_one_line(server: Any, reason: str) -> None:
     with pytest.raises(McpError, match=reason) as raised:
-        len(mcp_tools(server, start_timeout=0.3 if "sleep" in str(server) else 20))
+        len(mcp_tools(server, timeout=0.3 if "sleep" in str(server) else 20))
     assert "\n" not in str(raised.value)
 
 
@@ -267,7 +266,7 @@ def test_a_server_at_an_address(form: str) -> None:
                 gateway = ToolGateway(tools)
                 assert tools["add"].signature == "add(a: int, b: int) -> int: Add."
                 assert gateway.call("add", '{"a": 1, "b": 2}').data == 3
-                assert "has 5,242,880 characters" in gateway.call("text", f'{{"characters": {FIVE_MB}}}').message
+                assert gateway.call("text", f'{{"characters": {FIVE_MB}}}').truncated
                 process.kill()
                 process.wait()
                 assert gateway.call("add", '{"a": 1, "b": 2}').error == "runtime"

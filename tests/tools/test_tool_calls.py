@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rlm_loop.accounting import BudgetSpent
-from rlm_loop.tools import IdempotencyCache, Tool, ToolError, ToolGateway, ToolResult, tool
+from rlm_loop.tools import Tool, ToolError, ToolGateway, ToolResult, tool
 
 
 class Counter:
@@ -74,13 +74,12 @@ def test_a_repeated_result_says_so_and_calls_that_never_ran_are_not_kept() -> No
 
 def test_the_retry_of_a_call_that_ran_out_of_time_waits_for_it() -> None:
     counter = Counter()
-    kept = IdempotencyCache()
-    gate = ToolGateway([counter.tool()], timeout=0.05, kept=kept)
+    gate = ToolGateway([counter.tool()], timeout=0.2)
     assert gate.call("add", {"n": 5, "idempotency_key": "k"}).error == "timeout"
     assert gate.call("add", {"n": 5, "idempotency_key": "k"}).error == "timeout"
     counter.go.set()
-    patient = ToolGateway([counter.tool()], timeout=30, kept=kept)
-    result = patient.call("add", {"n": 5, "idempotency_key": "k"})
+    while (result := gate.call("add", {"n": 5, "idempotency_key": "k"})).error == "timeout":
+        pass
     assert (result.text, result.repeated) == ("5, 1 in all", True)
     assert counter.done == [5]
 
@@ -111,14 +110,6 @@ def test_a_call_that_was_stopped_is_made_again() -> None:
     assert counter.done == [666, 666]
 
 
-def test_the_oldest_keys_are_forgotten_first() -> None:
-    counter = Counter()
-    gate = ToolGateway([counter.tool()], kept=IdempotencyCache(room=2))
-    for key in ("a", "b", "c", "c", "b", "a"):
-        gate.call("add", {"n": 1, "idempotency_key": key})
-    assert len(counter.done) == 4
-
-
 def test_a_dry_run_does_nothing_and_is_not_recorded() -> None:
     counter = Counter()
     gate = ToolGateway([counter.tool()])
@@ -146,11 +137,8 @@ def named(dry_run: str = "", idempotency_key: int = 0) -> str:
 @pytest.mark.parametrize(
     ("name", "arguments", "says"),
     [
+        ("wipe", {"dry_run": "yes"}, "wipe has no dry run, and was not run"),
         ("wipe", {"dry_run": True}, "wipe has no dry run, and was not run"),
-        ("wipe", {"dry_run": "yes"}, "'dry_run' must be true or false"),
-        ("wipe", {"idempotency_key": ""}, "'idempotency_key' must be a text of 1 to 200 characters"),
-        ("wipe", {"idempotency_key": 7}, "'idempotency_key' must be a text of 1 to 200 characters"),
-        ("wipe", {"idempotency_key": "k" * 201}, "'idempotency_key' must be a text of 1 to 200 characters"),
         ("add", {"n": 1, "dry_run": True}, "unexpected 'dry_run'. add takes (n)"),  # it changes nothing
         ("add", {"n": 1, "idempotency_key": "k"}, "unexpected 'idempotency_key'. add takes (n)"),
     ],
@@ -180,21 +168,14 @@ def test_a_result_holds_all_of_it() -> None:
 
 
 def test_results_are_bounded_in_the_hosts_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[int] = []
-
-    @tool(mutates=True)
+    @tool
     def text(n: int) -> str:
         """Give a text."""
-        made.append(n)
         return "x" * n
 
     monkeypatch.setattr("rlm_loop.tools.gateway._MAX_TEXT", 1000)
-    monkeypatch.setattr("rlm_loop.tools.calls._MOST_KEPT", 1000)
     gate = ToolGateway([text])
     assert gate.call("text", {"n": 1001}).message == "text gave 1,001 characters: ask for less"
-    for n in (400, 401, 402, 402, 400):
-        gate.call("text", {"n": n, "idempotency_key": str(n)})
-    assert made == [1001, 400, 401, 402, 400]  # the oldest text went
 
 
 def test_the_callers_arguments_and_lists_are_left_as_they_are() -> None:

@@ -10,7 +10,8 @@ import threading
 
 import pytest
 
-from rlm_loop.accounting.scope import Scope
+from rlm_loop.accounting.scope import Scope, call_scope
+from rlm_loop.repl.host.shielded import interrupt_thread
 from rlm_loop.tools import ToolGateway, tool
 from rlm_loop.tools.threads import GivenUp, Pending
 
@@ -58,6 +59,25 @@ def test_a_value_that_comes_later_is_late_once() -> None:
     go.set()
     assert told.wait(30)
     assert late == ["reply"]
+
+
+def test_a_stop_that_strikes_while_the_thread_starts_ends_the_scope() -> None:
+    caller = threading.get_ident()
+
+    def work() -> None:
+        told, scope = threading.Event(), call_scope.get()
+        assert scope is not None
+        with scope.waking(told.set):
+            interrupt_thread(caller)
+            ended.append(told.wait(10))
+        over.set()
+
+    for _ in range(30):
+        ended, over = list[bool](), threading.Event()
+        with contextlib.suppress(KeyboardInterrupt):
+            Pending(work, "model", Scope()).result(lambda: None)
+        assert over.wait(30)
+        assert ended == [True]
 
 
 def test_tools_that_call_tools_do_not_wait_for_their_own_thread() -> None:

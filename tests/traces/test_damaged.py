@@ -13,7 +13,7 @@ import pytest
 from rlm_loop import ToolLoopAgent
 from rlm_loop.accounting import tree_of
 from rlm_loop.agents import outcome_of
-from rlm_loop.formats.traces.from_trace import conversation_of
+from rlm_loop.formats import conversation_of
 from rlm_loop.models import ScriptedModel
 from rlm_loop.replay.recorded import Recorded, ReplayError
 from rlm_loop.traces import RunRecord, TraceError, read

@@ -26,8 +26,8 @@ def test_the_schema_version_stands_in_the_first_line(tmp_path: Path) -> None:
     ("text", "match"),
     [
         ('{"event": "reply"}\n', "not a trace"),
-        ('{"event": "run_start", "schema": 99}\n', "schema 99.*upgrade"),
-        ('{"event": "run_start", "schema": 1}\n', "schema 1;.*record it again"),
+        ('{"event": "run_start", "schema": 99}\n', "schema 99; this version of rlm-loop reads 5"),
+        ('{"event": "run_start", "schema": 1}\n', "schema 1; this version"),
         ("", "holds 0 runs"),
         ('{"run":"r1","ev', "holds 0 runs"),
         ("not json\n", "is not a trace"),

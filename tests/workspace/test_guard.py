@@ -16,6 +16,7 @@ GUARD = Guard.of(
     ["tests/unit/test_a.py::test_x[a/b::c]", "pkg/tests/test_b.py::T::test_y", "checks.py::test_z"],
     ["data/expected.json"],
     ["golden", "docs/*.txt"],
+    {},
 )
 
 
@@ -51,7 +52,7 @@ GUARD = Guard.of(
     ],
 )
 def test_protected(name: str) -> None:
-    assert GUARD.protects(name)
+    assert GUARD.why(name)
 
 
 @pytest.mark.parametrize(
@@ -71,19 +72,19 @@ def test_protected(name: str) -> None:
     ],
 )
 def test_free(name: str) -> None:
-    assert not GUARD.protects(name)
+    assert not GUARD.why(name)
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="/\0"), min_size=1), min_size=1, max_size=5))
 def test_whatever_lies_below_the_tests_is_protected(parts: list[str]) -> None:
-    assert GUARD.protects("/".join(["tests", *parts]))
+    assert GUARD.why("/".join(["tests", *parts]))
 
 
 def test_what_a_protected_link_leads_to() -> None:
     links = {"tests/data.txt": "../shared/data.txt", "tests/twice": "data.txt", "docs/x": "../pkg/__init__.py"}
     guard = Guard.of(["tests/test_a.py::test_x"], [], [], links)
-    assert guard.protects("shared/data.txt")
-    assert not guard.protects("pkg/__init__.py")
+    assert guard.why("shared/data.txt")
+    assert not guard.why("pkg/__init__.py")
 
 
 def test_trees_are_laid_over_each_other() -> None:

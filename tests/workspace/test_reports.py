@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from rlm_loop.repl import Launch
 from rlm_loop.tools.processes import Finished
 from rlm_loop.workspace.testing import TestRun
-from rlm_loop.workspace.testing.reports import Reports
-from rlm_loop.workspace.testing.run import stamps
+from rlm_loop.workspace.testing.run import Reports, stamps
 
 
 def told(*lines: tuple[str, dict[str, object]]) -> TestRun:
@@ -28,8 +27,8 @@ def result(outcome: str, name: str = "a.py::test_a") -> tuple[str, dict[str, obj
     return "result", {"id": name, "outcome": outcome, "text": ""}
 
 
-CONTROL, FINISH, END = ("control", {"passed": ""}), ("finish", {}), ("end", {"code": 0})
-FOOLED = ("control", {"passed": "x"})
+CONTROL, FINISH, END = [(kind, {"text": text}) for kind, text in (("control", ""), ("finish", ""), ("end", "0"))]
+FOOLED = ("control", {"text": "x"})
 
 
 @pytest.mark.parametrize(
@@ -42,7 +41,7 @@ FOOLED = ("control", {"passed": "x"})
         ([result("failed"), CONTROL, FINISH, result("passed"), END], "failed", ""),
         ([CONTROL, FINISH, result("passed"), END], None, ""),  # the end has been told
         ([result("passed")], "passed", "the run did not come to its end, after the last test"),
-        ([result("passed"), FINISH, END], "passed", "the control tests were not run"),
+        ([result("passed"), FINISH, END], "passed", "control tests, which have to fail, passed: which were not run"),
         ([result("passed"), FOOLED, FINISH], "passed", "control tests, which have to fail, passed: x"),
     ],
 )

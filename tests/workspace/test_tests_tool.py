@@ -27,8 +27,7 @@ def space() -> Iterator[Workspace]:
 
 @pytest.mark.slow
 def test_a_model_runs_tests_and_the_diff_stays_clean(space: Workspace) -> None:
-    seen: list[TestRun] = []
-    gateway = ToolGateway([tests_tool(space, place="plain", on_run=seen.append)])
+    gateway = ToolGateway([tests_tool(space, place="plain")])
     result = gateway.call("run_tests", "")
     assert result.ok, result.text
     lines = result.text.splitlines()
@@ -37,7 +36,6 @@ def test_a_model_runs_tests_and_the_diff_stays_clean(space: Workspace) -> None:
     assert "rlm-tests-" not in result.text
     assert space.diff() == ""
     assert space.snapshot() == space.base
-    assert [run.counts["failed"] for run in seen] == [1]
 
 
 def test_one_test(space: Workspace) -> None:

@@ -22,7 +22,7 @@ ANIMALS = ("tiger", "falcon", "otter", "badger", "heron", "lynx", "raven", "salm
 
 
 def needle(draw: Draw, size: int, variant: int) -> QuestionPlan:
-    """One line, asked for by its words."""
+    """A line, asked for by its words."""
     city = draw.pick(CITIES)
     if variant % 2:
         value = f"{draw.pick(COLOURS)}-{draw.pick(ANIMALS)}"

@@ -1,4 +1,4 @@
-"""What a task asks and which lines it puts into the text; seeded choices, and sizes such as `8k` and `10M`."""
+"""Plans of tasks: a question, the lines put into the text, seeded choices, and sizes such as `8k` and `10M`."""
 
 from __future__ import annotations
 

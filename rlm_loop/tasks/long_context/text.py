@@ -28,7 +28,7 @@ class RealText:
 
     @functools.cached_property
     def label(self) -> str:
-        """What it is, its size and the start of its hash, in one line."""
+        """Return its name, its size and the start of its hash, in one line."""
         sha256 = hashlib.sha256(self.text.encode("utf-8")).hexdigest()
         return f"{self.name}, {len(self.text):,} characters, sha256 {sha256[:16]}"
 

@@ -106,7 +106,7 @@ def harness_version() -> tuple[int, ...]:
 
 
 def engine_problem() -> str:
-    """Why the harness can use no container engine here, in one line; empty where it can."""
+    """Say in one line why the harness can use no container engine here; empty where it can."""
     try:
         import docker  # pyright: ignore[reportMissingTypeStubs, reportMissingImports]
     except ImportError:

@@ -1,4 +1,4 @@
-"""One instance of SWE-bench's schema (a repository at a commit, an issue, tests), and how a patch for it is judged."""
+"""Instances of SWE-bench's schema (a repository at a commit, an issue, tests), and the judge of a patch."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, cast
 
 from rlm_loop.outcome import Outcome, Stop
 from rlm_loop.tasks.base import Task
@@ -49,32 +49,23 @@ class Predictions:
         return write_lines(path, lines, ".jsonl", "the harness reads predictions from files of JSON Lines")
 
 
-class HasOutcome(Protocol):
-    """Something that a run came to, such as the result of `generate_patch`."""
-
-    @property
-    def outcome(self) -> Outcome: ...
-
-
-#: What a run came to.
-Ran = Outcome | HasOutcome
-
-
 def predictions_of(
-    outcomes: Mapping[str, Ran] | Iterable[tuple[Task | str, Ran]], model: str = "", *, crashed: Crashed = "leave out"
+    outcomes: Mapping[str, Outcome] | Iterable[tuple[Task | str, Outcome]],
+    model: str = "",
+    *,
+    crashed: Crashed = "leave out",
 ) -> Predictions:
-    """The predictions of runs: outcomes, or results of `generate_patch`, by instance id or in pairs with their task.
+    """The predictions of runs: outcomes by instance id, or in pairs with their task.
 
     `model` is the name that stands in every row (default: the outcome's agent and model).  A run that failed or was
     interrupted says nothing about what the agent can do, so it is left out unless `crashed="empty"`.  So is a patch
     that adds what looks like a secret: predictions are published.
     """
     listed: Any = outcomes.items() if isinstance(outcomes, Mapping) else outcomes
-    pairs = cast("Iterable[tuple[Task | str, Ran]]", listed)
+    pairs = cast("Iterable[tuple[Task | str, Outcome]]", listed)
     kept: dict[str, Prediction] = {}
     left: dict[str, str] = {}
-    for task, ran in pairs:
-        outcome = ran if isinstance(ran, Outcome) else ran.outcome
+    for task, outcome in pairs:
         name = task if isinstance(task, str) else task.id
         if name in kept or name in left:
             raise SuiteFileError(
@@ -105,7 +96,7 @@ def patch_of(outcome: Outcome) -> tuple[str | None, str]:
 
 
 def adds_secret(patch: str) -> bool:
-    """Whether a line that a patch adds holds what looks like a secret; the other lines are the repository's own."""
+    """Say whether a line that a patch adds looks like a secret; the other lines are the repository's own."""
     added = "\n".join(line for line in patch.split("\n") if line.startswith("+"))
     return redact(added) != added
 

@@ -40,7 +40,7 @@ _PATCH_FAULTS = (
 
 @dataclass(frozen=True)
 class InstanceResult:
-    """What became of one instance; `resolved` is `None` where the harness could not tell."""
+    """The result of one instance; `resolved` is `None` where the harness could not tell."""
 
     instance_id: str
     status: Status
@@ -139,7 +139,7 @@ def _logs(report: Path) -> Path:
 
 
 def _fault(log: Path) -> str:
-    """Why the harness met an error: the patch's fault in words of ours, else the last exception in its log."""
+    """Return the cause of the harness's error: the patch's fault in our words, else the last exception in its log."""
     try:
         text = log.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""Where instances come from (a published set, any set of the hub, files), and which of them are taken."""
+"""Sources of instances: a published set, any set of the hub, files; and the choice among them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relative paths inside of a folder: listed, read and written, through no symbolic link.
+"""Files inside of a folder: listed, searched, read and written, through no symbolic link.
 
 Every part of a path is opened on its own and without following links, so that one made between a check and the
 opening (by code that runs in the folder) leads nowhere either.
@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import re
 import secrets
 import stat
-from collections.abc import Generator, Iterable, Iterator, Sequence
+import time
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 from rlm_loop.tools.function import ToolError
 
 #: Larger files are data, not code: they are not searched, shown or edited.
 MAX_BYTES = 5_000_000
-_MAX_PATH = 1000
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 #: Files and folders that are no part of a repository's own text.
 _SKIPPED = frozenset({".git", "__pycache__", ".pytest_cache"})
 
@@ -48,30 +50,27 @@ def files(root: Path) -> Iterator[str]:
 def read_bytes(root: Path, path: str) -> bytes:
     """Return the bytes of a regular file of at most `MAX_BYTES`.
 
-    Raises `FileNotFoundError`, `IsADirectoryError` for what is no regular file, or a `ToolError` with the reason.
+    Raises `FileNotFoundError`, another `OSError` for what is no regular file, or a `ToolError` with the reason.
     """
-    *folders, name = _parts(path)
-    with _opened(root, path, folders) as folder:
-        try:
-            # Not blocking: a pipe of that name would else wait for its writer.
-            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-        except OSError as error:
-            raise _refused(path, error, "read") from None
-    with open(file, "rb") as opened:
+    with _opened(root, path) as (folder, name, held):
+        # Not blocking: a pipe of that name would else wait for its writer.
+        file = os.open(name, _FLAGS, dir_fd=folder)
+        held.callback(os.close, file)
         facts = os.fstat(file)
         if not stat.S_ISREG(facts.st_mode):
             raise IsADirectoryError(errno.EISDIR, "not a regular file", path)
         if facts.st_size > MAX_BYTES:
             raise ToolError("invalid_arguments", f"{path} is too large: {facts.st_size} bytes, at most {MAX_BYTES}")
-        return opened.read(MAX_BYTES)
+        with open(file, "rb", closefd=False) as opened:
+            return opened.read(MAX_BYTES)
 
 
-def texts(root: Path, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield names of text files with their bytes; unreadable ones are left out."""
-    for name in names:
-        with contextlib.suppress(ToolError, OSError):
-            if b"\0" not in (data := read_bytes(root, name)):
-                yield name, data
+def decode(data: bytes) -> tuple[str, str]:
+    """Return the text and an encoding that gives the same bytes back: UTF-8, else Latin-1."""
+    try:
+        return data.decode(), "utf-8"
+    except UnicodeDecodeError:
+        return data.decode("latin-1"), "latin-1"
 
 
 def write_bytes(root: Path, path: str, data: bytes) -> None:
@@ -80,8 +79,7 @@ def write_bytes(root: Path, path: str, data: bytes) -> None:
     Folders are made where they lack.  Never half a file, and never through a second name (hard link) of the old one.
     Raises `ToolError`.
     """
-    *folders, name = _parts(path)
-    with _opened(root, path, folders, make=True) as folder:
+    with _opened(root, path, make=True) as (folder, name, _):
         spare = f".{secrets.token_hex(8)}.edit"
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -92,18 +90,16 @@ def write_bytes(root: Path, path: str, data: bytes) -> None:
                         os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
                 file.write(data)
             os.replace(spare, name, src_dir_fd=folder, dst_dir_fd=folder)
-        except OSError as error:
+        except OSError:
             with contextlib.suppress(OSError):
                 os.unlink(spare, dir_fd=folder)
-            raise ToolError("runtime", f"{path} cannot be written: {error.strerror}") from None
+            raise
 
 
 def _parts(path: str) -> list[str]:
     """Return the parts of a relative path; `ToolError` where it is none, or leads out of the folder."""
-    if len(path) > _MAX_PATH:
-        raise ToolError("invalid_arguments", f"{path[:80]!r} cannot be a file: {os.strerror(errno.ENAMETOOLONG)}")
     parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".")]
-    if not parts or "\0" in path or re.search("[\ud800-\udfff]", path):
+    if not parts:
         raise ToolError("invalid_arguments", f"{path!r} is not a file of the repository")
     if path.startswith(("/", "\\", "~")) or re.match(r"[A-Za-z]:", path):
         raise ToolError("denied", f"{path!r} is not relative: give the path from the repository's top")
@@ -113,38 +109,91 @@ def _parts(path: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def _opened(root: Path, path: str, folders: Sequence[str], *, make: bool = False) -> Generator[int]:
-    """Yield a descriptor of the folder that a path's file lies in."""
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+def _opened(root: Path, path: str, *, make: bool = False) -> Generator[tuple[int, str, contextlib.ExitStack]]:
+    """Yield a descriptor of the folder that a path's file lies in, the file's name, and the end of the block."""
+    *folders, name = _parts(path)
     with contextlib.ExitStack() as held:
-        folder, name = -1, ""
         try:
-            folder = os.open(root, flags)
+            folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             held.callback(os.close, folder)
-            for name in folders:
+            for part in folders:
                 if make:
                     with contextlib.suppress(FileExistsError):
-                        os.mkdir(name, dir_fd=folder)
-                folder = os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder)
+                        os.mkdir(part, dir_fd=folder)
+                folder = os.open(part, _FLAGS, dir_fd=folder)
                 held.callback(os.close, folder)
+            yield folder, name, held
         except OSError as error:
-            if name and error.errno == errno.ENOTDIR and stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode):
-                raise _linked(path) from None
-            if make and error.errno in (errno.ENOTDIR, errno.ENOENT):
-                raise ToolError("invalid_arguments", f"{path} cannot be made: a part of it is no folder") from None
-            raise _refused(path, error, "written" if make else "read") from None
-        yield folder
+            if error.errno in (errno.ELOOP, errno.EMLINK):  # the answer of O_NOFOLLOW to a link
+                raise ToolError("denied", f"{path!r} goes through a symbolic link") from None
+            if make or error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENXIO, errno.EISDIR):
+                done = "written" if make else "read"
+                raise ToolError("runtime", f"{path} cannot be {done}: {error.strerror}") from None
+            raise
 
 
-def _refused(path: str, error: OSError, done: str) -> Exception:
-    if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENXIO):
-        return FileNotFoundError(error.errno, error.strerror, path)
-    if error.errno in (errno.ELOOP, errno.EMLINK):  # the answer of O_NOFOLLOW to a link
-        return _linked(path)
-    if error.errno == errno.ENAMETOOLONG:
-        return ToolError("invalid_arguments", f"{path[:80]!r} cannot be a file: {error.strerror}")
-    return ToolError("runtime", f"{path[:80]} cannot be {done}: {error.strerror}")
+MAX_HITS = 20
+SECONDS = 20.0
+_MAX_TEXT = 200  # characters of a line, or of a query, that are shown
+_MOST_NAMED = 3
+_PLACE = re.compile(r"(::.*|:\d+(:\d+)?:?)\Z", re.DOTALL)  # what follows a file's name
 
 
-def _linked(path: str) -> ToolError:
-    return ToolError("denied", f"{path!r} goes through a symbolic link")
+def search(root: Path, query: str, *, seconds: float = SECONDS) -> str:
+    """Return lines that hold the text as `file:line: text`, at most `MAX_HITS`, and how many more there are."""
+    if not query.strip():
+        raise ToolError("invalid_arguments", "query is empty")
+    patterns = [re.compile(re.escape(query)), re.compile(re.escape(query), re.IGNORECASE)]
+    shown: list[list[str]] = [[], []]  # with case and without, which counts until one with case is found
+    totals, complete, end = [0, 0], True, time.monotonic() + seconds
+    for name in files(root) if "\n" not in query and "\0" not in query else ():  # no line holds these
+        if not (complete := time.monotonic() < end):
+            break
+        text = _text(root, name)
+        for n, wanted in enumerate(patterns):
+            if any(totals[:n]) or wanted.search(text) is None:
+                continue
+            for number, line in enumerate(text.split("\n"), 1):
+                if (match := wanted.search(line)) is not None:
+                    totals[n] += 1
+                    if totals[n] <= MAX_HITS:
+                        shown[n].append(f"{name}:{number}: {_around(line, match)}")
+    lines, total = (shown[0], totals[0]) if totals[0] else (shown[1], totals[1])
+    if not lines:
+        nothing = f"no line holds {query if len(query) <= _MAX_TEXT else query[:_MAX_TEXT] + '...'!r}"
+        if not complete:
+            return f"{nothing} (stopped after {seconds:g} s, not all was searched)"
+        named = _named(root, query)
+        return f"{nothing}; read_file shows {' or '.join(named)}" if named else f"{nothing} (plain text, one line)"
+    more = total - len(lines)
+    if not complete:
+        lines.append(f"... more than {more} more (stopped after {seconds:g} s)")
+    elif more:
+        lines.append(f"... {more} more")
+    return "\n".join(lines)
+
+
+def _text(root: Path, name: str) -> str:
+    """Return a file's text; of what cannot be read or is none, nothing."""
+    with contextlib.suppress(ToolError, OSError):
+        if b"\0" not in (data := read_bytes(root, name)):
+            return decode(data)[0]
+    return ""
+
+
+def _around(line: str, match: re.Match[str]) -> str:
+    """Return a line; of a long one, the part that holds the text."""
+    text, indent = line.strip(), len(line) - len(line.lstrip())
+    if len(text) <= _MAX_TEXT:
+        return text
+    first = 0 if match.end() - indent <= _MAX_TEXT else max(0, match.start() - indent - _MAX_TEXT // 4)
+    dots = "..." if first + _MAX_TEXT < len(text) else ""
+    return f"{'...' if first else ''}{text[first : first + _MAX_TEXT]}{dots}"
+
+
+def _named(root: Path, query: str) -> list[str]:
+    """Return the files that a text names, as in `pkg/a.py`, `a.py:12` or `tests/test_a.py::test_b`."""
+    path = _PLACE.sub("", query.strip().strip("`'\""))
+    if not path or path.isspace():
+        return []
+    return list(itertools.islice((n for n in files(root) if n == path or n.endswith(f"/{path}")), _MOST_NAMED))

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import re
 import threading
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from rlm_loop.tools.code.paths import MAX_BYTES, files, read_bytes, write_bytes
-from rlm_loop.tools.code.searching import search
-from rlm_loop.tools.code.text import bare, decode, joined, lines_of, numbered, syntax_error
-from rlm_loop.tools.function import Tool, ToolError, as_tool
+from rlm_loop.tools.code.paths import MAX_BYTES, decode, files, read_bytes, search, write_bytes
+from rlm_loop.tools.function import Tool, ToolError, as_tool, tool
 
 MAX_LINES = 200
 _AROUND = 2  # lines shown before and after an edit
 _COMPARED = 5_000  # names looked at for one that was meant; more would take seconds
+_MAX_ERROR = 200
+_one_at_a_time = threading.Lock()  # the list of warning filters belongs to the whole process
 
 
 class CodeTools:
     """`search_code`, `read_file` and `apply_edit` for the files below a folder, and others on request.
 
-    It remembers the text shown under each line number: an edit of lines that are not so any more is refused once.
     Raises `NotADirectoryError` for a `root` that is no folder.
     """
 
@@ -31,42 +31,32 @@ class CodeTools:
         self.root = Path(root)
         if not self.root.is_dir():
             raise NotADirectoryError(f"root must be a folder, got {str(root)!r}")
-        self._shown: dict[str, dict[int, str]] = {}  # by path, then by number
-        self._lock = threading.RLock()  # calls may come from several threads of a cell
+        self._lock = threading.Lock()  # edits may come from several threads of a cell
         self._more: tuple[Tool, ...] = ()
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the three tools, and what was asked for by `offer`."""
-        edits = replace(as_tool(self.apply_edit), dry_run=self.preview_edit)
+        edits = tool(self.apply_edit, dry_run=self.preview_edit)
         return (as_tool(self.search_code), as_tool(self.read_file), edits, *self._more)
 
     def offer(self, *more: Tool | Callable[..., Any]) -> Self:
-        """Give the model further tools, such as one that runs tests.  Raises `ValueError` for a name that is taken."""
-        for tool in map(as_tool, more):
-            if tool.name in [t.name for t in self.tools()]:
-                raise ValueError(f"the tool {tool.name!r} is offered already")
-            self._more = (*self._more, tool)
+        """Give the model further tools, such as one that runs tests."""
+        self._more = (*self._more, *map(as_tool, more))
         return self
 
     def search_code(self, query: str) -> str:
         """Find lines that contain this text in the repository."""
-        text, hits = search(self.root, query)
-        for hit in hits:
-            self._show(hit.path, [(hit.number, hit.line)])
-        return text
+        return search(self.root, query)
 
     def read_file(self, path: str, start_line: int = 1, end_line: int = 0) -> str:
         """Read numbered lines of a file; end_line 0 is its end."""
-        lines = lines_of(decode(self._load(path))[0])
+        lines = _lines_of(decode(self._load(path))[0])
         if not lines:
             return "(empty file)"
         start, end = max(start_line, 1), end_line if end_line > 0 else len(lines)
         if start > len(lines) or end < start:
             raise ToolError("invalid_arguments", f"{path} has {len(lines)} lines, no lines {start_line} to {end_line}")
-        end = min(end, len(lines))
-        last = min(end, start + MAX_LINES - 1)
-        self._show(path, enumerate(lines[start - 1 : last], start))
-        return numbered(lines, start, last) + (f"\n... {end - last} more lines" if end > last else "")
+        return _numbered(lines, start, min(end, len(lines)))
 
     def apply_edit(self, path: str, start_line: int, end_line: int, replacement: str) -> str:
         """Replace lines start_line to end_line (inclusive) of a file.
@@ -104,41 +94,45 @@ class CodeTools:
         with self._lock:
             data = self._load(path, fresh=(start, end) == (1, 0))
             text, encoding = decode(data)
-            lines = lines_of(text)
+            lines = _lines_of(text)
             if not 1 <= start <= end + 1 <= len(lines) + 1:
                 count = f"{path} has {len(lines)} lines"
                 raise ToolError("invalid_arguments", f"{count}, lines {start} to {end} cannot be replaced")
-            self._refuse_old_numbers(path, lines, start, max(start, end))
-            new = lines_of(replacement.replace("\r\n", "\n"))
-            after = joined(lines[: start - 1], new, lines[end:], text)
+            new = _lines_of(replacement.replace("\r\n", "\n"))
+            after = _joined(lines[: start - 1], new, lines[end:], text)
             written = _encoded(path, after, encoding)
             if written == data and (data or new):
                 raise ToolError("runtime", f"not changed: lines {start} to {end} of {path} are already so")
-            problem = syntax_error(after, path)
-            if problem and not syntax_error(text, path):
+            problem = _syntax_error(after, path)
+            if problem and not _syntax_error(text, path):
                 raise ToolError("runtime", f"not changed, it would not compile: {problem}")
-            now = lines_of(after)
-            first, last = max(1, start - _AROUND), min(len(now), start - 1 + len(new) + _AROUND)
             if write:
                 write_bytes(self.root, path, written)
-                self._show(path, enumerate(now[first - 1 : last], first))
-        text = numbered(now, first, last) or "(empty file)"
-        text = f"{path}: {len(new)} lines written" if last - first >= MAX_LINES else text
-        return text + (f"\nstill does not compile: {problem}" if problem else "")
+        now = _lines_of(after)
+        shown = _numbered(now, max(1, start - _AROUND), min(len(now), start - 1 + len(new) + _AROUND))
+        return shown or "(empty file)"
 
-    def _show(self, path: str, lines: Iterable[tuple[int, str]]) -> None:
-        with self._lock:
-            self._shown.setdefault(_plain(path), {}).update((number, bare(line)) for number, line in lines)
 
-    def _refuse_old_numbers(self, path: str, lines: list[str], first: int, last: int) -> None:
-        """Refuse an edit of lines that are not as they were shown; the second time it is meant."""
-        known = self._shown.get(_plain(path), {})
-        now = {n: bare(lines[n - 1]) for n in range(first, min(last, len(lines)) + 1)}
-        if any(known.get(n, line) != line for n, line in now.items()):
-            del self._shown[_plain(path)]
-            span = f"line {first} is" if len(now) == 1 else f"lines {first} to {max(now)} are"
-            problem = f"{span} not as you read, {path} has changed since: read it again"
-            raise ToolError("invalid_arguments", f"not changed: {problem}; the same call again is taken as meant")
+def _lines_of(text: str) -> list[str]:
+    """Return lines with their endings; unlike `str.splitlines`, only `\n` ends a line, as in git and Python."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _numbered(lines: Sequence[str], first: int, end: int) -> str:
+    """Return lines, counted from 1, each with its number: at most `MAX_LINES`, and how many more there are."""
+    last = min(end, first + MAX_LINES - 1)
+    shown = [f"{n}: {lines[n - 1]}".rstrip("\r\n") for n in range(first, last + 1)]
+    return "\n".join([*shown, f"... {end - last} more lines"] if end > last else shown)
+
+
+def _joined(head: Sequence[str], new: Sequence[str], tail: Sequence[str], text: str) -> str:
+    """Join lines again, with the endings that `text` has."""
+    newline = "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
+    ended = [line if line.endswith("\n") else line + newline for line in head]
+    after = "".join([*ended, *(line.removesuffix("\n") + newline for line in new), *tail])
+    if text and not text.endswith("\n"):
+        after = after.removesuffix("\n").removesuffix("\r")
+    return after
 
 
 def _encoded(path: str, text: str, encoding: str) -> bytes:
@@ -155,6 +149,17 @@ def _encoded(path: str, text: str, encoding: str) -> bytes:
     return data
 
 
-def _plain(path: str) -> str:
-    """Return one name for one file, however the path was written."""
-    return "/".join(part for part in path.replace("\\", "/").split("/") if part not in ("", "."))
+def _syntax_error(source: str, path: str) -> str:
+    """Return the error of Python source in one line, or nothing."""
+    if not path.endswith((".py", ".pyi")):
+        return ""
+    try:
+        with _one_at_a_time, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an odd escape is no error
+            compile(source.removeprefix("\ufeff"), path, "exec", dont_inherit=True)  # of a text: coding lines are void
+    except SyntaxError as error:
+        line = f": {error.text.strip()[:_MAX_ERROR]}" if error.text and error.text.strip() else ""
+        return f"line {error.lineno}: {error.msg}{line}"
+    except (ValueError, RecursionError, MemoryError, OverflowError) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""

@@ -2,22 +2,64 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
+from rlm_loop.outcome import Score
 from rlm_loop.tools.processes import refuse_full_disk, run_group
 from rlm_loop.workspace import Workspace, WorkspaceError
 from rlm_loop.workspace.evaluation.guard import Guard, judged_tree
-from rlm_loop.workspace.evaluation.result import Evaluation, ListedOutcome, TestsCannotRun
 from rlm_loop.workspace.git import Git
-from rlm_loop.workspace.testing import Isolation, TestRun, run_tests
-from rlm_loop.workspace.trees import LINK, applied, content, differences, lay, listed
+from rlm_loop.workspace.testing import Isolation, TestOutcome, TestRun, run_tests
+from rlm_loop.workspace.trees import LINK, applied, contents, differences, lay, listed
+
+ListedOutcome = TestOutcome | Literal["missing"]
+
+
+class TestsCannotRun(RuntimeError):
+    """The tests cannot run here, whatever the patch: no interpreter with pytest, or no test runs without the patch."""
+
+    __test__: ClassVar[bool] = False  # no class of tests, whatever its name is
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The verdict on a patch.
+
+    `resolved` is true when every listed test passed.  `results` has what came of each; `missing` is a test that was not
+    there, or not reached.  `broke_others` says that all tests to be fixed pass, and others that passed before do not.
+    `refused` are files that the patch had changed and that were taken from the reference, with the reason for each;
+    `judging` those that were not, though the tests import them and they check something: somebody should look at them.
+    `applied` says whether the patch fits, `run` is the run of the tests.
+    """
+
+    resolved: bool
+    reason: str
+    results: Mapping[str, ListedOutcome] = field(default_factory=dict[str, ListedOutcome])
+    broke_others: bool = False
+    applied: bool = True
+    refused: Mapping[str, str] = field(default_factory=dict[str, str])
+    judging: tuple[str, ...] = ()
+    run: TestRun = field(default_factory=TestRun)
+
+    def score(self) -> Score:
+        """Return the verdict as a task's score, with the tests as evidence."""
+        evidence: dict[str, Any] = {
+            "tests": dict(self.results),
+            "broke_others": self.broke_others,
+            "applied": self.applied,
+            "restored": list(self.refused),
+            "judging": list(self.judging),
+            "timed_out": self.run.timed_out,
+            "place": self.run.place if self.results else "",
+            "seconds": round(self.run.seconds, 3),
+            "by": "patch",
+        }
+        return Score(self.resolved, float(self.resolved), self.reason, evidence)
 
 
 def evaluate(
@@ -50,49 +92,49 @@ def evaluate(
     or where no test runs with the patch and none without it, `OSError` where the disk is full, and what `run_tests`
     raises.
     """
-    start = time.monotonic()
     wanted = list(dict.fromkeys([*fail_to_pass, *pass_to_pass]))
     if not wanted:
         raise ValueError("no test is listed: give fail_to_pass, pass_to_pass or both")
+    options: dict[str, Any] = {"python": python, "timeout": timeout, "env": env, "place": place}
     with open_workspace() as space:
         base, git = space.base, Git(Path((space.root / ".git").read_text().removeprefix("gitdir:").strip()), space.root)
-        reference = applied(git, base, test_patch if test_patch.strip() else "")
+        reference = applied(git, base, test_patch)
         try:
-            patched = _patched(space, git, patch if patch.strip() else "")
+            patched = _patched(space, git, patch)
         except WorkspaceError as error:
             refuse_full_disk()
-            reason = f"the patch does not apply: {error}"[:300]
-            return Evaluation(False, reason, applied=False, seconds=time.monotonic() - start)
+            return Evaluation(False, f"the patch does not apply: {error}"[:300], applied=False)
         files = listed(git, reference)
-        links = {name: os.fsdecode(content(git, blob)) for name, blob in files.items() if blob.mode == LINK}
+        targets = contents(git, [blob for blob in files.values() if blob.mode == LINK])
+        links = {name: os.fsdecode(targets[blob.id]) for name, blob in files.items() if blob.mode == LINK}
         guard = Guard.of(wanted, differences(git, base, reference), protected, links)
-        judged = judged_tree(git, guard, files, reference, patched, python, (env or {}).get("PYTHONPATH", ""))
-        found = Evaluation(False, "", refused=judged.refused, judging=judged.judging)
-        if judged.tree == reference:
+        searched = (env or {}).get("PYTHONPATH", "")
+        tree, refused, judging = judged_tree(git, guard, files, reference, patched, python, searched)
+        found = Evaluation(False, "", refused=refused, judging=judging)
+        names = [f"{name} ({why})" for name, why in refused.items()]
+        notes = [f"not taken from the patch: {_listed(names)}"] if names else []
+        if tree == reference:
             what = "the patch is empty" if patched == base else "the patch changes nothing but tests and their settings"
-            return replace(found, reason="; ".join([what, *_notes(found)]), seconds=time.monotonic() - start)
+            return replace(found, reason="; ".join([what, *notes]))
         try:
-            lay(git, base, judged.tree)
+            lay(git, base, tree)
         except (WorkspaceError, OSError) as error:
-            if "disk is full" in str(error) or getattr(error, "errno", 0) == errno.ENOSPC:
-                raise
-            reason = f"the patched files cannot be written: {error}"[:300]
-            return replace(found, reason=reason, applied=False, seconds=time.monotonic() - start)
+            refuse_full_disk()
+            return replace(found, reason=f"the patched files cannot be written: {error}"[:300], applied=False)
 
         # an id whose parameters were cut off selects the function
         asked = list(dict.fromkeys(test.partition("[")[0] if _cut_off(test) else test for test in wanted))
-        options: dict[str, Any] = {"python": python, "timeout": timeout, "env": env, "place": place}
         options["kept"] = guard.kept(files)
         first = run_tests(space.root, asked, **options)
-        results: dict[str, ListedOutcome] = {test: _verdict(test, first) for test in wanted}
-        bad = [test for test in wanted if results[test] != "passed"]
+        results = {test: _verdict(test, first) for test in wanted}
+        bad = {test: outcome for test, outcome in results.items() if outcome != "passed"}
         if first.broken:
             raise TestsCannotRun(first.complaint)
         if bad:
             refuse_full_disk()
         doubt = first.distrusted
         if first.complaint or (not bad and not doubt and first.touched):
-            lay(git, judged.tree, reference)
+            lay(git, tree, reference)
             without = run_tests(space.root, asked, **options)
             if first.complaint and without.complaint:
                 raise TestsCannotRun(f"no test runs, without the patch neither: {without.complaint}")
@@ -100,15 +142,19 @@ def evaluate(
             also = {name for name in without.touched if not name.endswith(".py")}
             written = [name for name in first.touched if name not in also]
             doubt = doubt or (f"the run wrote to files that judge it: {_listed(written)}" if written else "")
-    return replace(
-        found,
-        resolved=not (bad or doubt),
-        reason=_reason(first, results, fail_to_pass, pass_to_pass, doubt, found),
-        results=results,
-        broke_others=bool(bad) and not set(bad) & set(fail_to_pass),
-        seconds=time.monotonic() - start,
-        run=first,
-    )
+    if not bad and not doubt:
+        changed = f"the patch changes what the tests import and what checks: {_listed(judging)}"
+        reason = "; ".join(["all listed tests pass", *([changed] if judging else [])])
+        return replace(found, resolved=True, reason=reason, results=results, run=first)
+    lists = {"tests to be fixed": fail_to_pass, "tests that passed before": pass_to_pass}
+    failures: list[str] = []
+    for what, tests in lists.items():
+        if some := [f"{test} ({bad[test]})" for test in dict.fromkeys(tests) if test in bad]:
+            failures.append(f"{len(some)} of {len(set(tests))} {what} did not pass: {_listed(some)}")
+    stop = first.complaint or first.cut_short or doubt
+    reason = "; ".join([*([stop] if stop else []), *failures, *notes])[:600]
+    broke = bool(bad) and bad.keys().isdisjoint(fail_to_pass)
+    return replace(found, reason=reason, results=results, broke_others=broke, run=first)
 
 
 def _patched(space: Workspace, git: Git, patch: str) -> str:
@@ -143,42 +189,13 @@ def _verdict(test: str, run: TestRun) -> ListedOutcome:
     """
     if test in run.results:
         return run.results[test]
-    found = run.results if _cut_off(test) else {}
-    alike: list[ListedOutcome] = [found[name] for name in found if name.startswith(test)]
-    if alike and len(set(alike)) == 1:
+    alike: list[ListedOutcome] = [
+        outcome for name, outcome in run.results.items() if _cut_off(test) and name.startswith(test)
+    ]
+    if len(set(alike)) == 1:
         return alike[0]
-    path = test.partition("::")[0]
-    if "::" in test and run.results.get(path, "passed") != "passed":
-        return run.results[path]  # its file could not be collected, or skips itself
-    return "missing"
-
-
-def _reason(
-    run: TestRun,
-    results: Mapping[str, ListedOutcome],
-    fail_to_pass: Iterable[str],
-    pass_to_pass: Iterable[str],
-    doubt: str,
-    found: Evaluation,
-) -> str:
-    failures: list[str] = []
-    for what, tests in (("tests to be fixed", fail_to_pass), ("tests that passed before", pass_to_pass)):
-        names = list(dict.fromkeys(tests))
-        if bad := [f"{name} ({results[name]})" for name in names if results[name] != "passed"]:
-            failures.append(f"{len(bad)} of {len(names)} {what} did not pass: {_listed(bad)}")
-    if not failures and not doubt:
-        return "; ".join(["all listed tests pass", *_notes(found, judging=True)])
-    stop = run.complaint or run.cut_short or doubt
-    return "; ".join([*([stop] if stop else []), *failures, *_notes(found)])[:600]
-
-
-def _notes(found: Evaluation, *, judging: bool = False) -> list[str]:
-    """Return what a reader of the verdict should know of the patch's files."""
-    names = [f"{name} ({why})" for name, why in found.refused.items()]
-    notes = [f"not taken from the patch: {_listed(names)}"] if names and not judging else []
-    if judging and found.judging:
-        notes.append(f"the patch changes what the tests import and what checks: {_listed(found.judging)}")
-    return notes
+    path = test.partition("::")[0]  # of its file, which could not be collected, or skips itself
+    return run.results[path] if run.results.get(path, "passed") != "passed" else "missing"
 
 
 def _listed(names: Sequence[str], most: int = 3) -> str:

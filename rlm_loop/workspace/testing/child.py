@@ -20,11 +20,12 @@ import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
 _MESSAGES = 50  # failures that are told with their text; the rest by name
 _TEXT = 6000  # characters of one of them
+_FILE = 1 << 30  # bytes: a test that writes without end fills no disk
 
 #: Plugins that change the order, split the run or write files; absent ones are no error.
 _WITHOUT = ("cacheprovider", "xdist", "randomly", "random_order", "pytest_cov", "sugar")
@@ -41,48 +42,28 @@ _OPTIONS = (
 )
 
 
-class Reporter:
-    """Tells what happens, from this process only: a child that a test forks has a copy of all this."""
+def reporter(word: str, descriptor: int) -> Any:
+    """Return a function that tells of an event, from this process only: a child that a test forks has it too."""
+    process = os.getpid()
 
-    def __init__(self, word: str, descriptor: int) -> None:
-        self._word, self._descriptor, self._process = word, descriptor, os.getpid()
-        self._waiting = ""
+    def tell(kind: str, text: str = "", **fields: str) -> None:
+        data = memoryview((word + json.dumps({"kind": kind, "text": text, **fields}) + "\n").encode())
+        while data and os.getpid() == process:
+            data = data[os.write(descriptor, data) :]
 
-    def tell(self, kind: str, **fields: Any) -> None:
-        self.keep(kind, **fields)
-        if os.getpid() != self._process:
-            return
-        data, self._waiting = memoryview(self._waiting.encode()), ""
-        while data:
-            data = data[os.write(self._descriptor, data) :]
-
-    def keep(self, kind: str, **fields: Any) -> None:
-        """Tell it together with the next one: each time that somebody listens costs as much as a small test."""
-        self._waiting += self._word + json.dumps({"kind": kind, **fields}) + "\n"
+    return tell
 
 
-class Selection:
-    """The tests that are wanted: node ids, whole or the beginning of others (a folder, a file, a class, a function)."""
-
-    def __init__(self, ids: Sequence[str]) -> None:
-        self._ids = frozenset(name.rstrip("/") for name in ids)
-
-    def has(self, name: str) -> bool:
-        beginnings = (name[: cut.start()] for cut in re.finditer(r"/|::|\[", name))
-        return not self._ids or not self._ids.isdisjoint([name, ".", *beginnings])
-
-    def paths(self, root: str) -> list[str]:
-        """Return the files and folders to collect from; those that are not there, or lie outside, are left out."""
-        asked = dict.fromkeys(os.path.normpath(name.partition("::")[0]) for name in sorted(self._ids))
-        inside = [p for p in asked if not os.path.isabs(p) and p.split(os.sep)[0] != os.pardir]
-        return [p for p in inside if os.path.exists(os.path.join(root, p))]
-
-
-def recorder(reporter: Reporter, selection: Selection, own: int) -> Any:
+def recorder(tell: Any, ids: Sequence[str], own: int) -> Any:
     """Return the plugin.  `own` is how many of the arguments, at the end, are not the repository's."""
     import pytest
 
     hook: Any = pytest.hookimpl
+    wanted = {name.rstrip("/") for name in ids}  # whole, or the beginning of others (a folder, a file, a class)
+
+    def chosen(name: str) -> bool:
+        beginnings = (name[: cut.start()] for cut in re.finditer(r"/|::|\[", name))
+        return not wanted or not wanted.isdisjoint([name, ".", *beginnings])
 
     class Recorder:
         def __init__(self) -> None:
@@ -96,26 +77,16 @@ def recorder(reporter: Reporter, selection: Selection, own: int) -> Any:
             """Drop options of plugins that are not here or not wanted (`--cov`, `-n auto`): they only stop pytest."""
             yield
             unknown = set(parser.parse_known_and_unknown_args(list(args))[1])
-            kept: list[str] = []
-            dropped = False
-            for position, word in enumerate(args):
-                if position >= len(args) - own:
-                    kept.append(word)
-                elif word.startswith("-"):
-                    dropped = word in unknown
-                    kept += [] if dropped else [word]
-                elif not dropped:
-                    kept.append(word)
-            args[:] = kept
+            kept, dropped = [], False
+            for word in args[:-own]:
+                dropped = word in unknown if word.startswith("-") else dropped  # a value goes with its option
+                kept += [] if dropped else [word]
+            args[:-own] = kept
 
         @hook(hookwrapper=True, tryfirst=True)
-        def pytest_collection_modifyitems(self, config: Any, items: list[Any]) -> Iterator[None]:
+        def pytest_collection_modifyitems(self, items: list[Any]) -> Iterator[None]:
             yield
-            left = [item for item in items if not selection.has(item.nodeid)]
-            if left:
-                items[:] = [item for item in items if selection.has(item.nodeid)]
-                config.hook.pytest_deselected(items=left)
-            reporter.tell("collected", count=len(items))
+            items[:] = [item for item in items if chosen(item.nodeid)]
 
         def pytest_collectreport(self, report: Any) -> None:
             if report.failed:
@@ -127,13 +98,13 @@ def recorder(reporter: Reporter, selection: Selection, own: int) -> Any:
         def pytest_runtestloop(self, session: Any) -> Iterator[None]:
             yield
             if not session.config.option.collectonly:
-                reporter.tell("control", passed=", ".join(_controls_that_pass(session)))
+                tell("control", ", ".join(_controls_that_pass(session)))
 
         @hook(hookwrapper=True, tryfirst=True)
         def pytest_runtest_protocol(self, item: Any) -> Iterator[None]:
             self.outcome = self.text = ""
             self.expected = True
-            reporter.tell("start", id=item.nodeid)
+            tell("running", item.nodeid)
             try:
                 yield
             finally:
@@ -158,15 +129,17 @@ def recorder(reporter: Reporter, selection: Selection, own: int) -> Any:
 
         @hook(tryfirst=True)
         def pytest_sessionfinish(self) -> None:
-            reporter.tell("finish")  # what comes now may end the process, and has no part in a test
+            tell("finish")  # what comes now may end the process, and has no part in a test
 
         def pytest_internalerror(self, excrepr: Any) -> None:
-            reporter.tell("internal", text=str(excrepr)[-_TEXT:])
+            tell("internal", str(excrepr)[-_TEXT:])
 
         def _final(self, name: str, outcome: str, text: str) -> None:
             bad = outcome in ("failed", "error") and self.told < _MESSAGES
             self.told += bad
-            reporter.keep("result", id=name, outcome=outcome, text=_ends(text) if bad else "")
+            if len(text) > _TEXT:
+                text = text[: _TEXT // 3] + "\n...\n" + text[-2 * _TEXT // 3 :]
+            tell("result", text if bad else "", id=name, outcome=outcome)
 
     return Recorder()
 
@@ -229,30 +202,6 @@ def _controls_that_pass(session: Any) -> list[str]:
     return passed
 
 
-def _ends(text: str) -> str:
-    return text if len(text) <= _TEXT else text[: _TEXT // 3] + "\n...\n" + text[-2 * _TEXT // 3 :]
-
-
-def _limit(limits: Mapping[str, int]) -> None:
-    """Set limits of this process and its children, by `resource` name; the machine's own stay where they are lower."""
-    import resource
-
-    for name, value in limits.items():
-        kind = getattr(resource, name)
-        hard = resource.getrlimit(kind)[1]
-        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(kind, (value, value))
-
-
-def _end_with_parent() -> None:
-    """Do not outlive a host that is killed (prctl(2), PR_SET_PDEATHSIG); Linux only."""
-    with contextlib.suppress(ImportError, OSError, AttributeError):
-        import ctypes
-
-        ctypes.CDLL(None).prctl(1, 9)
-
-
 def main() -> None:
     job = json.loads(sys.stdin.buffer.read())
     with contextlib.suppress(OSError):
@@ -262,28 +211,34 @@ def main() -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    reporter = Reporter(job.pop("word"), reports)
-    if job["orphan"]:
-        _end_with_parent()
-    _limit(job["limits"])
+    tell = reporter(job.pop("word"), reports)
+    if job["orphan"]:  # do not outlive a host that is killed (prctl(2), PR_SET_PDEATHSIG); Linux only
+        with contextlib.suppress(ImportError, OSError, AttributeError):
+            import ctypes
+
+            ctypes.CDLL(None).prctl(1, 9)
+    with contextlib.suppress(ImportError, OSError, ValueError):  # a lower limit of the machine stays
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE, _FILE))
     root = os.getcwd()
     try:
         import pytest  # before the repository's folders are searched, which may hold a file of that name
     except ImportError as error:
-        reporter.tell("complaint", text=f"{type(error).__name__}: {error}")
+        tell("broken", f"{type(error).__name__}: {error}")
         return
     os.environ.update(job["env"])
     search = [os.path.normpath(os.path.join(root, p)) for p in job["path"]]
     sys.path[:0] = search
     os.environ["PYTHONPATH"] = os.pathsep.join(search)
-    selection = Selection(job["ids"])
-    paths = selection.paths(root) if job["ids"] else []
-    own = [*_OPTIONS, "--rootdir=" + root, *paths]
-    if job["ids"] and not paths:
-        reporter.tell("end", code=5)
-        return
-    code = pytest.main(own, plugins=[recorder(reporter, selection, len(own))])
-    reporter.tell("end", code=int(code))
+    asked = {os.path.normpath(name.partition("::")[0]) for name in job["ids"]}
+    inside = [p for p in sorted(asked) if not os.path.isabs(p) and p.split(os.sep)[0] != os.pardir]
+    paths = [p for p in inside if os.path.exists(p)]
+    code = 5  # nothing to collect
+    if paths or not job["ids"]:
+        own = [*_OPTIONS, "--rootdir=" + root, *paths]
+        code = int(pytest.main(own, plugins=[recorder(tell, job["ids"], len(own))]))
+    tell("end", str(code))
 
 
 if __name__ == "__main__":

@@ -3,22 +3,159 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import shutil
-import stat
+import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar, Literal
 
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.host.clearing import temporary
-from rlm_loop.repl.settings import Limits
-from rlm_loop.workspace.testing.isolation import Isolation, default_python, isolated_command, run_command
-from rlm_loop.workspace.testing.reports import Reports, TestRun
+from rlm_loop.repl.host.launch import Launch
+from rlm_loop.tools.processes import Finished
+from rlm_loop.workspace.testing.isolation import Isolation, isolated_command, run_command
+
+TestOutcome = Literal["passed", "failed", "error", "skipped"]
+
+
+@dataclass(frozen=True)
+class TestRun:
+    """A run of pytest.
+
+    `results` maps each test's node id (relative to the repository) to what came of it; a file that could not be
+    collected is an `error` under its own path.  A test that was expected to fail, by its own file, has `passed`
+    (as SWE-bench has it).  `messages` are the texts of the first failures, `missing` the ids asked for that no
+    test answers to.  The test that ran when the time was up or the interpreter ended is an `error`; those after
+    it have no result, and `cut_short` says in a line why.  `complaint` says why nothing ran at all; `broken` is true
+    where that is for want of an interpreter with pytest, and so says nothing of the repository.
+
+    `seconds` is the wall time of the process, `output` what it printed (its middle left out beyond a cap).
+    `place` is the isolation that was in force (`plain`, `hardened`, `sandbox`, `container`).
+    `touched` are those of the files to keep that something wrote to, moved or removed, also where they were put back.
+    `distrusted` says why the results are not to be believed, if so: a test that has to fail passed, or the run ended
+    before its end was told.
+    """
+
+    __test__: ClassVar[bool] = False  # no class of tests, whatever its name is
+
+    results: Mapping[str, TestOutcome] = field(default_factory=dict[str, TestOutcome])
+    seconds: float = 0.0
+    timed_out: bool = False
+    output: str = ""
+    complaint: str = ""
+    cut_short: str = ""
+    messages: Mapping[str, str] = field(default_factory=dict[str, str])
+    missing: tuple[str, ...] = ()
+    place: str = "plain"
+    broken: bool = False
+    touched: tuple[str, ...] = ()
+    distrusted: str = ""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Count the tests that passed, failed, ended in an error or were skipped."""
+        counted = Counter(self.results.values())
+        return {name: counted[name] for name in ("passed", "failed", "error", "skipped")}
+
+
+_WORSE: tuple[TestOutcome, ...] = ("passed", "skipped", "failed", "error")
+
+
+class Reports:
+    """Collects the reports of one run.
+
+    They come from the process that runs the code under test, so a result never improves: of two for one test the
+    worse one counts, and what is told after the last test counts as nothing.
+    """
+
+    def __init__(self, word: str) -> None:
+        self._word = word.encode()
+        self._told: dict[str, str] = {}
+        self.results: dict[str, TestOutcome] = {}
+        self._messages: dict[str, str] = {}
+
+    def hear(self, line: bytes) -> None:
+        """Take a line of output; what is no report is left out."""
+        if line.startswith(self._word):
+            with contextlib.suppress(ValueError, RecursionError):
+                self._take(json.loads(line[len(self._word) :]))
+
+    def _take(self, told: object) -> None:
+        match told:
+            case {"kind": "result", "id": str(name), "outcome": outcome, "text": str(text)} if outcome in _WORSE:
+                if "finish" not in self._told:
+                    self._told["running"] = ""
+                    worst = max(_WORSE.index(outcome), _WORSE.index(self.results.get(name, "passed")))
+                    self.results[name] = _WORSE[worst]
+                    self._messages |= {name: text} if text else {}
+            case {"kind": str(kind), "text": str(text)}:
+                self._told[kind] = text
+            case _:
+                pass
+
+    def result(
+        self, ended: Finished, command: Launch, ids: Sequence[str], folder: str, touched: tuple[str, ...]
+    ) -> TestRun:
+        """Return what was reported; the name of the copy, another one each time, is left out of all texts."""
+        output, running = ended.output.replace(folder, "."), self._told.get("running", "")
+        messages = {name: text.replace(folder, ".") for name, text in self._messages.items()}
+        if (cut := self._cut(ended, f" in {running}" if running else "")) and running:
+            self.results[running] = "error"
+            messages[running] = cut
+        return TestRun(
+            results=self.results,
+            seconds=ended.seconds,
+            timed_out=ended.timed_out,
+            output=output,
+            complaint="" if self.results else self._why(output, cut, ids),
+            cut_short=cut,
+            messages=messages,
+            missing=tuple(name for name in ids if name not in self.results and not self._answered(name.rstrip("/"))),
+            place=command.kind,
+            broken="broken" in self._told,
+            touched=touched,
+            distrusted=self._distrusted() if self.results else "",
+        )
+
+    def _answered(self, asked: str) -> bool:
+        begins = (f"{asked}::", f"{asked}[", f"{asked}/")
+        return any(asked in (done, ".") or done.startswith(begins) for done in self.results)
+
+    def _distrusted(self) -> str:
+        if "finish" not in self._told:
+            return "the run did not come to its end, after the last test"
+        fooled = self._told.get("control", "which were not run")
+        return f"control tests, which have to fail, passed: {fooled}" if fooled else ""
+
+    def _cut(self, ended: Finished, where: str) -> str:
+        if ended.timed_out:
+            return f"stopped after {ended.seconds:.0f} s{where}"
+        if "end" not in self._told:
+            status = f"signal {-ended.code}" if ended.code < 0 else f"exit status {ended.code}"
+            return f"the interpreter ended early ({status}){where}"
+        last = (self._told.get("internal", "").strip().splitlines() or ["interrupted"])[-1]
+        return f"pytest ended early{where}: {last}" if self._told["end"] in ("2", "3") else ""
+
+    def _why(self, output: str, cut: str, ids: Sequence[str]) -> str:
+        if "broken" in self._told:
+            return f"pytest does not start: {self._told['broken']}"
+        lines = [line for line in output.splitlines() if line.strip()] or ["no output"]
+        if cut:
+            return f"no test ran: {cut}: {lines[-1]}"[:500]
+        if self._told["end"] == "4":
+            error = next((line for line in lines if line.startswith(("ERROR", "E ")) or "error:" in line), lines[-1])
+            return f"pytest cannot use the repository's settings: {error}"[:500]
+        return "no test has one of these ids" if ids else "pytest found no tests"
+
 
 #: Not copied.  Byte code can be made to hide the source beside it (PEP 552, unchecked); a checkout's `.git` leads
 #: back to the repository that it was made from.
-LEFT_OUT = frozenset([".git", "__pycache__", ".pytest_cache"])
+LEFT_OUT = (".git", "__pycache__", ".pytest_cache", "*.pyc")
 
 
 def copy_tree(source: Path, target: Path) -> None:
@@ -26,21 +163,12 @@ def copy_tree(source: Path, target: Path) -> None:
 
     Raises `OSError` where something cannot be read or written.
     """
-    folders = [(os.fspath(source), os.fspath(target))]
-    while folders:
-        source_folder, copy = folders.pop()
-        os.mkdir(copy)
-        for entry in os.scandir(source_folder):
-            if entry.name in LEFT_OUT:
-                continue
-            to = os.path.join(copy, entry.name)
-            if entry.is_symlink():
-                os.symlink(os.readlink(entry.path), to)
-            elif entry.is_dir():
-                folders.append((entry.path, to))
-            elif stat.S_ISREG(entry.stat().st_mode) and not entry.name.endswith(".pyc"):
-                shutil.copy2(entry.path, to)
-        os.chmod(copy, stat.S_IMODE(os.stat(source_folder).st_mode) | stat.S_IRWXU)
+
+    def copy(origin: str, to: str) -> None:
+        if os.path.isfile(origin):
+            shutil.copy2(origin, to)
+
+    shutil.copytree(source, target, symlinks=True, ignore=shutil.ignore_patterns(*LEFT_OUT), copy_function=copy)
 
 
 def stamps(root: Path, names: Iterable[str]) -> Mapping[str, tuple[int, int, int]]:
@@ -56,16 +184,6 @@ def stamps(root: Path, names: Iterable[str]) -> Mapping[str, tuple[int, int, int
     return stamped
 
 
-#: A test that writes without end fills no disk.
-LIMITS = Limits(file_size=1 << 30)
-_KINDS = {
-    "memory": "RLIMIT_DATA",
-    "cpu_seconds": "RLIMIT_CPU",
-    "open_files": "RLIMIT_NOFILE",
-    "file_size": "RLIMIT_FSIZE",
-}
-
-
 def run_tests(
     root: Path,
     ids: Sequence[str] = (),
@@ -74,7 +192,6 @@ def run_tests(
     timeout: float = 300.0,
     env: Mapping[str, str] | None = None,
     place: Isolation = "auto",
-    limits: Limits = LIMITS,
     kept: Sequence[str] = (),
 ) -> TestRun:
     """Run the tests below `root`, all that pytest finds or those of `ids`, in a copy of the folder.
@@ -83,14 +200,14 @@ def run_tests(
     `python` is the interpreter (default: this one), which needs pytest and what the repository imports; the folder
     itself, and `src` in it, come first in its search path, then a `PYTHONPATH` of `env`, relative to the folder.
     `timeout` is the wall time of the whole run in seconds.  `env` is added to an environment cut down to an allow-list.
-    `place` is where it runs (see `Isolation`), `limits` hold for each process there.  `kept` names files that the run
-    should leave as they are, or absent; those that it wrote to all the same are `TestRun.touched`.
+    `place` is where it runs (see `Isolation`).  `kept` names files that the run should leave as they are, or absent;
+    those that it wrote to all the same are `TestRun.touched`.
 
     The repository's own configuration counts, but: no plugin that shuffles, splits or repeats across processes or
     measures coverage, no end at the first failure.  What a repository or its tests do is never raised.
     Raises `ReplError` where `place` does not work on this machine, and `OSError` where the folder cannot be copied.
     """
-    program = shutil.which(python) if python else default_python()
+    program = shutil.which(python) if python else sys.executable
     if program is None:
         return TestRun(
             complaint=f"there is no interpreter {python!r}: give the path of a Python with pytest", broken=True
@@ -114,15 +231,12 @@ def run_tests(
             "ids": list(ids),
             "path": [".", *sources, *asked],
             "env": given,
-            "limits": {_KINDS[name]: value for name, value in limits.as_options().items() if name in _KINDS},
             "orphan": command.kind != "container",
         }
         run = Reports(word)
         before = stamps(home / "work", kept)
         try:
-            ended = run_command(
-                command, home, job, timeout=timeout, on_line=run.hear, cap=65536, mark=f"RLM_LOOP_TESTS={mark}"
-            )
+            ended = run_command(command, home, job, timeout=timeout, on_line=run.hear, mark=f"RLM_LOOP_TESTS={mark}")
         except OSError as error:
             raise ReplError(f"the tests' process cannot be started: {error}") from error
         after = stamps(home / "work", kept)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rlm_loop.accounting import Account, Budget, Ledger
-from rlm_loop.agents.recursion import Meter, Recursion, SubcallRunner, query_tools
+from rlm_loop.agents import SubCalls
+from rlm_loop.agents.subcalls import Meter, Recursion, SubcallRunner, query_tools
 from rlm_loop.messages import Prompt, Reply, Usage
 from rlm_loop.models import Model, ScriptedModel
 from rlm_loop.outcome import Outcome, Stop
@@ -46,15 +47,18 @@ class Root:
         sub_agent: Callable[[str, Any, Meter], Outcome] | None = None,
         clock: Callable[[], float] = time.monotonic,
         hooks: tuple[object, ...] = (),
-        **settings: Any,
+        max_depth: int = 1,
+        sub_model: Model | None = None,
+        sub_budget: Budget | None = None,
+        concurrency: int = 8,
     ) -> None:
         model = model or Answering(upper)
-        self.settings = Recursion(**settings)
+        self.settings = Recursion(SubCalls(max_depth, sub_model, (), sub_budget, concurrency), Budget())
         price = getattr(model, "price", None)
         self.account = Account(budget or Budget(), price=price, clock=clock)
         self.trace, self.ledger = Trace(), Ledger()
         self.trace.start()
-        watched: dict[str, Any] = {"slots": self.settings.tree.calls, "price": price, "hooks": Hooks(hooks)}
+        watched: dict[str, Any] = {"slots": self.settings.calls, "hooks": Hooks(hooks)}
         self.metered = Meter(model, self.account, self.ledger, self.trace, **watched)
         self.node = self.metered.node
         self.query, self.batched = query_tools(SubcallRunner(self.metered, self.settings, sub_agent or no_agent))

@@ -16,7 +16,7 @@ from rlm_loop import Budget, ToolLoopAgent
 from rlm_loop.accounting import Account, BudgetSpent, Cancelled, Scope, call_tree, cell_scope
 from rlm_loop.agents import agent as agents
 from rlm_loop.agents import outcome_of
-from rlm_loop.agents.recursion import Meter, SubcallRunner, Tree, query_tools
+from rlm_loop.agents.subcalls import Meter, SubcallRunner, query_tools
 from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Outcome
@@ -89,7 +89,7 @@ def test_who_waits_is_let_go_at_once_and_a_late_reply_is_charged_but_goes_to_nob
 
 
 def test_what_was_not_begun_is_never_made(gate: threading.Event) -> None:
-    root, raised = stopped(gate, lambda root: root.batched(["a", "b", "c"]), tree=Tree(1))
+    root, raised = stopped(gate, lambda root: root.batched(["a", "b", "c"]), concurrency=1)
     gate.set()
     root.node.end_children(20)
     assert [type(e) for e in raised] == [Cancelled]
@@ -208,7 +208,7 @@ def test_nested_batches_share_one_cap_and_few_agents_are_alive_at_once() -> None
             alive -= 1
         return outcome(inner, len([r for r in got if r.ok]))
 
-    root = Root(Answering(answer), max_depth=4, sub_agent=sub_agent, tree=Tree(3))
+    root = Root(Answering(answer), max_depth=4, sub_agent=sub_agent, concurrency=3)
     assert root.batched(["go"] * 4) == ["4"] * 4
     assert root.ledger.usage.calls == 4**4
     assert most_calls <= 3

@@ -6,10 +6,10 @@ import threading
 from typing import Any
 
 import pytest
-from made_trees import Answering, Root, no_agent, outcome, upper
+from made_trees import Answering, Root, outcome, upper
 
 from rlm_loop.accounting import Budget, BudgetSpent
-from rlm_loop.agents.recursion import FALLBACK, DepthExceeded, Meter, SubCallError, SubcallRunner, Tree, query_tools
+from rlm_loop.agents.subcalls import DepthExceeded, Meter, SubCallError, SubcallRunner, query_tools
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import ModelError
 from rlm_loop.outcome import Outcome, Stop
@@ -30,7 +30,7 @@ class TestOne:
         root = Root()
         assert root.query("hello") == "HELLO"
         assert [(c.node, c.depth, c.purpose) for c in root.ledger.calls] == [("0.1", 1, "llm_query")]
-        assert root.node.usage == root.ledger.usage
+        assert root.ledger.usage_of("0") == root.ledger.usage
 
     def test_a_context_follows_the_prompt_whole(self) -> None:
         seen: list[str] = []
@@ -45,22 +45,6 @@ class TestOne:
         with pytest.raises(SubCallError, match="empty"):
             root.query("hello")
         assert root.ledger.usage.calls == 1
-
-    @pytest.mark.parametrize(("cache", "times"), [(False, 0), (True, 1)])
-    def test_a_context_is_hashed_for_the_cache_alone_and_once(self, cache: bool, times: int) -> None:
-        hashed: list[str] = []
-
-        class Data:
-            def __reduce__(self) -> tuple[Any, ...]:
-                hashed.append("pickled")
-                return (Data, ())
-
-            def __str__(self) -> str:
-                return "data"
-
-        root = Root(Answering(lambda _: "ok"), tree=Tree(4, cache=cache), budget=Budget(calls=5))
-        assert str(root.batched(["count"], contexts=[Data()])[0]) == "ok"
-        assert len(hashed) == times
 
     def test_max_tokens_is_that_calls_own(self) -> None:
         root = Root(Answering(lambda _: "abcdefgh" * 10))
@@ -137,7 +121,7 @@ class TestBatch:
                 first.set()
             return f"<{text}>"
 
-        root = Root(Answering(answer), tree=Tree(10))
+        root = Root(Answering(answer), concurrency=10)
         results = root.batched([str(i) for i in range(10)])
         assert results == [f"<{i}>" for i in range(10)]
         assert "".join(results) == "".join(str(r) for r in results)
@@ -195,7 +179,7 @@ class TestBatch:
             root.batched(["x"])
 
     def test_what_tokens_do_not_cover_fails_and_what_was_paid_for_is_kept(self) -> None:
-        root = Root(Answering(lambda _: "abcd" * 5), budget=Budget(output_tokens=40), tree=Tree(1))
+        root = Root(Answering(lambda _: "abcd" * 5), budget=Budget(output_tokens=40), concurrency=1)
         results = root.batched(["x"] * 20, max_tokens=10)
         answered = [r for r in results if r.ok]
         assert len(answered) == 8  # of 5 tokens each
@@ -210,7 +194,7 @@ class TestBatch:
             barrier.wait()
             return "abcd" * 10
 
-        root = Root(Answering(answer), budget=Budget(output_tokens=60), tree=Tree(4))
+        root = Root(Answering(answer), budget=Budget(output_tokens=60), concurrency=4)
         results = root.batched(["a", "b", "c", "d"])
         assert all(r.ok for r in results)
 
@@ -233,18 +217,6 @@ class TestDepth:
         with pytest.raises(DepthExceeded):
             root.batched(["x", "y"])
         assert (set(root.kinds), root.ledger.calls) == ({"denied"}, [])
-        assert {e["policy"] for e in root.of("subcall_start")} == {"error"}
-
-    def test_flat_is_a_plain_completion(self) -> None:
-        root = Root(max_depth=0, on_depth="flat")
-        assert (root.query("x"), root.batched(["y"])) == ("X", ["Y"])
-        assert [(e["kind"], e["policy"]) for e in root.of("subcall_start")] == [("completion", "flat")] * 2
-
-    def test_text_is_a_fallback_string(self) -> None:
-        root = Root(max_depth=0, on_depth="text")
-        assert root.query("x") == FALLBACK
-        assert root.batched(["x", "y"]) == [FALLBACK] * 2
-        assert (root.kinds, root.ledger.calls) == (["fallback"] * 3, [])
 
     def test_a_model_that_recurses_without_end_meets_the_limit(self) -> None:
         deepest: list[int] = []
@@ -307,24 +279,6 @@ class TestSubAgent:
 
 
 class TestFloods:
-    def test_a_batch_is_looked_through_only_while_there_is_time(self) -> None:
-        looked = 0
-
-        class Prompt(str):
-            __slots__ = ()
-
-            def strip(self, chars: str | None = None, /) -> str:
-                nonlocal looked
-                looked += 1
-                return super().strip(chars)
-
-        times = iter([0.0, 0.5])  # the account begins, and looks once
-        root = Root(budget=Budget(seconds=1), clock=lambda: next(times, 5.0))
-        with pytest.raises(BudgetSpent, match="1 second"):
-            query_tools(SubcallRunner(root.metered, root.settings, no_agent))[1].function([Prompt("x")] * 10_000)
-        assert looked <= 1_024
-        assert root.kinds == []
-
     def test_what_was_not_begun_is_not_made_once_the_batch_has_ended(self) -> None:
         asked: list[str] = []
 
@@ -332,7 +286,7 @@ class TestFloods:
             asked.append(text)
             raise SystemExit
 
-        root = Root(Answering(answer), tree=Tree(4))
+        root = Root(Answering(answer), concurrency=4)
         with pytest.raises(SystemExit):
             root.batched(["x"] * 1_000)
         for thread in [t for t in threading.enumerate() if t.name == "llm_query"]:
@@ -340,7 +294,7 @@ class TestFloods:
         assert len(asked) <= 4
 
     def test_a_spent_budget_is_said_once_and_not_for_each_prompt(self) -> None:
-        root = Root(Answering(lambda _: "abcd" * 50), tree=Tree(4), budget=Budget(output_tokens=10))
+        root = Root(Answering(lambda _: "abcd" * 50), concurrency=4, budget=Budget(output_tokens=10))
         with pytest.raises(BudgetSpent, match="10 output tokens"):
             root.batched(["x"] * 1_000)
         assert len(root.kinds) <= 20
@@ -370,47 +324,6 @@ class TestModels:
         )
         with pytest.raises(SubCallError, match="price of free is not known"):
             root.query("x")
-
-
-class TestCache:
-    def test_identical_sub_calls_are_made_once_and_are_seen(self) -> None:
-        root = Root(tree=Tree(4, cache=True))
-        assert root.batched(["a", "b", "a", "a"]) == ["A", "B", "A", "A"]
-        assert root.query("a") == "A"
-        assert root.ledger.usage.calls == 2
-        assert sorted(root.kinds) == ["cached"] * 3 + ["completion"] * 2
-        assert len(root.ledger.cached) == 3
-        assert root.ledger.cached[0].saved.calls == 1
-        ends = {e["node"]: e for e in root.of("subcall_end")}
-        for start in root.of("subcall_start"):
-            assert ends[start["node"]]["usage"]["calls"] == (0 if start["kind"] == "cached" else 1)
-        assert len(root.of("request")) == 2
-
-    @pytest.mark.parametrize("other", [{"context": "c"}, {"max_tokens": 5}, {"model": "big"}])
-    def test_another_question_is_not_identical(self, other: dict[str, Any]) -> None:
-        root = Root(Answering(upper, "big"), sub_model=Answering(upper, "small"), tree=Tree(4, cache=True))
-        root.query("a")
-        root.query("a", **other)
-        assert root.ledger.usage.calls == 2
-
-    def test_failures_are_not_kept(self) -> None:
-        answers = iter([ModelError("no"), "yes"])
-
-        def answer(_: str) -> str:
-            given = next(answers)
-            if isinstance(given, Exception):
-                raise given
-            return given
-
-        root = Root(Answering(answer), tree=Tree(4, cache=True))
-        results = root.batched(["a", "a"])
-        assert sorted(r.ok for r in results) == [False, True]
-        assert root.query("a") == "yes"
-
-    def test_cached_answers_need_no_budget(self) -> None:
-        root = Root(tree=Tree(4, cache=True), budget=Budget(calls=3))
-        root.query("a")
-        assert root.batched(["a"] * 10 + ["b"]) == ["A"] * 10 + ["B"]
 
 
 class TestHooks:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from made_trees import Answering, Root, outcome
 
 from rlm_loop.accounting import Budget, BudgetSpent, Cancelled, Scope, cell_scope
-from rlm_loop.agents.recursion import Meter, SubCallError, SubcallRunner, Tree, query_tools
+from rlm_loop.agents.subcalls import Meter, SubCallError, SubcallRunner, query_tools
 from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models import ModelError
 from rlm_loop.outcome import Outcome, Stop
@@ -202,9 +202,8 @@ def play(plan: Plan, budget: Budget, concurrency: int, max_depth: int, sub_budge
         Answering(lambda text: world[0].model(text)),
         budget=budget,
         sub_agent=lambda *given: world[0].agent(*given),
-        tree=Tree(concurrency),
+        concurrency=concurrency,
         max_depth=max_depth,
-        on_depth="flat",
         sub_budget=sub_budget,
     )
     world.append(World(plan, root))
@@ -235,7 +234,7 @@ def check(world: World, budget: Budget, concurrency: int) -> None:
     names = {sha(p.name): p.name for p in world.plan.all()}
     who = {node: names[e["prompt_sha256"]] for node, e in starts.items()} | {"0": world.plan.name}
     assert Counter(who[c.node] for c in root.ledger.calls) == world.told
-    assert root.ledger.usage == root.node.usage
+    assert root.ledger.usage == root.ledger.usage_of("0")
     assert spent.calls == root.ledger.usage.calls
     assert len({c.call for c in root.ledger.calls}) == len(root.ledger.calls)
 

@@ -133,9 +133,9 @@ def _gaps(reason: str, cases: str) -> dict[str, str]:
 
 
 LATE = _gaps(
-    "threads that a cell leaves print, call and answer for the cell that runs then",
+    "threads and processes that a cell leaves print, call and answer for the cell that runs then",
     "thread-that-prints plain-thread-that-prints raw-thread-that-prints timer-that-prints thread-that-raises"
-    " thread-that-answers output-after-the-stop",
+    " thread-that-answers output-after-the-stop child-that-prints fork-that-prints",
 ) | _gaps(
     "a message out of bounds may be read only with the next cell, which then says that the process died", "forged-junk"
 )

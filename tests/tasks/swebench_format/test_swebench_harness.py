@@ -146,7 +146,8 @@ def test_the_command_says_what_is_missing(
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")
     dataset = write_rows(tmp_path / "a.jsonl", whole(calc, "local__calc-1"))
     file = Predictions((Prediction("local__calc-1", "m", "diff"),)).write(tmp_path / "p.jsonl")
-    words = ["swebench", "evaluate", str(file), "--dataset", str(dataset), "--folder", str(tmp_path)]
+    words = ["swebench", "evaluate", str(file), "--dataset", str(dataset)]
+    monkeypatch.chdir(tmp_path)
     assert main(words) == 2
     said = capsys.readouterr().err
     if not INSTALLED:

@@ -232,6 +232,6 @@ def test_commands(study: Path, report: Path, tmp_path: Path, capsys: pytest.Capt
     assert "left out local__calc-3: the run crashed" in said.err
     assert len(read_predictions(out)) == 2
     assert main(["study", "status", str(study)]) == 0
-    assert "1 not judged" in capsys.readouterr().out
+    assert "4 not judged" in capsys.readouterr().out
     assert main(["swebench", "predictions", str(study), "--out", str(out)]) == 2
     assert capsys.readouterr().err == "error: the study has several arms: lean, other; name one (arm)\n"

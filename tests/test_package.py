@@ -1,0 +1,108 @@
+"""The package as others get it: wheel and source archive, a clean environment, typed, and open to other packages."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from rlm_loop import __version__
+
+ROOT = Path(__file__).parents[1]
+
+PLUGIN = """
+from concurrent.futures import ThreadPoolExecutor
+from rlm_loop import Suite, Task
+from rlm_loop.models import ScriptedModel
+
+def suite(tasks=2):
+    return Suite("mine", tuple(Task(f"t{n}", f"What is {n}?", n) for n in range(tasks)))
+
+def model(name, **options):
+    return ScriptedModel(["It is 1."], name=f"mine/{name}", **options)
+
+def executor():
+    return ThreadPoolExecutor(2)
+"""
+ENTRY_POINTS = """
+[rlm_loop.suites]
+mine = my_plugin:suite
+[rlm_loop.models]
+mine = my_plugin:model
+[rlm_loop.executors]
+two = my_plugin:executor
+"""
+
+
+def built(kind: str, folder: Path) -> Path:
+    """Build a wheel or a source archive with the build back end that `pyproject.toml` names."""
+    pytest.importorskip("hatchling")
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)], cwd=ROOT, check=True)
+    (path,) = folder.iterdir()
+    return path
+
+
+def python(*command: str, **places: Path) -> str:
+    """Run Python outside the repository; the folders are on its path."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places.values())), "NO_COLOR": "1", "COLUMNS": "200"}
+    done = subprocess.run([*command], capture_output=True, text=True, env=env, cwd=places["here"], check=False)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_a_wheel_works_in_a_clean_environment(tmp_path: Path) -> None:
+    wheel = built("wheel", tmp_path / "dist")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "rlm_loop/py.typed" in names
+    assert not [name for name in names if not name.startswith(("rlm_loop/", "rlm_loop_toolkit-"))]
+    venv.create(tmp_path / "clean", with_pip=False)
+    clean = tmp_path / "clean" / "bin" / "python"
+    site = next((tmp_path / "clean").glob("lib/python3*/site-packages"))
+    zipfile.ZipFile(wheel).extractall(site)
+    # Dependencies come from here, since no index is asked; the `.pth` file of an editable install is not read.
+    places = {"here": tmp_path, "site": site, "needed": Path(sysconfig.get_paths()["purelib"])}
+    said = python(str(clean), "-c", "import rlm_loop; print(rlm_loop.__file__, rlm_loop.__version__)", **places)
+    assert said.split() == [str(site / "rlm_loop" / "__init__.py"), __version__]
+    command = (str(clean), "-c", "from rlm_loop.cli.main import main; main()")
+    assert "study" in python(*command, "--help", **places)
+    said = python(*command, "study", "run", "ablations", **places)
+    assert "repository" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.slow
+def test_a_source_archive_has_the_package_alone(tmp_path: Path) -> None:
+    with tarfile.open(built("sdist", tmp_path)) as archive:
+        tops = {name.split("/")[1] for name in archive.getnames() if "/" in name}
+    assert {"rlm_loop", "pyproject.toml", "README.md", "LICENSE"} <= tops
+    assert not tops & {"experiments", "tests", "notebooks"}
+    assert next(tmp_path.iterdir()).stat().st_size < 3_000_000
+
+
+def test_another_package_brings_a_suite_a_model_and_an_executor(tmp_path: Path) -> None:
+    (tmp_path / "my_plugin.py").write_text(PLUGIN)
+    (tmp_path / "my_plugin-1.dist-info").mkdir()
+    (tmp_path / "my_plugin-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: my-plugin\nVersion: 1\n")
+    (tmp_path / "my_plugin-1.dist-info" / "entry_points.txt").write_text(ENTRY_POINTS)
+    code = (
+        "from rlm_loop import ToolLoopAgent; from rlm_loop.models import get_model; from rlm_loop.study import Study\n"
+        "from rlm_loop.tasks import get_suite\n"
+        "study = Study('p', {'a': ToolLoopAgent(model='mine/one', repl='plain')}, get_suite('mine', tasks=3))\n"
+        "print(len(get_suite('mine')), get_model('mine/one').name, len(study.run('out', False, executor='two')))\n"
+    )
+    assert python(sys.executable, "-c", code, here=tmp_path, root=ROOT).split() == ["2", "mine/one", "3"]
+
+
+def test_the_version_stands_in_one_place() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert "version" not in project
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {__version__} " in (ROOT / "CHANGELOG.md").read_text()
