@@ -13,7 +13,7 @@ from itertools import cycle
 from typing import Any
 
 from rlm_loop.actions import CallTool, RunCode
-from rlm_loop.dialects import AddsNothing, Injector, Problem, ThoughtPrompt
+from rlm_loop.dialects import Injector, Problem, ThoughtPrompt
 from rlm_loop.outcome import Turn
 
 INITIATOR = (
@@ -45,7 +45,7 @@ SAFEGUARD = (
 
 
 @dataclass(frozen=True)
-class MelleaInitiator(AddsNothing):
+class MelleaInitiator(Injector):
     """mellea's goal template.  It ends with `Goal: `, and the question comes right after it."""
 
     text: str = INITIATOR
@@ -57,7 +57,7 @@ class MelleaInitiator(AddsNothing):
 
 
 @dataclass(frozen=True)
-class RlmsTurnCounter:
+class RlmsTurnCounter(Injector):
     """rlms' `Turn 3/30:` before every reply, the first one after a warning not to answer yet."""
 
     limit: int = 30
@@ -71,7 +71,7 @@ class RlmsTurnCounter:
 
 
 @dataclass(frozen=True)
-class SmolagentsEcho(AddsNothing):
+class SmolagentsEcho(Injector):
     """The calls of a turn once more, as smolagents keeps them beside the reply: its CodeAgent so sends code twice."""
 
     name: str = "smolagents_code_echo"

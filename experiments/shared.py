@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.tables_suite.suite import tables
 from rlm_loop import LeanAgent, ReActAgent, Suite, ToolLoopAgent
 from rlm_loop.agents import Agent
-from rlm_loop.models import LocalModel
+from rlm_loop.models import LocalModel, get_model
 from rlm_loop.study import Analysis, Contrast, Results, StudyError, load_study
 from rlm_loop.study.compare.pair_keys import is_resolved
 from rlm_loop.tasks import Split, get_suite
@@ -73,6 +73,23 @@ LOOPS: Mapping[str, Callable[..., Agent]] = {
     "lean": partial(LeanAgent, system=LEAN, presentation="text"),
     "react": partial(ReActAgent, system=REACT),
 }
+
+
+#: Tokens of the window that an Ollama server is told to have: fixed, so that it never loads the model anew.
+WINDOW = 32_768
+
+
+def with_window(model: Any, local: int, **options: Any) -> Any:
+    """Return the model of a name: a local one with `local` tokens of window and `options`, one of Ollama with `WINDOW`.
+
+    A model object stays as it is.
+    """
+    if not isinstance(model, str):
+        return model
+    if model.startswith("ollama"):
+        return get_model(model, context_size=WINDOW)
+    made = get_model(model)
+    return LocalModel(model, context_size=local, **options) if isinstance(made, LocalModel) else made
 
 
 def served(model: Any, slots: int, context_size: int, seed: int, **sampling: Any) -> Any:

@@ -25,8 +25,6 @@ from experiments.shared import POOLED_FROM
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-#: Where the headline stands, between the marks `loops`.
-PAGES = ("README.md", "docs/results.md")
 NAMES = {
     "code": "`ToolLoopAgent` (code blocks)",
     "lean-strict": "`LeanAgent`, only a call ends it",
@@ -83,8 +81,9 @@ def main() -> None:
     results = load_study(parser.parse_args().folder)
     text = headline(results)
     save(resolve_against_tokens(by_contract(results, "artifact")), HERE / "figures" / "headline.png")
-    for page in PAGES:
-        write_between(ROOT / page, "loops", text)
+    table, _, _ = text.partition("\n\n- ")  # the caveats are on the page of results
+    write_between(ROOT / "README.md", "loops", table)
+    write_between(ROOT / "docs" / "results.md", "loops", text)
     print(text)
 
 

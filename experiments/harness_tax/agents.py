@@ -257,7 +257,7 @@ AGENTS: tuple[Agent, ...] = (
     _framework("pydantic_ai", "pydantic-ai", "pydantic-ai-slim[openai]==2.68.0"),
     _framework("openai_agents", "OpenAI Agents SDK", "openai-agents==0.24.0"),
     _framework("smolagents", "smolagents (tools)", "smolagents[openai]==1.26.0", pins=_SMOL_PINS),
-    _framework("langgraph", "LangChain on LangGraph", "langchain==1.4.7", "langchain-openai==1.7.3"),
+    _framework("langgraph", "LangChain on LangGraph", "langchain==1.5.2", "langchain-openai==1.7.4"),
     _framework("deepagents", "deepagents", "deepagents==0.7.32", "langchain-openai==1.7.3"),
     _framework("mellea", "mellea react", "mellea==0.8.0", pins="peers/constraints/mellea.txt"),
     _framework("smolagents_code", "smolagents (code)", "smolagents[openai]==1.26.0", pins=_SMOL_PINS),
@@ -266,5 +266,6 @@ AGENTS: tuple[Agent, ...] = (
     _framework("dspy_react", "dspy ReAct", "dspy==3.4.1", pins="peers/constraints/dspy.txt"),
     _framework("dspy_rlm", "dspy RLM", "dspy==3.4.1", pins="peers/constraints/dspy.txt"),
     Agent("lean_agent", "LeanAgent (ours)", "rlm-loop-toolkit", _ours("lean"), _no_env, memory="", mcp=False),
+    Agent("react_agent", "ReActAgent (ours)", "rlm-loop-toolkit", _ours("react"), _no_env, memory="", mcp=False),
     Agent("tool_loop_agent", "ToolLoopAgent (ours)", "rlm-loop-toolkit", _ours("code"), _no_env, memory="", mcp=False),
 )

@@ -146,8 +146,24 @@ def cache_table(found: Found) -> str:
     return "\n".join(lines)
 
 
+#: The rows of the README: from the most to the least that is sent.
+SHORT = ("qwen_code", "claude_code", "pi", "mellea", "tool_loop_agent")
+
+
+def short_table(found: Found) -> str:
+    """Return the first page's table: five agents, the first request, and all requests of 25 turns."""
+    lines = ["| agent | first request | of it the task | requests of 25 turns together |", "|---|---:|---:|---:|"]
+    for agent in SHORT:
+        first, many = found.first(agent), found.requests(agent, turns=25)
+        if first is not None and many:
+            task, whole = grouped(first["causes"])["the task"], first["input_tokens"]
+            together = sum(request["input_tokens"] for request in many)
+            lines.append(f"| {found.labels[agent]} | {whole:,} | {task / whole:.1%} | {together:,} |")
+    return "\n".join(lines)
+
+
 def page_table(found: Found) -> str:
-    """The short table of the docs page and of the README."""
+    """The short table of the docs page."""
     head = "| agent | first request | of it tools | the task | 25 turns | billed like new | the same elsewhere |"
     lines = [head, "|---|---:|---:|---:|---:|---:|---:|"]
     for agent in found.by_first():
@@ -272,8 +288,8 @@ def write() -> None:
     found = Found(rows("runs.jsonl"), rows("requests.jsonl"))
     for name, made in (("first", first_table), ("total", total_table), ("cache", cache_table)):
         write_between(HERE / "tables.md", name, made(found))
-    for page in ("docs/meter.md", "README.md"):
-        write_between(HERE.parents[1] / page, "tax", page_table(found))
+    for page, made in (("docs/meter.md", page_table), ("README.md", short_table)):
+        write_between(HERE.parents[1] / page, "tax", made(found))
     (HERE / "figures").mkdir(exist_ok=True)
     if found.by_first():
         first_figure(found).savefig(HERE / "figures" / "first_request.png", dpi=130)

@@ -1,33 +1,32 @@
-"""Our own loops on the task, through our client of the metered address: `ours.py lean|code URL FOLDER TASK`."""
+"""Our own loops on the task, with the three tools of every framework: `ours.py lean|react|code URL FOLDER TASK`."""
 
 from __future__ import annotations
 
-import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # it is not installed
 
-from rlm_loop import Budget, LeanAgent, ToolLoopAgent
+from frameworks import tools_in
+
+from rlm_loop import Budget, LeanAgent, ReActAgent, Task, ToolLoopAgent
 from rlm_loop.models import OpenAICompatibleModel
-from rlm_loop.tools.code import CodeTools
+from rlm_loop.tasks.match import Match
+from rlm_loop.tools import tool
 
 
 def main(loop: str, url: str, folder: str, task: str) -> None:
-    model = OpenAICompatibleModel("scripted", url, api_key="any")
-    budget = Budget(steps=100, repeated=None)
-    if loop == "code":
-        done = ToolLoopAgent(model=model, budget=budget, repl="plain").run(task)
-    else:
-        code = CodeTools(folder)
-
-        def run_command(command: str) -> str:
-            """Run a shell command in the repository and return what it prints."""
-            made = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, check=False)
-            return made.stdout + made.stderr
-
-        code.offer(run_command)
-        done = LeanAgent(model=model, budget=budget, tools=code.tools()).run(task)
+    common: dict[str, Any] = {
+        "model": OpenAICompatibleModel("scripted", url, api_key="any"),
+        "budget": Budget(steps=100, repeated=None),
+        "tools": [tool(function) for function in tools_in(Path(folder))],
+        "repl": "plain",
+    }
+    loops = {"code": ToolLoopAgent, "lean": LeanAgent, "react": partial(ReActAgent, form="calls")}
+    # the loops with calls have these three tools and final_answer, and no REPL
+    done = loops[loop](**common).attempt(Task("edit", task, Match("done"), needs_repl=loop == "code"))
     print(done.stop, done.answer)
 
 

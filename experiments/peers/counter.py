@@ -52,7 +52,7 @@ class FileCounter(Model):
             for call in message.get("tool_calls", ()):
                 with suppress(ValueError):  # plain text, for a tool that takes it
                     call["function"]["arguments"] = json.loads(call["function"]["arguments"] or "{}")
-        return measure(prompt, body, self._render, self._tokenize, "<|im_end|>\n")
+        return measure(prompt, body, self._render, self._tokenize)
 
     def _render(self, body: Mapping[str, Any]) -> str:
         return self._template.render(

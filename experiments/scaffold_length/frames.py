@@ -37,7 +37,7 @@ _PIECES = re.compile(r"\s*(?:\w+|[^\w\s])")
 
 
 @dataclass(frozen=True)
-class Scaled:
+class Scaled(Injector):
     """An injector with each of its texts at a multiple of its length, cut or grown as `Sized` does."""
 
     injector: Injector
@@ -49,7 +49,7 @@ class Scaled:
 
     @property
     def leads(self) -> bool:
-        return bool(getattr(self.injector, "leads", False))
+        return self.injector.leads
 
     def opening(self, problem: Problem) -> str:
         return self._scaled(self.injector.opening(problem))
@@ -63,7 +63,7 @@ class Scaled:
 
 
 @dataclass(frozen=True)
-class Filler:
+class Filler(Injector):
     """A neutral text where an injector would speak, of about as many tokens.
 
     A token is taken to be a word of at most `_WORD` letters, a digit or a mark; `cost.py` counts how near that comes.
@@ -77,7 +77,7 @@ class Filler:
 
     @property
     def leads(self) -> bool:
-        return bool(getattr(self.injector, "leads", False))
+        return self.injector.leads
 
     def opening(self, problem: Problem) -> str:
         made = neutral(tokens(self.injector.opening(problem)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from rlm_loop import LeanAgent
 from rlm_loop.actions import Observation
 from rlm_loop.agents.agent import FirstRequest
 from rlm_loop.agents.conversation import Conversation
-from rlm_loop.agents.session import Exchange
+from rlm_loop.agents.session import AgentSession
 from rlm_loop.agents.strategies import default_presentation
 from rlm_loop.messages import Message, Prompt, Reply, ToolCall
 from rlm_loop.outcome import Outcome, Turn
@@ -48,11 +48,11 @@ class OneStep(LeanAgent):
         *,
         trace: str | Path | Trace | None = None,
         workspace: Workspace | None = None,
-        exchange: Exchange | None = None,
+        exchange: AgentSession | None = None,
     ) -> Outcome:
         """Take the step; raises as `run` does.  An `exchange` is made here."""
         before = int(task.facts["turn"]) - 1
-        about: Mapping[str, Any] = {
+        about: dict[str, Any] = {
             "id": task.id,
             "question": 1,
             "after": None,
@@ -63,7 +63,8 @@ class OneStep(LeanAgent):
         plain = LeanAgent(**{f.name: getattr(self, f.name) for f in fields(self) if f.init})
         messages = self.first_request(task).prompt.messages
         conversation = Conversation(plain.dialect, plain.compaction(), Prompt(messages), number=before)
-        begun = Exchange(conversation, tells_context=False, asks=False, about=about)
+        begun = AgentSession(plain, conversation, None, None, None, None)
+        begun.about = about
         done = plain.attempt(task, trace=trace, workspace=workspace, exchange=begun)
         taken = [action_of(a, o) for t in done.turns for a, o in zip(t.actions, t.observations, strict=True)]
         return replace(done, artifact=taken)

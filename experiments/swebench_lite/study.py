@@ -15,9 +15,10 @@ from rlm_loop.tasks import get_suite
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
-from experiments.shared import chosen, words
+from experiments.shared import chosen, with_window, words
 
-#: Ten of SWE-bench Lite, chosen here: a published comparison that prompted this study names no instances.
+#: The first five of astropy and of django in the order of SWE-bench Lite's file: the published comparison that
+#: prompted this study names no instances.
 INSTANCES = (
     *(f"astropy__astropy-{n}" for n in (6938, 12907, 14182, 14365, 14995)),
     *(f"django__django-{n}" for n in (10914, 10924, 11001, 11019, 11039)),
@@ -74,7 +75,7 @@ def study(
         arms=lambda model, _seed: chosen(arms(model, steps, max_tokens, files, tokens), words(only)),
         tasks=suite(instances, repos, clone),
         seeds=(seed,),
-        model=model,
+        model=with_window(model, 8192),
         differs=DIFFERS,
         question="Which loop resolves more of the same ten issues, and for how many tokens?",
         analysis=PLAN,

@@ -7,7 +7,7 @@ from typing import Any
 import job as jobs
 
 from rlm_loop import Budget, LeanAgent, Task
-from rlm_loop.agents.question import unscored
+from rlm_loop.agents.checking import unscored
 from rlm_loop.models import OpenAICompatibleModel
 
 
