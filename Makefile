@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE  # without byte code every process that a test 
 
 help:
 	@echo "make demo       run three loops on a real local model and compare them (6 to 10 minutes, 1.1 GB once)"
-	@echo "make test       run the tests of every day, with the network forbidden (4 to 6 minutes)"
+	@echo "make test       run the tests of every day, with the network forbidden (2 to 5 minutes)"
 	@echo "make slow       run the tests that are long by nature"
 	@echo "make robustness  put the robustness cases to other projects in environments of their own"
 	@echo "make notebooks  execute the notebooks on recorded results"
@@ -30,7 +30,8 @@ demo: $(DEMO_READY)
 
 # TESTS chooses: make TESTS="tests/study tests/repl" test.  Tests of what EXTRAS does not bring are skipped.
 TESTS ?=
-EXTRAS ?= local,litellm,studies,suites,notebooks,kernel,restricted,localise,mcp,otel,docs,dev
+EXTRAS ?= local,litellm,studies,suites,notebooks,kernel,restricted,localise,mcp,otel
+GROUP ?= dev
 test: $(TEST_READY)
 	@$(VENV)/bin/rlm-loop models pull smollm2-135m
 	$(PYTEST) -m "not slow" $(TESTS)
@@ -59,7 +60,7 @@ formats: $(TEST_READY)
 FRAMEWORKS ?= smolagents[openai]==1.26.0 dspy==3.4.1 rlms==0.1.3 mini-swe-agent==2.4.6
 frameworks: $(TEST_READY)
 	@$(PIP) $(FRAMEWORKS)
-	FRAMEWORKS="$(FRAMEWORKS)" $(PYTEST) tests/meter/test_framework_arms.py
+	FRAMEWORKS="$(FRAMEWORKS)" $(PYTEST) tests/meter/test_framework_arms.py tests/test_user_scripts.py
 
 notebooks: $(TEST_READY)
 	$(RUN) tests/run_notebooks.py notebooks
@@ -89,6 +90,7 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "error: Python 3.11 or newer is needed, $(PYTHON) is not (or is not there): make PYTHON=python3.12 ..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	@$(PIP) "pip>=25.1"  # older ones do not know dependency groups
 
 $(DEMO_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing what the demo needs into $(VENV) ..."
@@ -97,11 +99,11 @@ $(DEMO_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(TEST_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing what the tests need into $(VENV) ..."
-	@$(PIP) -e ".[$(EXTRAS)]"
+	@$(PIP) -e ".[$(EXTRAS)]" --group $(GROUP)
 	@$(RUN) -m pytest --collect-only -q $(TESTS) >/dev/null 2>&1 || true  # byte code, once and not in each process
 	@touch $@ $(DEMO_READY)
 
 $(DOCS_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing what the documentation needs into $(VENV) ..."
-	@$(PIP) -e ".[docs]"
+	@$(PIP) -e ".[studies]" --group docs
 	@touch $@

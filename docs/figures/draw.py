@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.report import figures
-from rlm_loop.report.figures.sessions import mean_session
+from rlm_loop.report.figures.overhead import mean_session
 from rlm_loop.study import Results, load_study
 
 HERE = Path(__file__).parent

@@ -7,8 +7,11 @@ from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
+#: A link of a page to what lies beside `docs/`: an experiment's page or picture, or a file that is no part of the site.
+_OUTSIDE = re.compile(r"(!?)\[([^\]]*)\]\(\.\./([^)#]+)[^)]*\)")
 _TARGET = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)#]+)[^)]*\)")
 
 
@@ -45,3 +48,15 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         listed.append({title: name})
     next(entry["Reference"] for entry in config.nav or [] if "Reference" in entry).append({"Experiments": listed})
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Lead links of `docs/` that leave the folder to the site's pages; other files become their text."""
+
+    def target(link: re.Match[str]) -> str:
+        picture, text, where = link.groups()
+        name = where.removeprefix("experiments/").removesuffix("README.md").rstrip("/")
+        here = f"findings/{name}" if picture else f"findings/{name}.md"
+        return f"{picture}[{text}]({here})" if files.get_file_from_path(here) else text
+
+    return _OUTSIDE.sub(target, markdown) if not page.file.src_uri.startswith("findings/") else markdown
