@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from rlm_loop.messages import Prompt, Usage
 
@@ -29,8 +29,7 @@ UNATTRIBUTED = "unattributed"
 Resent = int | tuple[int, str]
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A stretch of a prompt: its cause (or `cause/detail`), the turn that wrote it, its message's index, its tokens.
 
     `message` is -1 for text before the first message (tool schemas, the template's head) and the number of
@@ -109,7 +108,7 @@ def reconcile(parts: Sequence[Part], reported: int | None) -> list[Part]:
     if reported is None or counted == reported:
         return list(parts)
     if counted > reported:
-        parts = [replace(p, tokens=p.tokens * reported // counted) for p in parts]
+        parts = [p._replace(tokens=p.tokens * reported // counted) for p in parts]
     rest = reported - sum(p.tokens for p in parts)
     last = max((p.message for p in parts), default=0)
     return [*parts, Part(UNATTRIBUTED, 0, last, rest)] if rest else list(parts)
@@ -122,18 +121,19 @@ def apportion(prompt: Prompt, tokens: int) -> list[Part]:
     remainder first, so the sum is exact.  Where the prompt has something that is no text (a span without text whose
     cause is `unattributed/...`), a text is charged a token for four characters, and the rest is that thing's.
     """
+    no_text = f"{UNATTRIBUTED}/"
     pieces: list[tuple[str, int, int, float]] = []
     if prompt.tools:
         pieces.append(("tool_schema", 0, -1, float(sum(len(str(dict(t))) for t in prompt.tools))))
     for index, message in enumerate(prompt.messages):
         pieces.append(("template", message.turn, index, 16.0))
         for span in message.spans:
-            if span.text or span.cause.startswith(f"{UNATTRIBUTED}/"):
+            if span.text or span.cause.startswith(no_text):
                 pieces.append((span.cause, message.turn, index, float(len(span.text))))
         if called := sum(len(c.name) + len(c.arguments) + 20 for c in message.tool_calls):
             pieces.append(("assistant", message.turn, index, float(called)))
     pieces.append(("template", 0, len(prompt.messages), 12.0))
-    unread = [piece for piece in pieces if piece[0].startswith(f"{UNATTRIBUTED}/")]
+    unread = [piece for piece in pieces if piece[0].startswith(no_text)]
     if unread and all(piece in unread or piece[0] == "template" for piece in pieces):
         pieces = unread  # nothing of it is known
     if unread:  # an image or a file: what the texts do not need at four characters a token is taken for it
@@ -148,7 +148,8 @@ def shared_out(tokens: int, weights: Sequence[float]) -> list[int]:
     total = sum(weights) or 1.0
     exact = [weight / total * tokens for weight in weights]
     numbers = [int(part) for part in exact]
-    order = sorted(range(len(exact)), key=lambda i: numbers[i] - exact[i])
+    lost = [number - part for number, part in zip(numbers, exact, strict=True)]
+    order = sorted(range(len(exact)), key=lost.__getitem__)
     for i in order[: tokens - sum(numbers)]:
         numbers[i] += 1
     return numbers

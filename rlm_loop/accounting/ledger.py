@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -128,7 +128,7 @@ def _by_tool(parts: Iterable[Part], tools: Sequence[Mapping[str, Any]]) -> Itera
     for part in parts:
         if part.cause == "tool_schema" and tools:
             shares = shared_out(part.tokens, [size for _, size in sizes])
-            yield from (replace(part, cause=cause, tokens=n) for (cause, _), n in zip(sizes, shares, strict=True) if n)
+            yield from (part._replace(cause=cause, tokens=n) for (cause, _), n in zip(sizes, shares, strict=True) if n)
         else:
             yield part
 
@@ -149,6 +149,19 @@ class Ledger:
 
     calls: list[Call] = field(default_factory=list["Call"])
     _lock: OwnLock = field(default_factory=OwnLock, repr=False, compare=False)
+    _spent: dict[str, Usage] = field(default_factory=dict[str, Usage], init=False, repr=False, compare=False)
+    """The sums by caller, so that the end of a sub-call need not count all calls of the run again."""
+
+    def __post_init__(self) -> None:
+        for call in self.calls:
+            self._spend(call)
+
+    def _spend(self, call: Call) -> None:
+        """Add a call to the sum of its caller and of all above it."""
+        names = call.node.split(".")
+        for end in range(len(names), 0, -1):
+            node = ".".join(names[:end])
+            self._spent[node] = self._spent.get(node, Usage.NOTHING) + call.usage
 
     def charge(
         self,
@@ -171,8 +184,10 @@ class Ledger:
         exact = exact and reported is not None and sum(map(attrgetter("tokens"), parts)) == reported
         about |= {"sent": sent_messages, "again": tuple(again)}
         with self._lock:
-            self.calls.append(Call(len(self.calls) + 1, turn, depth, purpose, usage, tuple(parts), exact, **about))
-            return self.calls[-1]
+            call = Call(len(self.calls) + 1, turn, depth, purpose, usage, tuple(parts), exact, **about)
+            self.calls.append(call)
+            self._spend(call)
+            return call
 
     @property
     def usage(self) -> Usage:
@@ -181,8 +196,8 @@ class Ledger:
 
     def usage_of(self, node: str) -> Usage:
         """Sum of the calls of a caller, given by its path, and of all below it."""
-        below = [c.usage for c in list(self.calls) if c.node == node or c.node.startswith(f"{node}.")]
-        return sum(below, Usage.NOTHING)
+        with self._lock:
+            return self._spent.get(node, Usage.NOTHING)
 
     @property
     def rows(self) -> list[Row]:

@@ -44,11 +44,12 @@ class Misuse(Exception):
 def explain(error: BaseException) -> str:
     """Describe an error in one line.
 
-    Errors of this package, `ValueError` (a setting that cannot be) and `ImportError` (an optional part that is missing)
-    say what to do by themselves.
+    Errors of this package, a plain `ValueError` (a setting that cannot be) and `ImportError` (an optional part that is
+    missing) say what to do by themselves; what a library makes of `ValueError` does not.
     """
     text = visible(" ".join(str(error).split()))
-    if isinstance(error, ValueError | ImportError) or type(error).__module__.startswith("rlm_loop."):
+    ours = type(error) is ValueError or type(error).__module__.startswith("rlm_loop.")
+    if ours or isinstance(error, ImportError):
         return text or type(error).__name__
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""

@@ -20,6 +20,8 @@ from rlm_loop.study.results import load_study
 from rlm_loop.study.statistics.descriptive import total
 from rlm_loop.study.store.reading import LOCK
 from rlm_loop.study.store.rows import Row
+from rlm_loop.tasks.jsonl import SuiteFileError
+from rlm_loop.tasks.swebench.report import read_report
 from rlm_loop.traces.received import LARGEST, file_bytes, parse
 
 #: What names of tables end in, gzip included or not.
@@ -156,7 +158,12 @@ def _records(path: Path) -> list[tuple[int, dict[str, Any]]]:
     if kind == ".parquet":
         import pandas
 
-        return [*enumerate(pandas.read_parquet(path).to_dict("records"), 1)]
+        try:
+            return [*enumerate(pandas.read_parquet(io.BytesIO(_bytes(path))).to_dict("records"), 1)]
+        except ImportError:
+            raise StudyError(f"to read {path}, pandas needs pyarrow: pip install pyarrow") from None
+        except (ValueError, OSError) as error:
+            raise StudyError(f"{path} is no Parquet table ({error})") from None
     if kind == ".json":
         value = _parsed(_bytes(path), path)
         if not isinstance(value, list) or not all(isinstance(v, dict) for v in value):
@@ -346,14 +353,18 @@ def _samples(path: Path, options: Options) -> Source:
 def _report(path: Path, report: Mapping[str, Any]) -> Source:
     """A row for each instance of a report of SWE-bench's harness, or of an `eval_results.json` (id: resolved or not).
 
-    What was sent in and has no verdict (an error, an empty patch) is not resolved.
+    An empty patch is not resolved; an instance in which the harness met an error is missing.
     """
     if "resolved_ids" not in report:
         return Source(path, [make_row("", task, 0, bool(resolved)) for task, resolved in report.items()])
-    lists: dict[str, list[Any]] = {name: ids for name, ids in report.items() if isinstance(ids, list)}
-    parts = ("resolved_ids", "submitted_ids", "unresolved_ids", "error_ids", "empty_patch_ids")
-    tasks = dict.fromkeys(str(task) for part in parts for task in lists.get(part, ()))
-    return Source(path, [make_row("", task, 0, task in lists.get("resolved_ids", ())) for task in tasks])
+    try:
+        verdicts = read_report(path).verdicts
+    except SuiteFileError as error:
+        raise StudyError(str(error)) from None
+    missing = sum(verdict.resolved is None for verdict in verdicts)
+    told = f"{path.name}: the harness met an error in {missing} of {len(verdicts)} instances, which count as missing"
+    rows = [make_row("", verdict.instance_id, 0, verdict.resolved) for verdict in verdicts]
+    return Source(path, rows, [told] if missing else [])
 
 
 def _job(folder: Path, results: Iterable[Path], options: Options) -> Source:

@@ -36,6 +36,16 @@ def test_rows_sum_to_the_call_and_split_resent_and_cached() -> None:
     }
 
 
+def test_the_sum_of_a_caller_is_kept_and_not_counted_out() -> None:
+    ledger = Ledger()
+    for node in ("0", "0.1", "0.1.0", "0.10", "0.1"):
+        ledger.charge((), Usage(10, 1), turn=1, node=node)
+    for counted in (ledger, Ledger(list(ledger.calls))):
+        used = {node: counted.usage_of(node).calls for node in ("0", "0.1", "0.1.0", "0.10", "0.2")}
+        assert used == {"0": 5, "0.1": 3, "0.1.0": 1, "0.10": 1, "0.2": 0}
+        ledger.calls.clear()  # a sum does not go over the calls
+
+
 def test_unknown_cache_is_none_and_not_zero() -> None:
     ledger = Ledger()
     call = ledger.charge(parts(), Usage(40, 9, None), turn=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,17 +23,6 @@ def test_the_forms_of_a_table() -> None:
     assert "&lt;z&gt;" in html
     assert "<z>" not in html
     assert "A note." in html
-
-
-def test_a_table_in_a_rich_console_shows_brackets_as_they_are() -> None:
-    from rich.console import Console
-
-    console = Console(file=io.StringIO(), width=60, force_terminal=False)
-    console.print(Table("T", ["arm", "rate"], [["a", "40% [20-60]"], ["[b]", "-"]], ["[note]"]))
-    shown = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "40% [20-60]" in shown
-    assert "[b]" in shown
-    assert "[note]" in shown
 
 
 def test_the_table_of_the_arms_says_what_the_rows_say() -> None:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -68,18 +67,6 @@ class Table:
     def _html_row(self, row: Sequence[str]) -> str:
         sides = ["left" if i < self.labels else "right" for i in range(len(row))]
         return "".join(f"<td style='text-align:{s}'>{html.escape(c)}</td>" for s, c in zip(sides, row, strict=True))
-
-    def __rich__(self) -> Any:
-        from rich.console import Group
-        from rich.table import Table as RichTable
-        from rich.text import Text
-
-        shown = RichTable(title=self.title, title_justify="left", title_style="bold", header_style="bold")
-        for i, column in enumerate(self.columns):
-            shown.add_column(Text(column), justify="left" if i < self.labels else "right", no_wrap=i < self.labels)
-        for row in self.rows:
-            shown.add_row(*(Text(cell) for cell in row))
-        return Group(shown, *(Text(note, style="dim") for note in self.notes))
 
     def __str__(self) -> str:
         return self.to_text()

@@ -358,15 +358,27 @@ def test_pairing(tmp_path: Path) -> None:
 
 
 def test_reports_of_swe_bench_and_parquet(tmp_path: Path) -> None:
-    report = {"submitted_ids": ["a", "b", "c"], "resolved_ids": ["a"], "unresolved_ids": ["b"], "error_ids": ["c"]}
-    one = table(tmp_path, "one.run.json", json.dumps({**report, "schema_version": 2}))
+    kinds = ("resolved", "unresolved", "error", "empty_patch", "incomplete")
+    report = {f"{kind}_ids": [name] for kind, name in zip(kinds, "abcde", strict=True)}
+    one = table(tmp_path, "one.run.json", json.dumps({**report, "submitted_ids": [*"abcd"], "schema_version": 2}))
     two = table(tmp_path, "two/eval_results.json", json.dumps({"a": True, "b": True, "c": False}))
     loaded = load_sources(one, f"two={two}")
-    assert resolved(loaded) == {"one": [True, False, False], "two": [True, True, False]}
+    assert resolved(loaded) == {"one": [True, False, None, False], "two": [True, True, False]}
+    assert loaded.notes == ["one.run.json: the harness met an error in 1 of 4 instances, which count as missing"]
     pytest.importorskip("pyarrow")
     rows = [{"task": task, "arm": arm, "resolved": True} for task in "ab" for arm in "xy"]
     pd.DataFrame(rows).to_parquet(tmp_path / "t.parquet")
     assert resolved(load_sources(tmp_path / "t.parquet")) == {"x": [True, True], "y": [True, True]}
+
+
+def test_damaged_reports_and_tables_are_named(tmp_path: Path) -> None:
+    other = table(tmp_path, "b.csv", "task,resolved\na,1\n")
+    report = table(tmp_path, "a.json", json.dumps({"resolved_ids": ["a"], "unresolved_ids": "b"}))
+    with pytest.raises(StudyError, match=r"a.json is no report of the harness: field 'unresolved_ids'"):
+        load_sources(report, other)
+    pytest.importorskip("pyarrow")
+    with pytest.raises(StudyError, match=r"a.parquet is no Parquet table"):
+        load_sources(table(tmp_path, "a.parquet", "task"), other)
 
 
 def test_named_columns_and_a_threshold(tmp_path: Path) -> None:
