@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.traces.versions import __version__
+from rlm_loop.versions import __version__
 
 if TYPE_CHECKING:
     from rlm_loop.accounting.budget import Budget
@@ -27,26 +27,9 @@ if TYPE_CHECKING:
     from rlm_loop.tools import tool
     from rlm_loop.workspace import Workspace
 
-__all__ = [
-    "Budget",
-    "Compaction",
-    "DirectAgent",
-    "LeanAgent",
-    "Match",
-    "Outcome",
-    "PythonREPL",
-    "ReActAgent",
-    "ScriptedModel",
-    "Study",
-    "Suite",
-    "Task",
-    "ToolLoopAgent",
-    "Workspace",
-    "__version__",
-    "arm",
-    "generate_patch",
-    "tool",
-]
+__all__ = ["Budget", "Compaction", "DirectAgent", "LeanAgent", "Match", "Outcome", "PythonREPL", "ReActAgent"]
+__all__ += ["ScriptedModel", "Study", "Suite", "Task", "ToolLoopAgent", "Workspace", "__version__", "arm"]
+__all__ += ["generate_patch", "tool"]
 
 _NAMES = {
     "accounting.budget": "Budget",

@@ -206,11 +206,6 @@ class Usage:
         return self + Usage(*figures)
 
     @property
-    def cached_tokens(self) -> int | None:
-        """The older name of `cache_read_tokens`."""
-        return self.cache_read_tokens
-
-    @property
     def total_tokens(self) -> int | None:
         """Input plus output."""
         if self.input_tokens is None or self.output_tokens is None:

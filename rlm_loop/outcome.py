@@ -49,10 +49,7 @@ class Turn:
     @property
     def answer(self) -> FinalAnswer | None:
         """The first answer that was given in this turn."""
-        for observation in self.observations:
-            if observation.answer is not None:
-                return observation.answer
-        return None
+        return next((o.answer for o in self.observations if o.answer is not None), None)
 
     @property
     def pending(self) -> FinalAnswer | None:

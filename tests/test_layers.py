@@ -27,6 +27,7 @@ ROOMS = [
     "errors",
     "plugins",
     "short_repr",
+    "versions",
     "traces",
     "accounting",
     "outcome",
@@ -45,7 +46,7 @@ ROOMS = [
     "cli",
 ]
 LAYER_OF = {name: layer for layer, name in enumerate(ROOMS)}
-LOOSE = {"messages", "actions", "errors", "plugins", "outcome", "short_repr"}
+LOOSE = {"messages", "actions", "errors", "plugins", "outcome", "short_repr", "versions"}
 FACADE = len(ROOMS)  # rlm_loop/__init__.py: re-exports from anywhere, and nothing imports names from it
 
 

@@ -72,7 +72,7 @@ def summed(name: str, record: RunRecord) -> int:
         assert sum(row.tokens for row in call.rows) == call.usage.input_tokens, (name, call.call)
         assert (call.unattributed, call.exact, call.counted) == (0, True, call.usage.input_tokens), (name, call.call)
         assert all(0 <= row.resent <= row.tokens for row in call.rows)
-        assert sum(row.cached or 0 for row in call.rows) == (call.usage.cached_tokens or 0)
+        assert sum(row.cached or 0 for row in call.rows) == (call.usage.cache_read_tokens or 0)
     return held
 
 

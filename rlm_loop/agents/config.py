@@ -22,7 +22,7 @@ from rlm_loop.models.names import model_name
 from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import Tool, as_tool
 from rlm_loop.traces.trace import Trace
-from rlm_loop.traces.versions import versions
+from rlm_loop.versions import versions
 from rlm_loop.workspace import Workspace
 
 #: Where the classes are that a trace may name, each by its own name; it does not say in which module, so they may move.

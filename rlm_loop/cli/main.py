@@ -15,7 +15,7 @@ from typer import Option
 
 from rlm_loop.cli import machine, meter, run, study, trace
 from rlm_loop.cli.terminal import INTERRUPTED, MISUSE, Models, echo, explain, note
-from rlm_loop.traces.versions import __version__
+from rlm_loop.versions import __version__
 
 if TYPE_CHECKING:
     from rlm_loop.models.base import Model

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from rlm_loop.actions import Action, Answer, Malformed, Note
 from rlm_loop.dialects.base import ActionMode, DialectDefaults
 from rlm_loop.dialects.fences import PYTHON, FencedReply, read_fences
-from rlm_loop.dialects.python_source import SHELLS
 from rlm_loop.dialects.reader import cells_of, looks_like_refusal, strip_answer_prefix
 from rlm_loop.dialects.wording import CODE_RULE
 from rlm_loop.messages import Reply
 from rlm_loop.tools.function import Tool
+from rlm_loop.tools.python_source import SHELLS
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rlm_loop.actions import Note
-from rlm_loop.dialects.python_source import OTHER_LANGUAGES, looks_like_python, source_state
 from rlm_loop.repl.text import dedented
+from rlm_loop.tools.python_source import OTHER_LANGUAGES, looks_like_python, source_state
 
 PYTHON = frozenset({"python", "py", "python3", "repl", "ipython", ""})
 

@@ -24,9 +24,9 @@ from typing import Any, cast
 
 from rlm_loop.actions import Action, CallTool, Malformed, RunCode
 from rlm_loop.dialects.fences import Block, read_fences
-from rlm_loop.dialects.python_source import looks_like_python, read_call, read_literal, source_state
 from rlm_loop.repl.text import dedented
 from rlm_loop.tools.function import Tool
+from rlm_loop.tools.python_source import looks_like_python, read_call, read_literal, source_state
 
 #: The tool that runs code, and its one parameter: no other tool may have that name (`agents.environment`).
 CODE_TOOL, CODE = "python", "code"

@@ -14,7 +14,7 @@ from typing import Any
 from rlm_loop.errors import DISTRIBUTION, install_line
 from rlm_loop.formats.conversation import Agent, Conversation, Step, arguments_of
 from rlm_loop.messages import Message, Reply, Usage
-from rlm_loop.traces.versions import __version__
+from rlm_loop.versions import __version__
 
 #: Our words and Inspect's: why a reply ended, and what failed with a tool.
 _STOPS = {"stop": "stop", "length": "max_tokens", "tool_calls": "tool_calls", "content_filter": "content_filter"}

@@ -20,7 +20,7 @@ from rlm_loop.errors import install_line
 from rlm_loop.formats.conversation import Act, Agent, Conversation, FormatError, Step, arguments_of
 from rlm_loop.messages import Message, Reply, Usage
 from rlm_loop.traces.redact import redact
-from rlm_loop.traces.versions import __version__
+from rlm_loop.versions import __version__
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan

@@ -25,7 +25,7 @@ from rlm_loop.models.base import Model
 from rlm_loop.traces.logs import exception
 from rlm_loop.traces.redact import redact
 from rlm_loop.traces.trace import Trace, TraceError
-from rlm_loop.traces.versions import versions
+from rlm_loop.versions import versions
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -23,7 +23,7 @@ from rlm_loop.models.base import Model
 from rlm_loop.outcome import Stop
 from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.trace import Trace
-from rlm_loop.traces.versions import versions
+from rlm_loop.versions import versions
 
 #: Responses whose input is kept, for a session that goes on from one by its id.
 KEPT = 1000

@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.ext import Extension
 from markupsafe import Markup
 
-from rlm_loop.traces.versions import __version__
+from rlm_loop.versions import __version__
 
 # Control characters that would be lost or steer the page, lone surrogates (no UTF-8), and marks that turn the
 # direction of writing: code that reads otherwise than it runs must not look innocent.

@@ -20,16 +20,20 @@ from rlm_loop.traces.values import body_of, one_level, plain
 _as_json = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
 
+#: Events that are bodies, which others name by their hash, and its field.
+_BODIES = {"message": "hash", "settings": "hash", "tools": "hash", "text": "sha256"}
+
+
 class EventLines:
     """Make the lines of one run's events, in their order.
 
-    Messages are stored once each, by content hash.  A request names the request that it grew from, how many messages
+    Bodies are stored once each, by content hash.  A request names the request that it grew from, how many messages
     of it are `kept` where that is not all, and the messages it added.
     """
 
     def __init__(self, run: str) -> None:
         self.run = run
-        self._stored: set[str] = set()
+        self._stored: set[tuple[str, str]] = set()  # kinds and hashes of bodies
         self._settings: tuple[str, tuple[Any, ...]] = "", (None, None, None)  # the latest, with their hash
         self._last: dict[str, tuple[str, tuple[Message, ...]]] = {}  # by node: sub-calls come in between
 
@@ -66,7 +70,7 @@ class EventLines:
         if not all(map(is_, self._settings[1], rest.values())):
             self._settings = digest(rest), tuple(rest.values())
         settings = self._settings[0]
-        text += self._once(settings, "settings", at, rest)
+        text += self._line("settings", at, {"hash": settings, **rest})
         self._last[node] = name, prompt.messages
         more = {k: v for k, v in data.items() if k != "prompt"}
         about = {"digest": name, "base": base if kept else None, "added": hashes, **cut, "settings": settings, **more}
@@ -75,16 +79,16 @@ class EventLines:
     def _bodies(self, messages: Iterable[Message], at: float) -> tuple[str, list[str]]:
         """Return the lines of messages that were not stored yet, and the hashes of all."""
         hashes = [digest(body_of(message)) for message in messages]
-        lines = [self._once(h, "message", at, {"message": m}) for h, m in zip(hashes, messages, strict=True)]
-        return "".join(lines), hashes
-
-    def _once(self, key: str, event: str, at: float, data: Mapping[str, Any]) -> str:
-        if key in self._stored:
-            return ""
-        self._stored.add(key)
-        return self._line(event, at, {"hash": key, **data})
+        pairs = zip(hashes, messages, strict=True)
+        return "".join([self._line("message", at, {"hash": h, "message": m}) for h, m in pairs]), hashes
 
     def _line(self, event: str, at: float, data: Mapping[str, Any]) -> str:
+        """Return an event as a line; a body that was stored already gives none."""
+        if event in _BODIES:
+            body = event, str(data.get(_BODIES[event]))
+            if body in self._stored:
+                return ""
+            self._stored.add(body)
         # a torn line tells its run: the id comes first
         line = {"run": self.run, "event": event, "at": round(at, 3), **data}
         try:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,6 @@ from rlm_loop.traces.values import drawing
 #: A run of a file: its id, its number, or the one that counts (`None`).
 Run = int | str | None
 
-TRIED_AGAIN = "it was broken off and tried again"
 _NAMED = '{"run":"'  # how a line begins that names its run
 _TORN = re.compile(r'\{"run":"([^"\\]+)"')
 
@@ -176,7 +175,7 @@ class _Lines:
     events: list[Mapping[str, Any]]
     first: int
     last: int
-    fault: str | None
+    fault: str | None = None
 
 
 def runs_in(path: str | Path) -> list[RunRecord]:
@@ -192,7 +191,9 @@ def runs_in(path: str | Path) -> list[RunRecord]:
         if event is None:
             damaged.append((number, line))
         elif event["event"] == "run_start":
-            known[str(event.get("run", ""))] = run = _Lines([event], number, number, _foreign(path, event))
+            known[str(event.get("run", ""))] = run = _Lines([event], number, number)
+            if (schema := event.get("schema", 0)) != SCHEMA:
+                run.fault = f"{path} has schema {schema}; this version of rlm-loop reads {SCHEMA}"
             runs.append(run)
         elif (run := known.get(str(event.get("run", "")))) is None:
             raise TraceError(f"{path}:{number} is not a trace of rlm_loop: the first event is not run_start")
@@ -227,7 +228,7 @@ def chosen(path: str | Path, runs: Sequence[RunRecord], run: Run) -> int:
     raise TraceError(f"{path} holds {many}{listed}; there is no run {number if run is None else run}")
 
 
-def supersede(path: str | Path, reason: str = TRIED_AGAIN, *, clock: Callable[[], float] = time.time) -> list[str]:
+def supersede(path: str | Path) -> list[str]:
     """Mark every run that a trace file holds as one that no longer counts; returns the ids of those marked now.
 
     To be called before an attempt that takes their place writes to the same file.  A file that is not there, or is no
@@ -236,9 +237,9 @@ def supersede(path: str | Path, reason: str = TRIED_AGAIN, *, clock: Callable[[]
     with contextlib.suppress(TraceError):
         marked = [run.id for run in runs_in(path) if run.aborted is None]
         if marked:
-            lines = [{"run": name, "event": "aborted", "at": round(clock(), 3), "reason": reason} for name in marked]
+            about = {"event": "aborted", "at": round(time.time(), 3), "reason": "it was broken off and tried again"}
             with contextlib.closing(LineFile(path)) as file:
-                file.append("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+                file.append("".join(json.dumps({"run": id, **about}, separators=(",", ":")) + "\n" for id in marked))
         return marked
     return []
 
@@ -267,11 +268,6 @@ def _events(path: str | Path) -> Iterator[tuple[int, str, dict[str, Any] | None]
         except ValueError:
             event = None
         yield number, line, event if sound(event) else None
-
-
-def _foreign(path: str | Path, start: Mapping[str, Any]) -> str | None:
-    schema = start.get("schema", 0)
-    return None if schema == SCHEMA else f"{path} has schema {schema}; this version of rlm-loop reads {SCHEMA}"
 
 
 def message_of(data: Mapping[str, Any]) -> Message:

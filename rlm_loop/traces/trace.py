@@ -62,7 +62,6 @@ class Trace:
         self._taken = False
         self._clock, self._ids = clock, ids
         self._lines: Any = None  # of the run, once it has begun
-        self._named: set[str] = set()  # hashes of texts and events that are recorded once
         self._tokens: dict[str, int | None] = {}  # of the latest reply, by node: for the log
         self._lock = threading.RLock()  # sub-calls may be recorded from threads
         self._owns = beside is None
@@ -98,7 +97,6 @@ class Trace:
             self._lines = EventLines(self.run)
             self.task = str(data.get("task", ""))
             self._tokens.clear()
-            self._named.clear()
             #: Return the id of a further model call: its number among those of the run.
             self.next_call: Callable[[], int] = itertools.count(1).__next__
             self.record("run_start", schema=SCHEMA, **data)
@@ -138,18 +136,13 @@ class Trace:
     def text(self, text: str) -> str:
         """Store a text that is no message, once; returns the hash by which other events name it."""
         key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-        return self._once(key, "text", sha256=key, text=text)
+        self.record("text", sha256=key, text=text)
+        return key
 
     def once(self, event: str, **data: Any) -> str:
         """Record an event unless its like was recorded before; returns the hash by which other events name it."""
         key = digest({"event": event, **plain(data)})
-        return self._once(key, event, hash=key, **data)
-
-    def _once(self, key: str, event: str, **data: Any) -> str:
-        with self._lock:
-            if key not in self._named:
-                self._named.add(key)
-                self.record(event, **data)
+        self.record(event, hash=key, **data)
         return key
 
     def patch(self, tree: str, patch: str, *, most: int = 1_000_000, **data: Any) -> None:

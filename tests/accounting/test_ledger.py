@@ -51,7 +51,7 @@ def test_unknown_cache_is_none_and_not_zero() -> None:
     call = ledger.charge(parts(), Usage(40, 9, None), turn=1)
     assert {r.cached for r in call.rows} == {None}
     assert sum(r.resent for r in call.rows) == 0
-    assert ledger.usage.cached_tokens is None
+    assert ledger.usage.cache_read_tokens is None
 
 
 def test_frame_has_the_documented_columns_and_sums() -> None:

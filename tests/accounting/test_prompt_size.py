@@ -106,8 +106,8 @@ def test_tokens_processed_anew_are_what_the_turn_added() -> None:
         prompt += [said, Message("user", (Span(f"Now another, number {turn}.", "tool_result"),), turn=turn)]
     for before, call in itertools.pairwise(ledger.calls):
         assert call.usage.input_tokens is not None
-        assert call.usage.cached_tokens is not None
-        anew = call.usage.input_tokens - call.usage.cached_tokens
+        assert call.usage.cache_read_tokens is not None
+        anew = call.usage.input_tokens - call.usage.cache_read_tokens
         own = sum(r.tokens for r in call.rows if r.cause == "assistant" and r.origin_turn == before.turn)
         grown = call.usage.input_tokens - (before.usage.input_tokens or 0)
         # what the model wrote itself is in its cache already, but for the token that ended it

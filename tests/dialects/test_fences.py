@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rlm_loop.dialects.fences import read_fences
-from rlm_loop.dialects.python_source import looks_like_python, source_state
 from rlm_loop.dialects.reader import looks_like_refusal, strip_answer_prefix
+from rlm_loop.tools.python_source import looks_like_python, source_state
 
 F = "```"
 OPEN_STRING = f"s = '''\n{F}\nx\n{F}\n'''"

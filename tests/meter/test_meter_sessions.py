@@ -317,6 +317,6 @@ def test_the_meter_agrees_with_the_ledger_of_our_own_agents(kind: Any, script: l
     (total,) = url.meter.figures.totals()
     used = outcome.usage
     assert (total.usage.input_tokens, total.usage.output_tokens) == (used.input_tokens, used.output_tokens)
-    assert total.usage.cached_tokens == used.cached_tokens
+    assert total.usage.cache_read_tokens == used.cache_read_tokens
     assert sum(n for n, _ in total.by_cause.values()) == sum(outcome.ledger.by_cause().values()) == used.input_tokens
     assert nodes(url) == [("0", 1), ("0", 2)]

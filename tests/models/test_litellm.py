@@ -37,7 +37,7 @@ def test_a_call_with_its_cost(chat_server: ChatServer) -> None:
     reply = model(chat_server).complete(ASK, max_tokens=9)
     assert reply.text == "hi"
     assert reply.usage is not None
-    assert (reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.cached_tokens) == (7, 2, 5)
+    assert (reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.cache_read_tokens) == (7, 2, 5)
     assert reply.usage.cost is not None
     assert 0 < reply.usage.cost < 1e-5
     sent = chat_server.requests[0]

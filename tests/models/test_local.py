@@ -112,12 +112,12 @@ def test_the_text_is_the_same_in_every_run_and_the_prefix_is_cached(small: Local
     assert again.text == first.text
     assert again.usage is not None
     assert again.usage.input_tokens is not None
-    assert again.usage.cached_tokens == again.usage.input_tokens - 1
+    assert again.usage.cache_read_tokens == again.usage.input_tokens - 1
     more = [say("assistant", first.text, "assistant"), say("user", "And one more?", "task")]
     cached = small.complete(prompt + more, max_tokens=1).usage
     assert cached is not None
-    assert cached.cached_tokens is not None
-    assert cached.cached_tokens >= again.usage.input_tokens
+    assert cached.cache_read_tokens is not None
+    assert cached.cache_read_tokens >= again.usage.input_tokens
 
 
 @pytest.mark.slow
@@ -130,7 +130,7 @@ def test_without_the_prompt_cache_every_prompt_is_read_whole(small: LocalModel) 
         if before is not None:
             small.complete(before, max_tokens=3)  # the same loaded copy, with its cache
         replies.append(whole.complete(prompt, max_tokens=8))
-    assert {reply.usage.cached_tokens for reply in replies if reply.usage} == {0}
+    assert {reply.usage.cache_read_tokens for reply in replies if reply.usage} == {0}
     assert len({reply.text for reply in replies}) == 1
     assert whole.sampling == {**small.sampling, "prompt_cache": False}
     assert whole.load() is small.load()

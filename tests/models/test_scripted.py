@@ -63,7 +63,7 @@ def test_cached_tokens_are_those_of_the_common_start() -> None:
     more = [say("assistant", "a", "assistant", turn=1)]
     grown = first + more
     other = Prompt(grown.messages)
-    cached = [model.complete(p).usage.cached_tokens for p in (first, grown, other, ASK)]  # type: ignore[union-attr]
+    cached = [model.complete(p).usage.cache_read_tokens for p in (first, grown, other, ASK)]  # type: ignore[union-attr]
     assert cached == [0, 2 + 4 + 2, 0, 0]
 
 

@@ -237,7 +237,7 @@ def test_what_ollama_does_not_say_is_not_known() -> None:
         server.says = [Said("a")]
         usage = OllamaModel("m", server.address).complete(Prompt.ask("x")).usage
     assert usage is not None
-    assert (usage.input_tokens, usage.output_tokens, usage.cached_tokens) == (None, OUTPUT, None)
+    assert (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens) == (None, OUTPUT, None)
 
 
 def test_a_model_of_ollama_without_tools_says_so() -> None:

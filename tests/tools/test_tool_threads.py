@@ -7,12 +7,18 @@ import os
 import subprocess
 import sys
 import threading
+import time
+import warnings
+from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
 from rlm_loop.accounting.scope import Scope, call_scope
 from rlm_loop.repl.host.shielded import interrupt_thread
 from rlm_loop.tools import ToolGateway, tool
+from rlm_loop.tools.code import CodeTools
+from rlm_loop.tools.python_source import source_state
 from rlm_loop.tools.threads import GivenUp, Pending
 
 
@@ -104,3 +110,25 @@ def test_a_child_has_threads_of_its_own() -> None:
         "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7\n"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)
+
+
+def test_source_is_compiled_by_one_thread_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that hide warnings at once would leave them hidden."""
+    hidden, inside, most = warnings.catch_warnings, list[int](), list[int]()
+
+    @contextlib.contextmanager
+    def slowly() -> Generator[None]:
+        inside.append(1)
+        most.append(len(inside))
+        time.sleep(0.1)
+        with hidden(record=False):
+            yield
+        inside.pop()
+
+    (tmp_path / "a.py").write_text("x = 1\n")
+    monkeypatch.setattr(warnings, "catch_warnings", slowly)
+    edit = threading.Thread(target=CodeTools(tmp_path).apply_edit, args=("a.py", 1, 1, "x = 2"))
+    edit.start()
+    assert source_state("x = 1") == "compiles"
+    edit.join()
+    assert max(most) == 1

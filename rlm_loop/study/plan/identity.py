@@ -19,7 +19,7 @@ from rlm_loop.study.plan.grid import StudyAgent, made_model, models_of
 from rlm_loop.study.store.reading import BY_TASK, SCHEMA
 from rlm_loop.tasks.base import Task
 from rlm_loop.traces.redact import redact
-from rlm_loop.traces.versions import __version__
+from rlm_loop.versions import __version__
 from rlm_loop.workspace.git import Git, WorkspaceError
 
 

@@ -6,19 +6,18 @@ import difflib
 import itertools
 import re
 import threading
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from rlm_loop.tools.code.paths import MAX_BYTES, decode, files, read_bytes, search, write_bytes
 from rlm_loop.tools.function import Tool, ToolError, as_tool, tool
+from rlm_loop.tools.python_source import compiled
 
 MAX_LINES = 200
 _AROUND = 2  # lines shown before and after an edit
 _COMPARED = 5_000  # names looked at for one that was meant; more would take seconds
 _MAX_ERROR = 200
-_one_at_a_time = threading.Lock()  # the list of warning filters belongs to the whole process
 
 
 class CodeTools:
@@ -154,9 +153,7 @@ def _syntax_error(source: str, path: str) -> str:
     if not path.endswith((".py", ".pyi")):
         return ""
     try:
-        with _one_at_a_time, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an odd escape is no error
-            compile(source.removeprefix("\ufeff"), path, "exec", dont_inherit=True)  # of a text: coding lines are void
+        compiled(source.removeprefix("\ufeff"), name=path)  # of a text: coding lines are void
     except SyntaxError as error:
         line = f": {error.text.strip()[:_MAX_ERROR]}" if error.text and error.text.strip() else ""
         return f"line {error.lineno}: {error.msg}{line}"

@@ -28,10 +28,11 @@ OTHER_LANGUAGES = SHELLS | frozenset(_OTHER.split())
 _NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
 
 
-def _compile(code: str, flags: int) -> Any:
+def compiled(code: str, flags: int = 0, name: str = "<reply>") -> Any:
+    """Compile a module without a warning.  Raises what `compile` raises."""
     with _ONE_AT_A_TIME, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return compile(code, "<reply>", "exec", flags, dont_inherit=True)
+        return compile(code, name, "exec", flags, dont_inherit=True)
 
 
 def source_state(code: str) -> State:
@@ -40,7 +41,7 @@ def source_state(code: str) -> State:
     Top-level `await` is allowed, as in a notebook; IPython magics are not Python.  Never raises and never warns.
     """
     try:
-        _compile(code, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        compiled(code, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     except _NOT_PYTHON as error:
         # CPython's own words: "unterminated triple-quoted string literal", "unexpected EOF ..." after a backslash.
         message = str(error.msg) if isinstance(error, SyntaxError) else ""
@@ -55,7 +56,7 @@ def looks_like_python(code: str) -> bool:
     """
     if len(code) > _LOOK_AT_MOST or source_state(code) != "compiles":
         return False
-    return any(map(_acts, _compile(code, ast.PyCF_ONLY_AST).body))
+    return any(map(_acts, compiled(code, ast.PyCF_ONLY_AST).body))
 
 
 def _acts(statement: ast.stmt) -> bool:
@@ -82,7 +83,7 @@ def _literal(node: ast.expr) -> Any:
 def read_literal(code: str) -> Any:
     """Return the value of a Python literal, or raise ValueError.  Nothing is run."""
     try:
-        (statement,) = _compile(code, ast.PyCF_ONLY_AST).body
+        (statement,) = compiled(code, ast.PyCF_ONLY_AST).body
         return _literal(statement.value)
     except (*_NOT_PYTHON, TypeError, AttributeError) as error:  # an unhashable key; a statement without a value
         raise ValueError(f"not a literal: {error}") from error
@@ -91,7 +92,7 @@ def read_literal(code: str) -> Any:
 def read_call(code: str) -> tuple[str, dict[str, Any], list[Any]] | None:
     """Return name, keyword and positional arguments where `code` is one call with literals only, else None."""
     try:
-        match _compile(code, ast.PyCF_ONLY_AST).body:
+        match compiled(code, ast.PyCF_ONLY_AST).body:
             case [ast.Expr(ast.Call(func=ast.Name(id=name), args=args, keywords=keywords))]:
                 named = {keyword.arg: _literal(keyword.value) for keyword in keywords if keyword.arg}
                 return (name, named, list(map(_literal, args))) if len(named) == len(keywords) else None
