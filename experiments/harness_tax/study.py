@@ -1,7 +1,7 @@
 """What a coding agent adds to every request, by cause: real agents, unchanged, on one scripted task.
 
     python experiments/harness_tax/study.py [--agents pi,codex] [--conditions bare-10] [--cache FOLDER] [--again]
-    python experiments/harness_tax/study.py --installed claude
+    python experiments/harness_tax/study.py --installed claude [--tokens 60000]
 
 Installs the agents into the cache folder, runs what is missing in `results/`, and writes the tables and figures.  It
 can be stopped and started again at any time.  `--installed` runs the task once with the agent that is on PATH and
@@ -41,6 +41,7 @@ from counter import FileCounter
 from requests_sent import Sent, broken, timeline
 from script import ScriptedAgent
 
+from rlm_loop import Budget
 from rlm_loop.cli.main import main as rlm_loop
 from rlm_loop.meter import MeteredCall, metered_endpoint
 from rlm_loop.models import ModelNotFound, weights
@@ -82,9 +83,9 @@ CONDITIONS = (
 
 
 def run(
-    agent: Agent, condition: Condition, cache: Path, counter: Any, found: install.Found
+    agent: Agent, condition: Condition, cache: Path, counter: Any, found: install.Found, tokens: int | None = None
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """One run: its row and the rows of its requests."""
+    """One run: its row and the rows of its requests.  The meter refuses requests once `tokens` are spent."""
     row = {"agent": agent.name, "label": agent.label, "package": agent.package, "version": found.version}
     row |= {"condition": condition.name, "turns": condition.turns, "loopback_only": bool(os.environ.get(_ALONE))}
     if condition.mcp and not agent.mcp:
@@ -100,7 +101,9 @@ def run(
         known = {"task": [task], "scaffold:memory/marked": [workspace.MEMORY]}
         with (
             provider.serve(model, counter) as address,
-            metered_endpoint(forward=address, out=traces, counter=counter, known=known) as url,
+            metered_endpoint(
+                forward=address, out=traces, counter=counter, known=known, budget=Budget(tokens=tokens)
+            ) as url,
         ):
             server = [sys.executable, str(HERE / "stock_server.py")] if condition.mcp else []
             place = Place(found.bin, found.python, home, work, url.session(agent.name).root, task, server)
@@ -276,7 +279,7 @@ def _leave_the_network() -> None:
         print("no network of its own (`unshare` is not allowed): the agents could reach the network", file=sys.stderr)
 
 
-def installed(name: str, cache: Path) -> str:
+def installed(name: str, cache: Path, tokens: int | None) -> str:
     """Run the task with the agent that is installed here and print where its tokens are.  Gives what went wrong."""
     _leave_the_network()
     try:
@@ -287,7 +290,7 @@ def installed(name: str, cache: Path) -> str:
     where = found.bin / agent.program if agent.program else found.python
     print(f"{agent.label} {found.version} ({where}) does a scripted bug fix in a throw-away home", flush=True)
     own = cache / "installed"
-    row, requests = run(agent, CONDITIONS[0], own, counter, found)
+    row, requests = run(agent, CONDITIONS[0], own, counter, found, tokens)
     traces = own / "traces" / f"{agent.name}-{CONDITIONS[0].key}"
     if row["error"]:
         return f"{agent.label} did not come to its end: {row['error']} (what it said is in {traces / 'output.txt'})"
@@ -309,10 +312,11 @@ def main() -> None:
     parser.add_argument("--conditions", default="", help="such as bare-10,mcp-10 (default: all)")
     parser.add_argument("--cache", type=Path, default=install.CACHE, help="folder of what is installed and of traces")
     parser.add_argument("--installed", default="", metavar="NAME", help="the agent on PATH, such as claude or pi")
+    parser.add_argument("--tokens", type=int, help="with --installed: the meter refuses requests after so many tokens")
     parser.add_argument("--again", action="store_true", help="also what is in the results already")
     options = parser.parse_args()
     if options.installed:
-        sys.exit(installed(options.installed, options.cache) or 0)
+        sys.exit(installed(options.installed, options.cache, options.tokens) or 0)
     names = options.agents.split(",") if options.agents else [agent.name for agent in AGENTS]
     keys = options.conditions.split(",") if options.conditions else [condition.key for condition in CONDITIONS]
     chosen = [agent for agent in AGENTS if agent.name in names]
