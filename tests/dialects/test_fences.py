@@ -3,15 +3,14 @@ from __future__ import annotations
 import warnings
 
 import pytest
-from growth import grows_in_proportion, parts
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
+from offered import F
 
 from rlm_loop.dialects.fences import read_fences
 from rlm_loop.dialects.reader import looks_like_refusal, strip_answer_prefix
 from rlm_loop.tools.python_source import looks_like_python, source_state
 
-F = "```"
 OPEN_STRING = f"s = '''\n{F}\nx\n{F}\n'''"
 
 
@@ -170,29 +169,6 @@ def test_a_stray_closing_fence_is_no_block() -> None:
     assert reading.skipped[0].notes == ("unclosed fence", "empty block")
 
 
-PIECES = st.sampled_from(
-    parts(
-        "```|````|~~~|python|output|json|\n|\n|\n| |    |\t|\r\n|- |1. |x = 1|\"\"\"|'''|s = |f(|)|\\|#|\x00|�|> "
-        "|é|%time|Done.|{|}|if x:|```\n"
-    )
-)
-TEXTS = st.one_of(st.text(), st.lists(PIECES, max_size=40).map("".join))
-
-
-@given(TEXTS)
-@example("```python\n'''\n```\n'''\n```")
-def test_reading_is_total(text: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        reading = read_fences(text)
-    lines = [b.line for b in (*reading.blocks, *reading.skipped)]
-    assert len(set(lines)) == len(lines)
-    assert all(1 <= line <= text.count("\n") + 1 for line in lines)
-    assert all(b.closed or "unclosed fence" in b.notes for b in (*reading.blocks, *reading.skipped))
-    assert sum(len(b.code) for b in (*reading.blocks, *reading.skipped)) + len(reading.prose) <= 2 * len(text) + 8
-    assert reading == read_fences(text)
-
-
 STATEMENTS = st.sampled_from(
     [
         "x = 1",
@@ -226,26 +202,6 @@ def test_programs_in_an_indented_fence_round_trip(statements: list[str], indent:
     program = "\n".join(["x = 0", *statements])
     text = "\n".join(indent + line for line in [f"{F}python", *program.split("\n"), F])
     assert codes(text) == [program]
-
-
-@pytest.mark.parametrize(
-    ("head", "unit", "tail"),
-    [
-        ("", f"{F}python\nx = f(1)\n{F}\nprose {'a' * 60}\n", ""),
-        ("", f"{F}python\nx = '''\n{'y' * 70}\n{F}\n", ""),
-        ("", f"{F}python\nx = 1\n", ""),
-        (f"{F}python\n", f"(x{F}\n", ""),
-        ("", f"{F}\n", ""),
-        ("", "`", ""),
-        (f"{F}python\n", "(", ""),
-        (f"{F}python\n", "-", f"1\n{F}"),
-        (f"{F}python\nx = '''", f"\n~~~\n{F} x", ""),
-        ("", "- ", ""),
-    ],
-    ids=range(10),
-)
-def test_no_text_takes_time_that_grows_with_its_square(head: str, unit: str, tail: str) -> None:
-    grows_in_proportion(read_fences, unit, head, tail)
 
 
 @pytest.mark.parametrize(
@@ -331,20 +287,3 @@ def test_refusals(text: str, expected: bool) -> None:
 )
 def test_the_answer_prefix(text: str, expected: str) -> None:
     assert strip_answer_prefix(text) == expected
-
-
-MARKED = st.lists(
-    st.sampled_from(["Final Answer", "final answer:", "**", "__", ":", "\n", " ", "42", "# ", "\r"]), max_size=14
-)
-
-
-@given(st.one_of(st.text(), MARKED.map("".join)))
-def test_the_prefix_and_refusals_are_total(text: str) -> None:
-    assert strip_answer_prefix(text) in text
-    looks_like_refusal(text)
-
-
-@pytest.mark.parametrize("unit", ["Final Answer: ", "**Final Answer**\n", " ", "# "])
-def test_no_answer_takes_time_that_grows_with_its_square(unit: str) -> None:
-    grows_in_proportion(strip_answer_prefix, unit)
-    grows_in_proportion(looks_like_refusal, unit)

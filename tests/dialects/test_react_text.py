@@ -1,23 +1,19 @@
 from __future__ import annotations
 
 import json
-import warnings
 from typing import Any
 
 import pytest
-from growth import grows_in_proportion, parts
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
+from offered import NAMES, TOOLS, F
 
 from rlm_loop.actions import Malformed, Note
 from rlm_loop.dialects import ReActText
 from rlm_loop.dialects.react import own_words, read_step
 from rlm_loop.dialects.reader import code_of, read_arguments
 from rlm_loop.messages import Reply
-from rlm_loop.tools import as_tool
 
-F = "```"
-NAMES = ("search", "python", "finish")
 JSON = '{"q": "a"}'
 
 
@@ -155,14 +151,6 @@ def test_own_words_end_where_a_stop_string_would_have_ended_them(text: str, own:
     assert own_words(text) == own
 
 
-def python(code: str) -> str:
-    """Run code."""
-    return code
-
-
-CELLS = {"python": as_tool(python)}
-
-
 @pytest.mark.parametrize(
     ("given", "code"),
     [
@@ -175,7 +163,7 @@ CELLS = {"python": as_tool(python)}
     ],
 )
 def test_a_fence_or_quotes_around_the_input_are_removed(given: str, code: str) -> None:
-    (call,) = ReActText().parse_reply(Reply(f"Action: python\nAction Input:{given}"), CELLS)
+    (call,) = ReActText().parse_reply(Reply(f"Action: python\nAction Input:{given}"), TOOLS)
     assert code_of(call) == code
     assert ("code fence removed" in call.notes) == (F in given)
 
@@ -201,41 +189,3 @@ def test_the_template_round_trips(thought: str, arguments: dict[str, Any], inden
     plain = json.dumps(arguments, indent=indent, ensure_ascii=False)
     assert read_step(text, NAMES) == ("search", plain, ())
     assert own_words(f"{text}\nObservation: {observed}") == text
-
-
-PIECES = st.sampled_from(
-    [
-        JSON,
-        *parts(
-            "Thought:|Action:|Action Input:|Input:|Observation:|Final Answer:|finish|search|none|[|]|(|)|{|}|\"|'|\n|"
-            "\n| |**|```|```python\n|x = 1|#|- |\x00|�|1"
-        ),
-    ]
-)
-
-
-@given(st.one_of(st.text(), st.lists(PIECES, max_size=25).map("".join)))
-@example("Action: search(" + "(" * 1000)
-@example("Action: {'tool': 'search', 'args': {1, 2}}")
-@example("Action: {'tool': 'search', 'args': [b'x']}")
-def test_reading_is_total(text: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        own = own_words(text)
-        name, given, _ = read_step(own, NAMES)
-    assert text.startswith(own)
-    assert own_words(own) == own
-    assert name is not None or given == ""
-    assert name != ""
-
-
-@pytest.mark.parametrize(
-    "unit",
-    parts(
-        "Action: none\n|Action: search\n|Thought: a\n|Observation| |\n|Final Answer:\n|Action: search(|Action: {|"
-        '** | Action:|{"a":|Action: finish[|```\n|# '
-    ),
-)
-@pytest.mark.parametrize("head", ["", "Action: search\nAction Input: ", "Action: "])
-def test_no_step_takes_time_that_grows_with_its_square(head: str, unit: str) -> None:
-    grows_in_proportion(lambda text: read_step(text, NAMES), unit, head)

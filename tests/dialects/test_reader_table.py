@@ -4,33 +4,17 @@ from __future__ import annotations
 
 import json
 import textwrap
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from growth import grows_in_proportion
-from hypothesis import given
-from hypothesis import strategies as st
+from offered import TOOLS
 
-from rlm_loop.actions import Action, Answer, CallTool, Malformed, RunCode
+from rlm_loop.actions import Answer, CallTool, Malformed, RunCode
 from rlm_loop.dialects import CodeBlocks, Dialect, Direct, FunctionCalls, ReActText
-from rlm_loop.dialects.reader import code_argument, code_of, without_reasoning
+from rlm_loop.dialects.reader import code_of, without_reasoning
 from rlm_loop.messages import Reply, ToolCall
-from rlm_loop.tools import as_tool
 
-
-def python(code: str) -> str:
-    """Run code."""
-    return code
-
-
-def final_answer(answer: Any) -> Any:
-    """Give the answer."""
-    return answer
-
-
-TOOLS = {"python": as_tool(python), "final_answer": as_tool(final_answer)}
 SIGNATURE = "python(code: str) -> str"
 
 CODES = [
@@ -230,11 +214,6 @@ def test_a_tag_in_quotes_ends_no_reasoning(text: str) -> None:
     assert without_reasoning(text) == text
 
 
-@given(st.text() | st.lists(st.sampled_from(["<think>", "</think>", "</thinking>", " ", "\n", '"', "a"])).map("".join))
-def test_what_is_left_is_the_end_of_the_text(text: str) -> None:
-    assert text.endswith(without_reasoning(text))
-
-
 BLOCKED = "open 8\nBLOCKED: deploy"
 
 
@@ -242,25 +221,3 @@ BLOCKED = "open 8\nBLOCKED: deploy"
 def test_a_blocked_line_is_read_only_where_a_dialect_may_block(dialect: type[Any]) -> None:
     assert dialect().parse_reply(Reply(BLOCKED), TOOLS) == [Answer(BLOCKED)]
     assert dialect(may_block=True).parse_reply(Reply(BLOCKED), TOOLS)[0].reason == "deploy"
-
-
-PIECES = st.sampled_from(
-    ['{"code": "', "{'code': '''", '"', '"}', "}", "\n", "\\n", "\\", '"""', "x = 1", "f(", ")", "```", "</", "`", " "]
-)
-
-
-@given(st.text() | st.lists(PIECES, max_size=30).map("".join))
-def test_finding_code_in_broken_arguments_is_total(text: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = code_argument(text)
-    assert found is None or 0 < found[1] <= len(text)
-    for dialect, say in CALLS.values():
-        actions: list[Action] = list(dialect.parse_reply(say(text), TOOLS))
-        assert actions
-
-
-@pytest.mark.parametrize("unit", ['"}\n', '"}} ', "} ", '"', "}", "\n", " ", "\\", 'x"}\n', '{"code": "'])
-def test_no_arguments_take_time_that_grows_with_the_square(unit: str) -> None:
-    grows_in_proportion(lambda text: code_argument('{"code": "' + text), unit)
-    grows_in_proportion(without_reasoning, "<think></think>" if unit == "}" else unit)

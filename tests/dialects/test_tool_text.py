@@ -1,38 +1,15 @@
 from __future__ import annotations
 
 import json
-import warnings
 from typing import Any
 
 import pytest
-from growth import grows_in_proportion, parts
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
+from offered import ONE, OTHER, TOOLS, F
 
 from rlm_loop.actions import CallTool, Malformed
 from rlm_loop.dialects.reader import read_calls
-from rlm_loop.tools import as_tool
-
-
-def search(q: str) -> str:
-    """Search."""
-    return q
-
-
-def run(code: str = "", a: int = 0) -> str:
-    """Run."""
-    return code
-
-
-def final_answer(answer: Any) -> Any:
-    """Give the answer."""
-    return answer
-
-
-F = "```"
-TOOLS = {function.__name__: as_tool(function) for function in (search, run, final_answer)}
-ONE = '{"name": "search", "arguments": {"q": "a"}}'
-OTHER = '{"name": "fly", "arguments": {"q": "a"}}'
 
 
 def calls(text: str) -> list[CallTool]:
@@ -183,46 +160,6 @@ def test_any_call_round_trips(arguments: dict[str, Any], frame: str, indent: int
     call = {"name": "run", "arguments": arguments}
     text = repr(call) if literal else json.dumps(call, indent=indent, ensure_ascii=False)
     assert read(frame.replace("{}", text, 1)) == [("run", arguments)]
-
-
-PIECES = st.sampled_from(
-    [
-        ONE,
-        OTHER,
-        *parts(
-            '{|}|[|]|"|\'|"name"|:|"search"|,|{{|}}|"""|\'\'\'|\\|\n|```| |```python\n|run(|a=1|)|<tool_call>|</t'
-            'ool_call>|<think>|\x00|�|Observation:|"arguments"'
-        ),
-    ]
-)
-
-
-@given(st.one_of(st.text(), st.lists(PIECES, max_size=30).map("".join)))
-@example('{"name": "search", "arguments": {"a": ' + "9" * 5000 + "}}")
-@example("{'name': 'search', 'arguments': {[]: 1}}")
-@example('{"name": "search", "arguments": ' + '{"a":' * 5000)
-def test_reading_is_total(text: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found, problems = read_calls(text, TOOLS)
-    assert all(isinstance(json.loads(call.arguments), dict) for call in found if isinstance(call, CallTool))
-    assert (found, problems) == read_calls(text, TOOLS)
-
-
-@pytest.mark.parametrize(
-    "unit",
-    [
-        ONE,
-        "{\n" + " " * 500,
-        *parts(
-            '{|{"|{"a":|[{|{"name":"run",|{"name":"run" x}|{"name":"run" "}|{"name":"run" """|'
-            "{'name':'run' '''|"
-            '{"name":"fly", "|{"name":"run",,}|{ |"|<tool_call>|run('
-        ),
-    ],
-)
-def test_no_text_takes_time_that_grows_with_its_square(unit: str) -> None:
-    grows_in_proportion(lambda text: read_calls(text, TOOLS), unit)
 
 
 @pytest.mark.parametrize(

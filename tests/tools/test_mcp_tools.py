@@ -8,9 +8,9 @@ import os
 import pickle
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -221,13 +221,8 @@ def test_it_works_where_an_event_loop_runs_already() -> None:
 
 
 def test_calls_at_the_same_time_and_from_another_process(tools: McpTools) -> None:
-    found: list[str] = []
-    threads = [threading.Thread(target=lambda n=n: found.append(tools["add_numbers"](n, n))) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(map(int, found)) == list(range(0, 16, 2))
+    with ThreadPoolExecutor(8) as pool:
+        assert [int(n) for n in pool.map(tools["add_numbers"], range(8), range(8))] == list(range(0, 16, 2))
     copied = pickle.loads(pickle.dumps(list(tools)))
     outcome = LeanAgent(ScriptedModel(calls(("count", {}))), tools=copied).run("How often?")
     assert outcome.turns[0].observations[0].text == "1"  # of a server of its own

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from typing import Any
 
@@ -88,17 +89,10 @@ def test_the_retry_of_a_call_that_ran_out_of_time_waits_for_it() -> None:
 def test_two_callers_at_once_are_one_call(timeout: float | None) -> None:
     counter = Counter()
     gate = ToolGateway([counter.tool()], timeout=timeout)
-    texts: list[str] = []
-    threads = [
-        threading.Thread(target=lambda: texts.append(gate.call("add", {"n": 5, "idempotency_key": "k"}).text))
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    counter.go.set()
-    for thread in threads:
-        thread.join(30)
-    assert texts == ["5, 1 in all"] * 4
+    with ThreadPoolExecutor(4) as pool:
+        made = [pool.submit(gate.call, "add", {"n": 5, "idempotency_key": "k"}) for _ in range(4)]
+        counter.go.set()
+    assert [call.result().text for call in made] == ["5, 1 in all"] * 4
 
 
 def test_a_call_that_was_stopped_is_made_again() -> None:
@@ -168,11 +162,7 @@ def test_a_result_holds_all_of_it() -> None:
 
 
 def test_results_are_bounded_in_the_hosts_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    @tool
-    def text(n: int) -> str:
-        """Give a text."""
-        return "x" * n
-
+    text = tool(name="text", description="Give a text.")(lambda n: "x" * n)
     monkeypatch.setattr("rlm_loop.tools.gateway._MAX_TEXT", 1000)
     gate = ToolGateway([text])
     assert gate.call("text", {"n": 1001}).message == "text gave 1,001 characters: ask for less"

@@ -9,6 +9,7 @@ import io
 import json
 import pickle
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop.accounting import BudgetSpent, Cancelled
-from rlm_loop.tools import Hooks, ToolError, ToolGateway, ToolResult, as_tool, tool
+from rlm_loop.tools import Hooks, Tool, ToolError, ToolGateway, ToolResult, as_tool, tool
 
 
 @tool
@@ -83,19 +84,20 @@ def test_a_tool_describes_itself() -> None:
 def test_annotated_parameters_carry_their_description() -> None:
     from pydantic import Field
 
-    def f(n: Annotated[int, Field(description="how many", ge=0, examples=[[1]])]) -> int:
+    def f(n: int) -> int:
         """Count."""
         return n
 
-    made = tool(_resolved(f, n=Annotated[int, Field(description="how many", ge=0, examples=[[1]])]))
+    f.__annotations__["n"] = Annotated[int, Field(description="how many", ge=0, examples=[[1]])]
+    made = tool(f)
     assert made.parameters["properties"]["n"]["description"] == "how many"
     assert made.signature == "f(n: int) -> int: Count."
     assert ToolGateway([made]).call("f", '{"n": -1}').error == "invalid_arguments"
 
 
-def _resolved(function: Any, **annotations: Any) -> Any:
-    function.__annotations__.update(annotations)
-    return function
+def named(name: str, function: Any, **options: Any) -> Tool:
+    """Make a tool of a function that has no docstring."""
+    return tool(function, name=name, description="Do it.", **options)
 
 
 def _no_doc(x: int) -> int:
@@ -236,12 +238,7 @@ def test_good_calls(name: str, arguments: Any, text: str) -> None:
     ],
 )
 def test_text_of_a_value(value: Any, text: str) -> None:
-    @tool
-    def give() -> Any:
-        """Give it."""
-        return value
-
-    result = ToolGateway([give]).call("give")
+    result = ToolGateway([named("give", lambda: value)]).call("give")
     assert result.text == text
     assert result.data == value
 
@@ -249,13 +246,7 @@ def test_text_of_a_value(value: Any, text: str) -> None:
 def test_a_timeout_is_enforced_from_outside() -> None:
     release, done = threading.Event(), threading.Event()
 
-    @tool
-    def hang() -> str:
-        """Hang."""
-        release.wait()
-        done.set()
-        return "late"
-
+    hang = named("hang", lambda: (release.wait(), done.set(), "late"))
     result = ToolGateway([hang], timeout=0.05).call("hang")
     assert (result.ok, result.error) == (False, "timeout")
     assert "0.05 s" in result.message
@@ -266,12 +257,7 @@ def test_a_timeout_is_enforced_from_outside() -> None:
 
 
 def test_a_tool_may_have_a_limit_of_its_own() -> None:
-    @tool(timeout=30)
-    def slow() -> str:
-        """Slow."""
-        return "ok"
-
-    assert ToolGateway([slow], timeout=0).call("slow").ok
+    assert ToolGateway([named("slow", lambda: "ok", timeout=30)], timeout=0).call("slow").ok
 
 
 class Told:
@@ -297,13 +283,11 @@ SIGNALS = [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), BudgetSpent("cal
 def test_what_a_tool_raises_ends_the_call_and_only_the_runs_own_signals_more(
     raised: BaseException, timeout: float | None
 ) -> None:
-    @tool
     def leave() -> None:
-        """Leave."""
         raise raised
 
     told = Told()
-    gate = ToolGateway([leave], timeout=timeout, hooks=Hooks([told]))
+    gate = ToolGateway([named("leave", leave)], timeout=timeout, hooks=Hooks([told]))
     if isinstance(raised, (BudgetSpent, Cancelled)):
         with pytest.raises(type(raised)):
             gate.call("leave")
@@ -318,13 +302,8 @@ def test_the_time_of_the_run_ends_a_call_and_all_that_follow() -> None:
     left = [0.05]
     began, go = threading.Event(), threading.Event()
 
-    @tool
-    def slow() -> None:
-        """Slow."""
-        began.set()
-        go.wait(60)
-
     told = Told()
+    slow = named("slow", lambda: (began.set(), go.wait(60)))
     gate = ToolGateway([slow], hooks=Hooks([told]), seconds_left=lambda: left[0])
     threading.Thread(target=lambda: began.wait(60) and left.__setitem__(0, 0.0), daemon=True).start()
     for reason in ("before slow gave a result", "slow was not run"):
@@ -336,16 +315,15 @@ def test_the_time_of_the_run_ends_a_call_and_all_that_follow() -> None:
 
 @pytest.mark.parametrize("inside", [False, True])
 def test_async_tools_are_awaited_also_in_a_notebook(inside: bool) -> None:
-    @tool
     async def where() -> int:
-        """Where."""
         await asyncio.sleep(0)
         return 1
 
     async def from_a_notebook() -> Any:
-        return ToolGateway([where]).call("where").data
+        return gate.call("where").data
 
-    assert (asyncio.run(from_a_notebook()) if inside else ToolGateway([where]).call("where").data) == 1
+    gate = ToolGateway([named("where", where)])
+    assert (asyncio.run(from_a_notebook()) if inside else gate.call("where").data) == 1
 
 
 @tool
@@ -419,24 +397,14 @@ def test_what_a_tool_prints_is_kept_with_its_call_and_still_shown(capsys: pytest
             raise ValueError(name)
         return name
 
-    @tool(timeout=0.05)
-    def hang() -> None:
-        """Hang."""
-        print("hanging")
-        go.wait(30)
-
-    @tool
     async def later() -> None:
-        """Print later."""
         print("later")
 
     told = Told()
-    gate = ToolGateway([count, hang, later], hooks=Hooks([told]))
-    threads = [threading.Thread(target=gate.call, args=("count", {"name": name})) for name in "ab"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
+    hang = named("hang", lambda: (print("hanging"), go.wait(30)), timeout=0.05)
+    gate = ToolGateway([count, hang, named("later", later)], hooks=Hooks([told]))
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda name: gate.call("count", {"name": name}), "ab"))
     print("not of a tool")
     assert sorted(told.printed) == ["a began\na ended\n", "b began\nb ended\n"]
     assert gate.call("hang").printed == "hanging\n"
@@ -450,18 +418,8 @@ def test_what_a_tool_prints_is_kept_with_its_call_and_still_shown(capsys: pytest
 def test_what_a_tool_prints_is_kept_where_the_stream_was_replaced_while_another_runs() -> None:
     go, began = threading.Event(), threading.Event()
 
-    @tool
-    def hang() -> None:
-        """Hang."""
-        began.set()
-        go.wait(30)
-
-    @tool
-    def shout() -> None:
-        """Shout."""
-        print("now")
-
-    gate = ToolGateway([hang, shout])
+    hang = named("hang", lambda: (began.set(), go.wait(30)))
+    gate = ToolGateway([hang, named("shout", lambda: print("now"))])
     thread = threading.Thread(target=gate.call, args=("hang",))
     thread.start()
     began.wait(30)

@@ -7,8 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -65,14 +65,10 @@ def writer(path: Path, number: int, *, turns: int) -> subprocess.Popen[bytes]:
 
 def test_runs_that_go_on_at_the_same_time_are_read_back_each_by_its_id(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    ids: dict[int, str] = {}
-    threads = [threading.Thread(target=lambda n=n: ids.update({n: solve(path, n)})) for n in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len({*ids.values()}) == len(list(read_all(path))) == 6
-    for number, run in ids.items():
+    with ThreadPoolExecutor(6) as pool:
+        ids = list(pool.map(lambda n: solve(path, n), range(6)))
+    assert len({*ids}) == len(list(read_all(path))) == 6
+    for number, run in enumerate(ids):
         record = read(path, run=run)
         assert (record.id, outcome_of(record).answer, len(outcome_of(record).turns)) == (run, number, 3)
         assert replay(path, run=run).same
@@ -80,11 +76,8 @@ def test_runs_that_go_on_at_the_same_time_are_read_back_each_by_its_id(tmp_path:
 
 def test_runs_that_are_given_the_same_trace_keep_apart() -> None:
     trace = Trace()
-    threads = [threading.Thread(target=solve, args=(trace, n)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda n: solve(trace, n), range(4)))
     found = records_of(trace.events)
     assert sorted(outcome_of(record).answer for record in found) == [0, 1, 2, 3]
     assert all(replay(record).same for record in found)
