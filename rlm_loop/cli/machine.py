@@ -154,16 +154,15 @@ def container() -> Finding:
 
 def _launched(kind: str) -> str:
     """The kind that `auto` takes for a session without a folder of its own, or what `hardened` notes on this user."""
-    from rlm_loop.repl.isolation.launchers import Hardened, Strongest
+    from rlm_loop.repl.isolation.launchers import LAUNCHERS
 
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         home = Path(folder).resolve()
         (home / "work").mkdir()
-        options = json.dumps({"path": [str(home / "work")], "home": str(home)})
-        if kind == "auto":
-            return Strongest()(sys.executable, options).kind
-        return Hardened()(sys.executable, options).note
+        options = {"path": [str(home / "work")], "home": str(home)}
+        launch = LAUNCHERS[kind](sys.executable, options)
+        return launch.kind if kind == "auto" else launch.note
 
 
 def surroundings() -> list[Finding]:

@@ -30,42 +30,37 @@ def open_repl(kind: str = "auto", **options: Any) -> Session:
     """
     if kind not in KINDS:
         raise ValueError(f"no REPL of kind {kind!r}; there are: {', '.join(KINDS)}")
-    if kind in _CLASSES:
-        return __getattr__(_CLASSES[kind])(**options)
     if kind == "container":
         if "image" not in options:
             raise ValueError('a container is made from an image that is there: give image="python:3.12" or another')
         own = {name: options.pop(name) for name in ("image", "engine", "read", "temporary") if name in options}
         options.setdefault("launcher", __getattr__("Container")(**own))
-    if kind in ("plain", "hardened", "sandbox"):
+    elif kind in ("plain", "hardened", "sandbox"):
         options.setdefault("launcher", kind)
-    return __getattr__("PythonREPL")(**options)
+    return __getattr__(_CLASSES.get(kind, "PythonREPL"))(**options)
 
 
 _CLASSES = {"kernel": "KernelREPL", "restricted": "RestrictedREPL", "notebook": "NotebookREPL"}
+_NAMES = {
+    "contexts.context": "describe_context",
+    "contexts.on_disk": "ContextError ContextFile context_fingerprint",
+    "host.launch": "Launch",
+    "in_process.attached": "NotebookREPL",
+    "isolation.container": "Container",
+    "isolation.launchers": "Hardened Sandbox",
+    "session": "KernelREPL PythonREPL RestrictedREPL",
+    "settings": "Limits",
+}
+_HOME = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    """Sessions are imported when first asked for: `import rlm_loop` starts no process and needs none of it."""
-    home = _HOME.get(name)
-    if home is None:
+    """Import sessions when first asked for: `import rlm_loop` starts no process and needs none of it."""
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"rlm_loop.repl.{home}"), name)
-
-
-_HOME = {
-    **dict.fromkeys(("ContextError", "ContextFile"), "contexts.on_disk"),
-    "describe_context": "contexts.context",
-    "context_fingerprint": "contexts.on_disk",
-    "Launch": "host.launch",
-    **dict.fromkeys(("KernelREPL", "PythonREPL", "RestrictedREPL"), "session"),
-    "Limits": "settings",
-    "NotebookREPL": "in_process.attached",
-    "Container": "isolation.container",
-    **dict.fromkeys(("Hardened", "Sandbox"), "isolation.launchers"),
-}
+    return getattr(import_module(_HOME[name]), name)
 
 
 __all__ = [

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlm_loop.actions import CallTool, FailureKind, Observation, RunCode
+from rlm_loop.models.wire import arguments_object
 from rlm_loop.repl.base import CellCall, CellError, CellResult, Session
 from rlm_loop.repl.host.frames import decode
 from rlm_loop.repl.text import dedented, same_text
@@ -91,15 +92,10 @@ _NOT_DEDENTED = "IndentationError: unexpected indent"
 
 
 def _code(action: object) -> str | None:
-    if isinstance(action, RunCode):
-        return action.code
     if isinstance(action, CallTool) and action.name == "python":
-        try:
-            code = json.loads(action.arguments or "{}", strict=False).get("code")
-        except (ValueError, AttributeError):
-            return None
+        code = arguments_object(action.arguments).get("code")
         return code if isinstance(code, str) else None
-    return None
+    return action.code if isinstance(action, RunCode) else None
 
 
 def run_again(session: Session, cells: Iterable[CellRecord], names: Iterable[str]) -> tuple[str, ...]:

@@ -170,7 +170,7 @@ def _listed(names: tuple[str, ...]) -> str:
 def _piece(parts: Any) -> Piece:
     match parts:
         case [str(head), int(dropped), str(tail)] if dropped >= 0:
-            return Piece(shown(head), dropped, shown(tail)) if dropped else Piece(shown(head + tail))
+            return Piece(head, dropped, tail).shown()
         case _:
             return Piece()
 

@@ -136,7 +136,8 @@ class ProcessSession(Session):
         with self._turn():
             child = self._living()
             frame = {**self._frame(name, value), "reserved": reserved}
-            self._tell(child, frame, f"cannot set {name!r} in the REPL")
+            if child is not None:
+                self._must(child, frame, f"cannot set {name!r} in the REPL")
             if reserved:
                 self._reserved.setdefault(name, []).append(name in self._variables)
             self._variables.add(name)
@@ -145,13 +146,8 @@ class ProcessSession(Session):
     def get(self, expression: str, *, timeout: float | None = None) -> Any:
         limit = self.timeout if timeout is None else timeout
         with self._turn():
-            ended, calls = self._ready().do({"t": "eval", "code": expression}, self._tools, limit)
-            loss = self._after(ended)
-            if calls.ended is not None:
-                raise calls.ended
-            if ended.how != "done" or ended.stopped or "error" in ended.report:
-                failed = cell_result(ended, limit, self.output_cap, loss)
-                raise EvaluationFailed(f"{expression!r}: {failed.message}")
+            frame = {"t": "eval", "code": expression}
+            ended, _ = self._must(self._ready(), frame, repr(expression), failure=EvaluationFailed, limit=limit)
             return given(ended.report, ended.report.get("size", 0), limit - ended.seconds).value
 
     def add_tools(self, tools: Mapping[str, Callable[..., Any]]) -> None:
@@ -167,7 +163,7 @@ class ProcessSession(Session):
         with self._turn():
             for name in [n for n in names if self._reserved.get(n)]:
                 frame = {"t": "give_back", "name": name}
-                self._tell(self._living(), frame, f"cannot give {name!r} back")
+                self._tell(frame, f"cannot give {name!r} back")
                 self._note(frame)
                 if not self._reserved[name].pop():
                     self._variables.discard(name)
@@ -182,7 +178,7 @@ class ProcessSession(Session):
     def new_run(self) -> None:
         with self._turn():
             frame = {"t": "new_run"}
-            self._tell(self._living(), frame, "cannot begin a new run")
+            self._tell(frame, "cannot begin a new run")
             if self._events:
                 self._events.append(frame)
 
@@ -226,7 +222,7 @@ class ProcessSession(Session):
         """The working folder of the cells; raises `ReplError` where the one that was given is not there."""
         if self._cwd is None:
             if self._settings.cwd is None:
-                cwd = self._home() / "work"
+                cwd = self._owned.folder() / "work"
                 cwd.mkdir(exist_ok=True)
             elif not (cwd := Path(self._settings.cwd).resolve()).is_dir():
                 raise ReplError(f"the working folder {str(self._settings.cwd)!r} does not exist")
@@ -236,10 +232,6 @@ class ProcessSession(Session):
                 path.write_bytes(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content)
             self._cwd = cwd
         return self._cwd
-
-    def _home(self) -> Path:
-        """Return the private folder: values on their way, the REPL's log, the working folder if none was given."""
-        return self._owned.folder()
 
     # -- whose turn it is
 
@@ -265,33 +257,35 @@ class ProcessSession(Session):
 
     def _offer(self, tools: dict[str, Callable[..., Any]], what: str) -> None:
         """Let the cells have these tools and no others."""
-        if (child := self._living()) is not None:
-            self._must(child, tools_frame(tools), what, self._tools)
+        self._tell(tools_frame(tools), what)
         self._tools = tools
 
-    def _tell(self, child: Child | None, frame: Mapping[str, Any], what: str) -> None:
+    def _tell(self, frame: Mapping[str, Any], what: str) -> None:
         """Give a job to a REPL that was started; `what` begins the message where it does not succeed."""
-        if child is not None:
-            self._must(child, frame, what, self._tools)
+        if (child := self._living()) is not None:
+            self._must(child, frame, what)
 
     def _must(
         self,
         child: Child,
         frame: Mapping[str, Any],
         what: str,
-        tools: Mapping[str, Callable[..., Any]],
+        *,
+        tools: Mapping[str, Callable[..., Any]] | None = None,
         failure: type[ReplError] = ReplError,
-    ) -> Sequence[CellCall]:
+        limit: float | None = None,
+    ) -> tuple[Ended, Sequence[CellCall]]:
         """Do a job that has to succeed, and return its calls of tools; raises `failure` where it fails."""
-        ended, calls = child.do(frame, tools, self.timeout)
-        loss = self._after(ended, ended.cause)
+        limit = self.timeout if limit is None else limit
+        ended, calls = child.do(frame, self._tools if tools is None else tools, limit)
+        loss = self._after(ended, "" if failure is EvaluationFailed else ended.cause)
         if calls.ended is not None:
             raise calls.ended
         if ended.how != "done" or ended.stopped or "error" in ended.report:
-            failed = cell_result(ended, self.timeout, self.output_cap, loss)
+            failed = cell_result(ended, limit, self.output_cap, loss)
             output = f"\n{failed.output}" if failure is SetupFailed else ""
             raise failure(f"{what}: {failed.message}{output}".rstrip())
-        return calls.made
+        return ended, calls.made
 
     def _note(self, frame: Mapping[str, Any]) -> None:
         """Put a job about a variable on record; it takes the place of an earlier value that no cell can have seen."""
@@ -426,11 +420,11 @@ class ProcessSession(Session):
 
     def _frame(self, name: str, value: Any) -> dict[str, Any]:
         """Return the job that binds a variable."""
-        path = self._home() / f"value{next(self._values)}"
+        path = self._owned.folder() / f"value{next(self._values)}"
         return set_frame(name, value, path, self.isolation in _SEE_EVERYTHING)
 
     def _start(self) -> Child:
-        home = self._home()
+        home = self._owned.folder()
         options = self._settings.worker_options(self.cwd, home)
         return Child(self._launch(options), self.cwd, home, self._settings, id(self))
 
@@ -441,27 +435,28 @@ class ProcessSession(Session):
         child.greet()
         self._names = ()
         if self._tools:
-            self._must(child, tools_frame(self._tools), "cannot add tools", {})
+            self._must(child, tools_frame(self._tools), "cannot add tools")
         for event in self._events:
             if isinstance(event, CellRecord):
                 break
-            self._must(child, event, f"cannot set {event.get('name')!r} in the REPL", {})
+            self._must(child, event, f"cannot set {event.get('name')!r} in the REPL")
         if self._settings.setup.strip():
             past, frame = PastCalls(self._setup_calls), {"t": "exec", "code": self._settings.setup, "file": "<setup>"}
             tools = {name: past.function(name, tool) for name, tool in self._tools.items()}
-            made = self._must(child, frame, "the setup code failed", tools, SetupFailed)
+            _, made = self._must(child, frame, "the setup code failed", tools=tools, failure=SetupFailed)
             self._setup_calls = self._setup_calls or made
         self._given = frozenset(self._names)
         return child
 
 
 class _Owned:
-    """The process and the private folder of a session, which end with it."""
+    """The process of a session, and its private folder: values on their way, the log, a working folder."""
 
     def __init__(self) -> None:
         self.child: Child | None = None
-        self._home: Path | None = None
-        self._made = self._released = False
+        # Named before it is made: a stop may strike in any thread, and what has no name is not removed.
+        self._home = Path(tempfile.gettempdir()).resolve() / f"rlm-loop-{secrets.token_hex(6)}"
+        self._released = False
         self._lock = threading.RLock()
 
     def folder(self) -> Path:
@@ -469,11 +464,7 @@ class _Owned:
         with self._lock:
             if self._released:
                 raise ReplError(CLOSED)
-            if self._home is None:  # named first: a stop may strike in any thread, and what has no name is not removed
-                self._home = Path(tempfile.gettempdir()).resolve() / f"rlm-loop-{secrets.token_hex(6)}"
-            if not self._made:
-                self._home.mkdir(mode=0o700, exist_ok=True)
-                self._made = True
+            self._home.mkdir(mode=0o700, exist_ok=True)
             return self._home
 
     def release(self, pid: int) -> None:
@@ -484,8 +475,7 @@ class _Owned:
             self._released = True
         if self.child is not None:
             self.child.close()
-        if self._home is not None:
-            remove(self._home)
+        remove(self._home)
 
 
 def check_names(names: Mapping[str, Any] | list[str], taken: Mapping[str, Any] | None = None) -> None:
@@ -539,13 +529,9 @@ class PythonREPL(ProcessSession):
     """
 
     def __init__(self, *, python: str | None = None, launcher: Launcher | str = "auto", **settings: Any) -> None:
-        launcher = launcher_named(launcher)
-        kind = "plain" if launcher is plain else str(getattr(launcher, "kind", "custom"))
-        super().__init__(Settings(**settings), partial(_launched, launcher, python or sys.executable), kind)
-
-
-def _launched(launcher: Launcher, python: str, options: Mapping[str, Any]) -> Launch:
-    return launcher(python, json.dumps(options))
+        kind = launcher if isinstance(launcher, str) else str(getattr(launcher, "kind", "custom"))
+        launch = partial(launcher_named(launcher), python or sys.executable)
+        super().__init__(Settings(**settings), launch, kind)
 
 
 # One long request, before the kernel listens to any other: the worker's own loop, on the worker's own socket.
@@ -638,5 +624,5 @@ class RestrictedREPL(ProcessSession):
 
 def _restricted(imports: tuple[str, ...], options: Mapping[str, Any]) -> Launch:
     restricted = {"folder": str(WORKER.parent), "imports": imports}
-    launch = plain(sys.executable, json.dumps({**options, "restricted": restricted}))
+    launch = plain(sys.executable, {**options, "restricted": restricted})
     return replace(launch, kind="restricted")

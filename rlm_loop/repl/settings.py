@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-#: Seconds between interrupts of a cell that goes on.
-REPEAT = 0.15
 _LEAST = {"memory": 32 << 20, "cpu_seconds": 1, "processes": 0, "open_files": 32, "file_size": 0}
 
 
@@ -69,15 +67,10 @@ class Settings:
             raise ValueError("timeout and output_cap must be positive, grace must not be negative")
         object.__setattr__(self, "files", dict(self.files))  # the caller's own may change
         for name in self.files:
-            check_inside(name)
+            if not name or Path(name).is_absolute() or ".." in Path(name).parts:
+                raise ValueError(f"file name {name!r} must be relative to the REPL's folder and stay inside it")
 
     def worker_options(self, cwd: Path, home: Path) -> dict[str, Any]:
         """The worker's options, given the working folder and the session's private one."""
         limits = self.limits.as_options()
         return {"cap": self.output_cap, "path": [str(cwd)], "home": str(home), "limits": limits}
-
-
-def check_inside(name: str) -> None:
-    """Refuse a file name that leads out of the working folder."""
-    if not name or Path(name).is_absolute() or ".." in Path(name).parts:
-        raise ValueError(f"file name {name!r} must be relative to the REPL's folder and stay inside it")

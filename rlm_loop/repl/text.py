@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from rlm_loop.repl.worker import RECORD
+
 HARD_CAP = 65_536
 """The most characters of one observation that a model sees, whatever else is set."""
 
-RECORD_CAP = 262_144
-"""The most characters of one observation that are kept for the record (the worker has the same number)."""
+RECORD_CAP = RECORD
+"""The most characters of one observation that are kept for the record."""
 
 # Escape sequences of terminals: CSI (colours, cursor), OSC (titles, links), and the short ones.
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_]|[ -/]+[0-~])")
@@ -37,6 +39,12 @@ class Piece:
         between = len(self.tail) + len(other.head)
         return Piece(self.head, self.dropped + between + other.dropped, other.tail)
 
+    def shown(self) -> Piece:
+        """Return it as a terminal would show it."""
+        if self.dropped:
+            return Piece(shown(self.head), self.dropped, shown(self.tail))
+        return Piece(shown(self.head + self.tail))
+
 
 NOTHING = Piece()
 """The output of a cell that printed nothing."""
@@ -62,10 +70,7 @@ class Ends:
         if not self._held and not self._head:
             return NOTHING
         self._shorten()
-        (tail,) = self._parts
-        return (
-            Piece(shown(self._head), self._dropped, shown(tail)) if self._dropped else Piece(shown(self._head + tail))
-        )
+        return Piece(self._head, self._dropped, *self._parts).shown()
 
     def _shorten(self) -> None:
         text = "".join(self._parts)

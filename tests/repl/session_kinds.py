@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.repl import KernelREPL, NotebookREPL, PythonREPL, RestrictedREPL
+from rlm_loop.repl import KernelREPL, NotebookREPL, PythonREPL, RestrictedREPL, open_repl
 
 KINDS = ("subprocess", "kernel", "restricted", "notebook")
 NEEDS = {"kernel": "ipykernel", "restricted": "RestrictedPython", "notebook": "IPython"}
@@ -41,6 +41,16 @@ def ipython_shell(folder: Path) -> Iterator[Any]:
             yield shell
         finally:
             InteractiveShell.clear_instance()
+
+
+#: Kinds whose cells run in a process that can be seen from here.
+SEEN = ["plain", "kernel"]
+
+
+def seen(kind: str, **options: Any) -> Any:
+    """A session of such a kind."""
+    need(kind)
+    return open_repl(kind, **options)
 
 
 @contextlib.contextmanager

@@ -1,14 +1,14 @@
-"""What a hostile worker sends: nothing in it leads to an import, a class of its choice, or memory beyond its own size.
+"""What a hostile cell sends leads to no import, to no class of its choice, to no memory beyond its own size.
 
 Semantics 61 and 62.
 """
 
 from __future__ import annotations
 
-import contextlib
+import ast
 import json
-import shutil
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,21 +16,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from test_protocol import FIND
+from hypothesis import given
+from marks import needs_bwrap, through_proc
+from test_transfer import values
 
-from rlm_loop.repl import PythonREPL
+from rlm_loop.repl import Launch, PythonREPL, ReplError
+from rlm_loop.repl.host.child import Child
 from rlm_loop.repl.host.frames import LONGEST, MOST, FrameReader, OutOfBounds, check, decode, decode_within
-from rlm_loop.repl.host.launch import WORKER
+from rlm_loop.repl.host.launch import WORKER, plain
+from rlm_loop.repl.isolation.readable import HARDEN
 from rlm_loop.repl.results import given as given_answer
 from rlm_loop.repl.worker import encode, values_in
 
-through_proc = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds the protocol's socket in /proc")
+# -- values
 
 
-#: What of the default kind only the sandbox can do: in `hardened` a cell does not see its own descriptors and /dev/shm.
-needs_bwrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap: apt-get install bubblewrap")
+FIND = """
+import os
+link = [int(f) for f in os.listdir('/proc/self/fd') if 'socket' in os.path.realpath(f'/proc/self/fd/{f}')]
+"""
 
 
 @pytest.fixture(params=["plain", pytest.param("auto", marks=needs_bwrap)])
@@ -96,49 +100,10 @@ def test_the_decoder_imports_nothing() -> None:
     assert not {"__import__", "eval", "exec", "getattr"} & {*names}
 
 
-_plain = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary() | st.dates(),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(st.text() | st.integers(), inner, max_size=4)
-        | st.tuples(inner, inner)
-        | st.frozensets(st.integers() | st.text(), max_size=4)
-    ),
-    max_leaves=20,
-)
-
-
-@given(_plain)
-def test_what_an_honest_worker_sends_comes_out_equal(value: Any) -> None:
-    line = json.dumps(encode(value)).encode()
-    check(line)
-    assert decode(json.loads(line)) == value
-
-
-@pytest.mark.slow
-@given(
-    st.recursive(
-        st.none() | st.integers() | st.text(max_size=5),
-        lambda i: (
-            st.lists(i)
-            | st.dictionaries(
-                st.sampled_from(["~", "v", "a", "series", "data"]),
-                i | st.sampled_from(["set", "dict", "table", "range", "answer"]),
-            )
-        ),
-        max_leaves=20,
-    )
-)
-@settings(max_examples=300)
-def test_any_json_is_a_value_or_refused(form: Any) -> None:
-    with contextlib.suppress(ValueError):
-        decode(form)
-
-
 # -- frames
 
 
-@given(_plain)
+@given(values)
 def test_values_and_levels_are_counted_before_anything_is_built(value: Any) -> None:
     def levels(form: Any) -> int:
         inner = form.values() if isinstance(form, dict) else form if isinstance(form, list) else None
@@ -191,7 +156,8 @@ def test_a_worker_that_sends_what_is_out_of_bounds_is_replaced(repl: PythonREPL,
     repl.start()
     result = repl.run(
         f"{FIND}import socket\ns = socket.socket(fileno=os.dup(link[0])); s.setblocking(True)\n"
-        f"s.sendall(b'\\n' + {sent} + b'\\n'); import time; time.sleep(30)"
+        f"s.sendall(b'\\n' + {sent} + b'\\n'); import time; time.sleep(60)",
+        timeout=60,
     )
     assert result.error == "died", result
     assert "it sent a message of" in result.message
@@ -333,3 +299,195 @@ def test_calls_beyond_what_runs_at_once_wait_for_their_turn(repl: PythonREPL) ->
     )
     assert result.output == f"{sum(range(600))}\n"
     assert most <= 128
+
+
+# -- frames that a cell forges
+
+
+def test_the_worker_is_one_module_of_the_standard_library() -> None:
+    for node in ast.walk(ast.parse(WORKER.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or "."]
+        else:
+            continue
+        assert {n.partition(".")[0] for n in names} <= set(sys.stdlib_module_names), names
+
+
+FORGED = [
+    '{"t":"done","id":%d,"answer":{"value":"forged"}}',
+    '{"t":"done"}',
+    '{"t":"done","id":1e999}',
+    '{"t":"call","id":1,"cell":%d,"name":"missing","args":[],"kwargs":{}}',
+    '{"t":"call","id":1,"cell":%d,"name":"tool","args":{"~":"set","v":[[]]},"kwargs":7}',
+    '{"t":"call","id":[],"cell":%d,"name":[],"args":0}',
+    '{"t":"out","head":5,"dropped":"x"}',
+    '{"t":"out","head":"\\u2028","dropped":-1,"tail":""}',
+    '{"t":"hello","pid":-1}',
+    '{"t":["died"]}',
+    "not JSON",
+    "!kill",
+    "\\u0000\\u00ff",
+]
+
+
+@through_proc
+@pytest.mark.parametrize("frame", range(len(FORGED)))
+def test_forged_frames_do_no_harm(forging: PythonREPL, frame: int) -> None:
+    text = FORGED[frame]
+    forging.add_tools({"tool": lambda *a: len(a)})
+    forging.run("1")
+    result = forging.run(
+        f"{FIND}text = {text!r}\nos.write(link[0], b'\\n' + text.encode('utf-8', 'replace') + b'\\n');"
+    )
+    assert result.error in (None, "died")
+    assert result.answer is None
+    assert forging.run("print(tool(1, 2))").output == "2\n"
+
+
+@through_proc
+def test_forged_frames_read_with_the_end_of_a_cell_cost_later_cells_nothing(forging: PythonREPL) -> None:
+    for frame in ('{"t":"hello","pid":-1}', '{"t":"done"}', '{"t":"pipe"}'):
+        forging.run(f"{FIND}os.write(link[0], b'\\n' + {frame!r}.encode() + b'\\n');")
+        assert [forging.run(f"print({n})").output for n in range(3)] == ["0\n", "1\n", "2\n"]
+
+
+@pytest.fixture(scope="module", params=[pytest.param("sandbox", marks=needs_bwrap), "plain"])
+def forging(request: pytest.FixtureRequest) -> object:
+    with PythonREPL(timeout=10, grace=0.5, launcher=request.param) as repl:
+        yield repl
+
+
+def test_an_answer_that_cannot_be_read_is_shown_as_it_came() -> None:
+    for value in ({"~": "set", "v": [[]]}, {"~": "nope", "v": 1}, {"~": "datetime", "v": "never"}, {"~": 5}):
+        assert given_answer({"value": value}).form == "repr"
+
+
+def test_nothing_that_a_worker_sends_is_unpickled() -> None:
+    folder = WORKER.parent
+    for path in folder.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr in ("load", "loads", "Unpickler"):
+                assert isinstance(node.value, ast.Name)
+                # `harden.py` loads the byte code that the host wrote for it
+                assert node.value.id == "json" or path == WORKER or (node.value.id, path) == ("marshal", HARDEN)
+
+
+# -- the socket
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the socket through /proc")
+
+
+@pytest.fixture
+def patient() -> object:
+    with PythonREPL(timeout=60, grace=60, launcher="plain", rebuild=False) as repl:
+        yield repl
+
+
+IMITATED = f"""
+import sys{FIND}
+frame = sys._getframe()
+while 'job' not in frame.f_locals: frame = frame.f_back
+line = '{{"t":"done","id":%d,"interrupts":0}}' % frame.f_locals['job']['id']
+os.write(link[0], b'\\n' + line.encode() + b'\\n')
+"""
+
+
+def test_a_cell_that_imitates_its_own_end_does_not_spoil_later_ones(patient: PythonREPL) -> None:
+    first, *more = [
+        patient.run(code).output for code in (IMITATED + "print('one')", *map("print({})".format, range(3)))
+    ]
+    assert (first + more[0]).removeprefix("one\n") == "0\n"  # what comes after its end may go to the next cell
+    assert more[1:] == ["1\n", "2\n"]
+
+
+def test_the_host_does_not_wait_for_a_repl_that_does_not_read(patient: PythonREPL) -> None:
+    """As long as the earlier cell goes on, which only the time limit of the next one ends."""
+    patient.run(IMITATED + "while True: pass")
+    result = patient.run(f"big = {'x' * 5_000_000!r}", timeout=0.5)
+    assert result.error in (None, "timeout")  # the second interrupt may strike this one
+    assert patient.run("6 * 7").output == "42"
+
+
+@pytest.mark.parametrize("how", ["os.close(link[0])", "__import__('socket').socket(fileno=link[0]).shutdown(2)"])
+def test_a_repl_that_hangs_up_is_replaced(patient: PythonREPL, how: str) -> None:
+    assert patient.run(f"{FIND}{how}\nimport time; time.sleep(600)").error == "died"  # no "timeout": at once
+    assert patient.run("6 * 7").output == "42"
+
+
+def test_what_was_printed_before_a_death_is_kept(patient: PythonREPL) -> None:
+    result = patient.run("import os\nprint('x' * 60_000)\nos.kill(os.getpid(), 9)")
+    assert (result.error, result.characters) == ("died", 60_001)
+
+
+def test_long_and_short_frames_arrive_in_their_order(patient: PythonREPL) -> None:
+    patient.add_tools({"give": "x".__mul__})
+    sizes = [1, 5_000_000, 2, 40_000, 3, 32_000]
+    code = "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(6) as pool:\n"
+    assert patient.run(f"{code}    sizes = [len(t) for t in pool.map(give, {sizes})]\nsizes").output == str(sizes)
+
+
+class Slow:
+    """A launcher that makes a file when it is half way."""
+
+    kind = "custom"
+
+    def __init__(self, begun: Path, then: str = 'exec "$@"') -> None:
+        self.begun, self.then = begun, then
+
+    def __call__(self, python: str, options: Any) -> Launch:
+        given = plain(python, options)
+        script = f'b=$1; shift; sleep 0.2; : >"$b"; {self.then}'
+        return Launch(("/bin/sh", "-c", script, "sh", str(self.begun), *given.argv), given.env)
+
+
+def test_the_start_is_no_part_of_the_first_cells_time(tmp_path: Path) -> None:
+    """The cell is sent before the REPL is ready for it."""
+    begun = tmp_path / "begun"
+    with PythonREPL(launcher=Slow(begun), timeout=10, clock=lambda: 20.0 * begun.exists()) as repl:
+        assert repl.run("x = 1").seconds == 0
+        assert repl.run("x").output == "1"
+    begun.unlink()
+    with PythonREPL(launcher=Slow(begun)) as repl:
+        repl.start()
+        assert begun.exists()  # it waits for the REPL
+
+
+def test_a_start_that_fails_says_why(tmp_path: Path) -> None:
+    launcher = Slow(tmp_path / "begun", "echo no room >&2; exit 1")
+    with PythonREPL(launcher=launcher) as repl:
+        for act in (repl.start, lambda: repl.run("1"), lambda: repl.get("1")):
+            with pytest.raises(ReplError, match="ended while starting: no room"):
+                act()
+
+
+def test_a_process_that_a_cell_left_prints_into_the_cell_that_runs(patient: PythonREPL) -> None:
+    patient.run("import subprocess; noisy = subprocess.Popen('read x; echo late', shell=True, stdin=subprocess.PIPE)")
+    assert patient.run("1").output == "1"
+    assert patient.run("noisy.communicate(b'go\\n'); print('mine')").output == "late\nmine\n"
+
+
+class BudgetSpent(Exception):
+    """By its name the REPL knows it: nothing is left to spend."""
+
+
+def test_a_cell_that_a_tool_ended_at_once_did_not_fail(patient: PythonREPL, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its report was there before the host looked at what the tool had raised: the cell would be run again."""
+    receive = Child._receive  # pyright: ignore[reportPrivateUsage]
+
+    def late(child: Child, seconds: float) -> Any:
+        time.sleep(0.3)
+        return receive(child, seconds)
+
+    def stop() -> None:
+        time.sleep(0.1)
+        raise BudgetSpent
+
+    patient.add_tools({"stop": stop})
+    patient.run("1")
+    monkeypatch.setattr(Child, "_receive", late)
+    with pytest.raises(BudgetSpent):
+        patient.run("stop()")
+    assert patient.last is not None
+    assert patient.last.error == "budget"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from session_kinds import session
 
 from rlm_loop import ToolLoopAgent
 from rlm_loop.actions import Display
@@ -14,6 +17,12 @@ from rlm_loop.repl import PythonREPL
 FIGURE = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\n"
 LINE = "[picture: image/png, 640x480]\n"
 RICH = "class T:\n    def _repr_html_(self): return '<b>t</b>'\n    def __repr__(self): return 'T!'\n"
+
+
+@pytest.fixture(scope="module", params=["subprocess", "kernel", "notebook"])
+def showing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with session(request.param, tmp_path_factory.mktemp("ipython"), timeout=120) as repl:
+        yield repl
 
 
 @pytest.mark.parametrize(
@@ -35,32 +44,49 @@ def test_figures(shared: PythonREPL, code: str, output: str, pictures: int) -> N
     assert all(base64.b64decode(d.data).startswith(b"\x89PNG") for d in result.displays)
 
 
-@pytest.mark.parametrize(
-    ("code", "output", "displays"),
-    [
-        (RICH + "T()", "T!", (Display("text/html", "<b>t</b>"),)),
-        (RICH + "display(T())\nprint('b')", "T!\nb\n", (Display("text/html", "<b>t</b>"),)),
-        ("display(3)", "3\n", ()),
-        ("class S:\n    def _repr_svg_(self): return '<svg/>'\nS()", "[picture: image/svg+xml]\n", None),
-        ("class B:\n    def _repr_html_(self): 1 / 0\n    def __repr__(self): return 'B!'\nB()", "B!", ()),
-        ("3", "3", ()),
-        (RICH + "display(T())\n1 / 0", None, (Display("text/html", "<b>t</b>"),)),
-    ],
-)
-def test_rich_values(shared: PythonREPL, code: str, output: str | None, displays: tuple[Display, ...] | None) -> None:
-    result = shared.run(code)
-    assert output is None or result.output == output
-    assert result.displays == ((Display("image/svg+xml", "<svg/>"),) if displays is None else displays)
+def test_figures_and_tables(showing: Any) -> None:
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("pandas")
+    result = showing.run("import matplotlib.pyplot as plt\nplt.plot([1, 2]);")
+    assert [d.mime for d in result.displays] == ["image/png"]
+    assert result.output == LINE
+    table = showing.run("import pandas as pd\npd.DataFrame({'a': [1]})")
+    assert table.output.split() == ["a", "0", "1"]
+    assert "<table" in table.displays[0].data
 
 
-def test_the_display_of_ipython_where_no_notebook_runs(shared: PythonREPL) -> None:
-    pytest.importorskip("IPython")
-    result = shared.run("from IPython.display import HTML, display\ndisplay(HTML('<i>x</i>'))", timeout=120)
-    assert result.output == "<IPython.core.display.HTML object>\n"
-    assert result.displays == (Display("text/html", "<i>x</i>"),)
+SVG_LINE, SVG = "[picture: image/svg+xml]\n", [("image/svg+xml", "<svg/>")]
+SHOWN: list[tuple[str, str | None, list[tuple[str, str]]]] = [
+    (RICH + "T()", "T!", [("text/html", "<b>t</b>")]),
+    (RICH + "display(T())\nprint('b')", "T!\nb\n", [("text/html", "<b>t</b>")]),
+    ("display(3)", "3\n", []),
+    ("class S:\n    def _repr_svg_(self): return '<svg/>'\nS()", SVG_LINE, SVG),
+    ("3", "3", []),
+    (RICH + "display(T())\n1 / 0", None, [("text/html", "<b>t</b>")]),
+    ("display({'text/html': '<p>', 'image/svg+xml': '<svg/>', 'text/plain': 'p'}, raw=True)", SVG_LINE, SVG),
+    ("display({'text/html': 'x' * 9_000_000, 'text/plain': 'big'}, raw=True)", "big\n", []),
+    ("display({'text/latex': '$x$', 'text/plain': 'x'}, raw=True)\n1/0", None, [("text/latex", "$x$")]),
+    (
+        "from IPython.display import HTML, display\nprint('a')\ndisplay(HTML('<i>x</i>'))\nprint('b')",
+        "a\n<IPython.core.display.HTML object>\nb\n",
+        [("text/html", "<i>x</i>")],
+    ),
+]
 
 
-def test_too_much_is_left_out(shared: PythonREPL) -> None:
+@pytest.mark.parametrize(("code", "output", "displays"), SHOWN)
+def test_rich_values(
+    showing: Any, capsys: pytest.CaptureFixture[str], code: str, output: str | None, displays: list[tuple[str, str]]
+) -> None:
+    result = showing.run(code)
+    assert output is None or (result.error, result.output) == (None, output)
+    assert [(d.mime, d.data) for d in result.displays] == displays
+    assert capsys.readouterr().out == ""
+
+
+def test_too_much_and_what_fails_are_left_out(shared: PythonREPL) -> None:
+    failing = shared.run("class B:\n    def _repr_html_(self): 1 / 0\n    def __repr__(self): return 'B!'\nB()")
+    assert (failing.output, failing.displays) == ("B!", ())
     result = shared.run(RICH + "T._repr_html_ = lambda self: 'x' * 3_000_000\ndisplay(T(), T())")
     assert [len(d.data) for d in result.displays] == [3_000_000]
     assert shared.run("1").displays == ()

@@ -1,17 +1,16 @@
 """No process outlives what it belongs to; Ctrl-C stops the cell and keeps the session.
 
-Plain sessions, of which the processes can be seen and numbered from here; the tests of the other kinds do the same.
+Sessions of which the processes can be seen and numbered from here; see test_isolated.py for the others.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gc
+import json
 import os
-import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import textwrap
 import threading
@@ -22,8 +21,10 @@ from typing import Any
 
 import pytest
 from keyboard import press, press_once_there_is
+from marks import linux, main_thread, needs_bwrap
 from patience import Stopwatch
-from processes import gone, removed
+from processes import gone, host, left_nothing, removed, told, until
+from session_kinds import SEEN, need, seen
 from suite.world import marked
 
 from rlm_loop import ScriptedModel, ToolLoopAgent
@@ -38,13 +39,12 @@ CHILDREN = (
     "away = int(subprocess.check_output('setsid sleep 600 >/dev/null 2>&1 & echo $!', shell=True, text=True))\n"
 )
 PIDS = "[os.getpid(), os.getppid(), plain.pid, daemon.pid, away]"
-needs_bwrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap: apt-get install bubblewrap")
-linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="daemons are found through Linux calls")
 
 
 @linux
-def test_close_ends_every_process_and_removes_the_folder() -> None:
-    repl = PythonREPL(launcher="plain")
+@pytest.mark.parametrize("kind", SEEN)
+def test_close_ends_every_process_and_removes_the_folder(kind: str) -> None:
+    repl = seen(kind)
     repl.run(CHILDREN)
     pids, folder = repl.get(PIDS), repl.cwd
     repl.close()
@@ -64,13 +64,19 @@ def test_no_child_outlives_its_repl(end: str) -> None:
         assert all(gone(p) for p in pids)
 
 
-def test_a_session_that_is_dropped_is_cleared_away() -> None:
-    repl = PythonREPL(launcher="plain")
+@pytest.mark.parametrize("kind", ["plain", pytest.param("kernel", marks=pytest.mark.slow)])
+def test_a_session_that_is_dropped_is_cleared_away(kind: str) -> None:
+    before = {*threading.enumerate()}
+    descriptors = len(os.listdir("/dev/fd"))
+    repl = seen(kind)
     pid, folder = repl.get("__import__('os').getpid()"), repl.cwd
     del repl
     gc.collect()
     assert gone(pid)
     assert not folder.exists()
+    assert until(lambda: not [t for t in {*threading.enumerate()} - before if not t.name.startswith("pymp")])
+    gc.collect()
+    assert len(os.listdir("/dev/fd")) <= descriptors + 1
 
 
 def test_a_closed_session_makes_no_folder_again() -> None:
@@ -92,10 +98,7 @@ def test_runs_that_are_stopped_at_any_moment_leave_nothing(tmp_path: Path, monke
         run.stop()
         with contextlib.suppress(TimeoutError):
             run.result(60)
-    end = time.monotonic() + 30
-    while any(tmp_path.iterdir()) and time.monotonic() < end:
-        time.sleep(0.02)
-    assert not any(tmp_path.iterdir())
+    assert until(lambda: not any(tmp_path.iterdir()))
     gc.collect()
     assert len(os.listdir("/proc/self/fd")) <= before
 
@@ -128,8 +131,8 @@ def test_one_stop_does_not_break_off_what_is_shielded() -> None:
 
 HOST = """
     import sys, threading
-    from rlm_loop.repl import PythonREPL
-    repl = PythonREPL(launcher="plain", timeout=600)
+    from rlm_loop.repl import open_repl
+    repl = open_repl({kind!r}, timeout=600)
     print(*repl.get("[__import__('os').getpid(), __import__('os').getppid()]"), repl.cwd.parent, flush=True)
     {busy}
 """
@@ -146,30 +149,25 @@ BUSY = {
 
 
 @contextlib.contextmanager
-def host(busy: str) -> Iterator[tuple[subprocess.Popen[str], list[int], Path]]:
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    code = textwrap.dedent(HOST).format(busy=busy)
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=env
-    ) as process:
+def busy_host(busy: str, kind: str = "plain") -> Iterator[tuple[subprocess.Popen[str], list[int], Path]]:
+    with host(textwrap.dedent(HOST).format(busy=busy, kind=kind)) as process:
         copy = 0  # of the host, which holds its ends of all pipes open
         try:
-            assert process.stdout is not None
-            repl_pid, parent, folder = process.stdout.readline().split()
-            copy = int(process.stdout.readline()) if "copy" in busy else 0
+            repl_pid, parent, folder = told(process).split()
+            copy = int(told(process)) if "copy" in busy else 0
             time.sleep(0.1)
             yield process, [int(repl_pid), int(parent)], Path(folder)
             assert not copy or not gone(copy, 0.01)
         finally:
-            process.kill()
             if copy:
                 os.kill(copy, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("name", BUSY)
-def test_no_repl_outlives_a_host_that_is_killed(name: str) -> None:
-    with host(BUSY[name]) as (process, pids, folder):
+@linux
+@pytest.mark.parametrize(("kind", "name"), [*(("plain", name) for name in BUSY), ("kernel", "python loop")])
+def test_no_repl_outlives_a_host_that_is_killed(kind: str, name: str) -> None:
+    need(kind)
+    with busy_host(BUSY[name], kind) as (process, pids, folder):
         assert not any(gone(p, 0.01) for p in pids)
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=60)
@@ -205,18 +203,13 @@ RUNNING = """
 @pytest.mark.parametrize("state", ["busy", "idle", "starting"])
 def test_nothing_outlives_a_host_that_is_killed_in_any_state(launcher: str, state: str) -> None:
     code = STARTING if state == "starting" else RUNNING
-    code = textwrap.dedent(code.format(launcher=launcher, state=STATES.get(state, "")))
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, text=True, env=env) as process:
-        assert process.stdout is not None
-        folder = Path(process.stdout.readline().strip())
+    with host(code.format(launcher=launcher, state=STATES.get(state, ""))) as process:
+        folder = Path(told(process))
         time.sleep(0.1)
         assert marked(folder.name)
         process.kill()
         process.wait(timeout=60)
-    assert removed(folder)
-    assert all(gone(pid) for pid in marked(folder.name))
+    assert left_nothing(folder)
 
 
 def test_a_thread_that_ends_leaves_its_session_running() -> None:
@@ -255,8 +248,8 @@ ELSEWHERE = f"import runpy, sys; sys.platform = 'darwin'; runpy.run_path({str(WO
 
 
 def test_a_session_without_the_calls_of_linux_works_the_same() -> None:
-    def elsewhere(python: str, options: str) -> Launch:
-        return Launch((python, "-c", ELSEWHERE, options), worker_environment())
+    def elsewhere(python: str, options: Any) -> Launch:
+        return Launch((python, "-c", ELSEWHERE, json.dumps(options)), worker_environment())
 
     with PythonREPL(launcher=elsewhere, grace=60, rebuild=False) as repl:
         assert "all variables are kept" in repl.run("while True: pass", timeout=0.2).message
@@ -270,17 +263,21 @@ def test_a_session_without_the_calls_of_linux_works_the_same() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_no_repl_outlives_a_host_that_is_ended(number: signal.Signals) -> None:
-    with host(BUSY["python loop"]) as (process, pids, folder):
+    with busy_host(BUSY["python loop"]) as (process, pids, folder):
         process.send_signal(number)
         process.wait(timeout=60)
         assert all(gone(p) for p in pids)
         assert not folder.exists()
 
 
-@pytest.mark.parametrize("code", ["while True: pass", "import time; time.sleep(60)", "wait()"])
-def test_ctrl_c_stops_the_cell_and_keeps_the_session(code: str) -> None:
+@main_thread
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [*(("auto", code) for code in ("while True: pass", "import time; time.sleep(60)", "wait()")), ("kernel", "wait()")],
+)
+def test_ctrl_c_stops_the_cell_and_keeps_the_session(kind: str, code: str) -> None:
     release = threading.Event()
-    with PythonREPL(grace=60) as repl:
+    with seen(kind, grace=60) as repl:
         repl.add_tools({"wait": lambda: release.wait(60), "press": press})
         repl.run("x = 1")
         with pytest.raises(KeyboardInterrupt):
@@ -392,7 +389,7 @@ def test_close_from_another_thread_ends_a_running_cell() -> None:
 
 def test_the_host_may_fork(repl: PythonREPL) -> None:
     repl.run("x = 1")
-    code = textwrap.dedent("""
+    code = """
         import os, sys
         from rlm_loop.repl import PythonREPL, ReplError
         from rlm_loop.workspace import Workspace
@@ -407,8 +404,8 @@ def test_the_host_may_fork(repl: PythonREPL) -> None:
             sys.exit(0)  # runs the copy's clean-up, which must leave the session and the workspace alone
         os.wait()
         print(repl.run("x").output, repl.cwd.exists(), space.read_file("a.txt"))
-    """)
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
-    assert done.stdout.splitlines()[0].startswith("this REPL belongs to the process"), done.stdout + done.stderr
-    assert done.stdout.splitlines()[1:] == ["1 True 1: 1"], done.stdout + done.stderr
+    """
+    with host(code) as process:
+        first, *lines = process.communicate(timeout=60)[0].splitlines()
+    assert first.startswith("this REPL belongs to the process")
+    assert lines == ["1 True 1: 1"]

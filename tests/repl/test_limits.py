@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 import os
 import resource
-import shutil
-import sys
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from marks import linux, needs_bwrap
 
 from rlm_loop.repl import Limits, PythonREPL
 from rlm_loop.repl.worker import tasks_of_user
-
-linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other kernels count differently")
 
 
 @pytest.mark.parametrize(
@@ -119,10 +116,6 @@ def test_processes_are_counted_besides_what_the_user_runs_already() -> None:
         assert abs(soft - 20 - tasks_of_user()) < 200  # others may come and go
         if os.geteuid() != 0:  # the kernel exempts root; the tests of the sandbox run this as another user
             assert repl.run("import os\nfor _ in range(500):\n if os.fork() == 0: os.kill(0, 19)").error == "runtime"
-
-
-#: What of the default kind only the sandbox can do: in `hardened` a cell does not see its own descriptors and /dev/shm.
-needs_bwrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap: apt-get install bubblewrap")
 
 
 @needs_bwrap

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 from keyboard import press
+from marks import main_thread
 from session_kinds import ipython_shell
 
-from rlm_loop.actions import Display, FinalAnswer
+from rlm_loop.actions import FinalAnswer
 from rlm_loop.repl import NotebookREPL, ReplError, open_repl
 
 pytest.importorskip("IPython", reason='needs IPython: pip install -e ".[kernel]"')
@@ -92,18 +93,7 @@ def test_functions_of_the_user_are_in_tracebacks(shell: Any, names: dict[str, An
     assert result.output.endswith("ZeroDivisionError: division by zero\n")
 
 
-def test_rich_outputs_are_kept_and_not_shown(names: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
-    with NotebookREPL() as session:
-        session.run("from IPython.display import HTML, display")
-        shown = session.run("print('a')\ndisplay(HTML('<i>x</i>'))\nprint('b')")
-        assert shown.output == "a\n<IPython.core.display.HTML object>\nb\n"
-        assert shown.displays == (Display("text/html", "<i>x</i>"),)
-        value = session.run("class T:\n    def _repr_html_(self): return '<b>t</b>'\nT()")
-        assert value.displays == (Display("text/html", "<b>t</b>"),)
-    assert capsys.readouterr().out == ""
-
-
-@pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals reach the main thread")
+@main_thread
 @pytest.mark.parametrize("code", ["while True: pass", "import asyncio\nawait asyncio.sleep(60)", "wait()"])
 def test_ctrl_c_stops_the_cell_and_keeps_the_session(names: dict[str, Any], code: str) -> None:
     with NotebookREPL() as session:

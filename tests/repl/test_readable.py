@@ -1,8 +1,9 @@
-"""What an interpreter needs to read, and who may read it."""
+"""What the worker is started from, what its interpreter needs to read, and who may read it."""
 
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,13 +11,50 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from marks import as_root
 
 from rlm_loop.repl import Hardened, PythonREPL, ReplError, Sandbox
-from rlm_loop.repl.host.launch import worker_environment
+from rlm_loop.repl.host.launch import WORKER, script, worker_environment
 from rlm_loop.repl.isolation.ordinary_user import RootFolder, cell_user, may_read
 from rlm_loop.repl.isolation.readable import readable
 
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="for root only")
+# -- the environment
+
+
+def test_what_is_not_on_the_list_is_not_passed() -> None:
+    keys = dict.fromkeys(["OPENAI_API_KEY", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "ANYTHING_ELSE"], "hunter2hunter2")
+    passed = worker_environment({**keys, "PATH": "/bin", "OMP_NUM_THREADS": "1"})
+    assert "hunter2hunter2" not in passed.values()
+    assert (passed["PATH"], passed["OMP_NUM_THREADS"]) == ("/bin", "1")
+
+
+def test_the_worker_runs_from_byte_code_that_is_the_sessions_own(tmp_path: Path) -> None:
+    options = {"home": str(tmp_path)}
+    path = Path(script(WORKER, sys.executable, options))
+    assert path.parent == tmp_path
+    path.write_bytes(b"")  # spoiled in whatever way: the next start has a whole one again
+    assert script(WORKER, sys.executable, options) == str(path)
+    here, there = socket.socketpair()
+    with subprocess.Popen([sys.executable, str(path), "{}"], stdin=subprocess.PIPE, stdout=there) as worker, here:
+        there.close()
+        assert b'"t":"hello"' in here.recv(1000)
+        assert worker.stdin is not None
+        worker.stdin.close()  # its life line
+        assert worker.wait(30) in (0, -9)
+
+
+def test_another_interpreter_gets_the_source() -> None:
+    assert script(WORKER, "another", {"home": "/"}) == str(WORKER)
+
+
+def test_relative_search_paths_mean_the_hosts_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = os.pathsep.join([".", "", "lib", "/opt/x"])
+    expected = os.pathsep.join([str(tmp_path), str(tmp_path / "lib"), "/opt/x"])
+    assert worker_environment({"PYTHONPATH": given})["PYTHONPATH"] == expected
+
+
+# -- files
 
 
 def test_a_chain_of_links_is_followed_to_the_program(tmp_path: Path) -> None:

@@ -346,7 +346,8 @@ def test_host_tools(alike: Any) -> None:
     failed = alike.run("fail()")
     assert (failed.message, "rlm_loop" in failed.output) == ("ToolError: LookupError: no such page", False)
     assert "session of its own" in alike.run("again()").message
-    assert "Add two numbers." in alike.run("help(add)").output
+    assert "add(a: 'int', b: 'int' = 2) -> 'int'\n" in (told := alike.run("help(add)").output)
+    assert "Add two numbers." in told
     alike.run("add = 3")
     assert alike.run("add(1)").output == "3"
     assert "add" not in alike.variables
@@ -470,6 +471,32 @@ def test_setup_and_closing(kind: str, tmp_path: Any) -> None:
     for use in (*uses, made.new_run):
         with pytest.raises(ReplError, match="closed"):
             use()
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if k != "notebook"])
+def test_a_clean_beginning_with_files_of_its_own(kind: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_API_KEY", "hidden")
+    files = {
+        "a.csv": "a,b\r\n1,é\r\n",
+        "sub/raw.bin": b"\x00\xff",
+        "random.py": "raise RuntimeError",
+        "mine.py": "x = 4",
+    }
+    with session(kind, tmp_path, files=files) as made:
+        assert made.run("[n for n in dir() if not n.startswith('__')]").output == "[]"
+        assert made.variables == ()
+        assert made.run("import random; random.randint(1, 1)").output == "1"
+        assert made.run("with open('a.csv', newline='') as f: text = f.read()\ntext").output == repr(files["a.csv"])
+        assert made.run("with open('sub/raw.bin', 'rb') as f: raw = f.read()\nraw").output == repr(files["sub/raw.bin"])
+        made.run("with open('new.txt', 'w') as f: _ = f.write('ü')")
+        folder = made.cwd
+        assert (folder / "new.txt").read_text("utf-8") == "ü"
+        if kind != "restricted":
+            code = "import mine, os, sys; mine.x, os.environ.get('MY_API_KEY'), len(sys.argv)"
+            assert made.run(code).output == "(4, None, 1)"
+    assert not folder.exists()
+    with pytest.raises(ValueError, match="stay inside"), session(kind, tmp_path, files={"../x": ""}):
+        pass
 
 
 @pytest.mark.parametrize("kind", ["restricted", "kernel"])

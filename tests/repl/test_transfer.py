@@ -1,21 +1,26 @@
-"""Values go in exactly and come back equal."""
+"""Values go in exactly and come back equal; files are read where the cells run, behind every launcher."""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
 import math
+import sys
 from collections import Counter, OrderedDict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from session_kinds import KINDS, session
 
-from rlm_loop.repl import EvaluationFailed, PythonREPL
-from rlm_loop.repl.host.frames import IN_FRAME, set_frame
-from rlm_loop.repl.worker import NotExact, decode, encode, load
+from rlm_loop.repl import ContextFile, EvaluationFailed, Hardened, PythonREPL, ReplError, Sandbox
+from rlm_loop.repl.host.frames import IN_FRAME, check, decode, set_frame
+from rlm_loop.repl.worker import NotExact, encode, load
+
+# -- values
 
 leaves = (
     st.none()
@@ -40,11 +45,12 @@ values = st.recursive(
 )
 
 
-@pytest.mark.slow
 @settings(max_examples=60)
 @given(values)
 def test_any_value_comes_back_equal_and_of_its_type(value: Any) -> None:
-    back = decode(json.loads(json.dumps(encode(value))))
+    line = json.dumps(encode(value)).encode()
+    check(line)
+    back = decode(json.loads(line))
     assert back == value
     assert type(back) is type(value)
     assert repr(back) == repr(value) or isinstance(value, (set, frozenset, dict, list, tuple))
@@ -82,12 +88,24 @@ def test_set_copies_exactly(shared: PythonREPL, value: Any) -> None:
         assert shared.get("given") == (repr(value) if isinstance(value, Path) else value)
 
 
-@pytest.mark.parametrize("value", ["é\r\n\0\ud800" * IN_FRAME, b"\r\n\0\xff" * IN_FRAME, [0] * IN_FRAME])
-def test_what_is_large_goes_through_a_file_not_the_pipe(tmp_path: Path, value: Any) -> None:
-    frame = set_frame("context", value, tmp_path / "value")
-    assert len(json.dumps({**frame, "modules": {}})) < 1000
-    assert (tmp_path / "value").stat().st_size >= IN_FRAME
-    assert load(frame) == value
+LARGE: dict[str, Any] = {
+    "text": "é\r\n\0\ud800" * IN_FRAME,
+    "bytes": b"\r\n\0\xff" * IN_FRAME,
+    "numbers": [0] * IN_FRAME,
+    "leaves": ["a" * 200, b"b", 1, 2.5, None, True] * 5_000,
+    "pairs": dict.fromkeys(range(30000), "text" * 9),
+    "records": [{"a": ["text" * 99]} for _ in range(3_000)],
+    "nested": {"k": ["x" * 99] * 12_000},
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_what_is_large_goes_through_a_file_not_the_pipe(tmp_path: Path, name: str) -> None:
+    frame = set_frame("context", LARGE[name], tmp_path / "value")
+    assert len(json.dumps(frame)) < 500
+    assert (tmp_path / "value").stat().st_size > 20_000
+    assert load(frame) == LARGE[name]
+    assert list(load(frame)) == list(LARGE[name])
 
 
 def test_a_data_frame_goes_in(repl: PythonREPL) -> None:
@@ -145,12 +163,110 @@ def test_get_that_kills_the_repl(repl: PythonREPL) -> None:
 
 @settings(max_examples=30)
 @given(st.text(max_size=50))
-def test_any_text_goes_through_the_process_and_back(shared_text: PythonREPL, text: str) -> None:
-    shared_text.set("text", text)
-    assert shared_text.get("text") == text
+def test_any_text_goes_through_the_process_and_back(shared: PythonREPL, text: str) -> None:
+    shared.set("text", text)
+    assert shared.get("text") == text
 
 
-@pytest.fixture(scope="module")
-def shared_text() -> Any:
+# -- files
+
+TEXT = "a\r\nb\rc\u2028ä😀\n" * 3
+
+
+def isolated(kind: str) -> PythonREPL:
+    launcher = {"hardened": Hardened(), "sandbox": Sandbox()}[kind]
+    if problem := launcher.problem(sys.executable):
+        pytest.skip(problem)
+    return PythonREPL(launcher=launcher, timeout=30)
+
+
+@pytest.fixture(params=[*KINDS, "hardened", "sandbox"])
+def any_session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    if request.param in KINDS:
+        with session(request.param, tmp_path / "ipython", timeout=30) as repl:
+            yield repl
+    else:
+        with isolated(request.param) as repl:
+            yield repl
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "notes.txt"
+    path.write_bytes(TEXT.encode())
+    return path
+
+
+def test_a_file_is_an_ordinary_str_and_is_restored(any_session: Any, file: Path) -> None:
+    any_session.set("context", ContextFile(file), reserved=True)
+    assert any_session.run("x = 1").error is None
+    assert any_session.run("print(type(context).__name__, len(context))").output == f"str {len(TEXT)}\n"
+    assert any_session.run("context = 'invented'").error is None
+    assert any_session.get("context") == TEXT
+    assert any_session.get("context[:3].encode()") == b"a\r\n"
+
+
+def test_a_file_that_went_or_was_cut_is_said_and_the_session_goes_on(file: Path) -> None:
+    with PythonREPL(launcher="plain") as repl:
+        repl.set("context", ContextFile(file))
+        file.unlink()
+        with pytest.raises(ReplError, match=r"cannot set 'context'.*FileNotFoundError: .*notes\.txt"):
+            repl.run("1")
+        file.write_bytes(b"short")
+        with pytest.raises(ReplError, match="was cut to 5 bytes"):
+            repl.run("1")
+        file.write_bytes(b"back again, and longer than it was before, by far: " * 9)
+        assert repl.get("len(context)") == len(TEXT.encode())  # as large as it was when the run began
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        (b"", ""),
+        (b"\xef\xbb\xbfx", "\ufeffx"),
+        (b"caf\xe9", b"caf\xe9"),
+        (b"a\0b", b"a\0b"),
+        (b"a line with one \0 in it", "a line with one \0 in it"),
+        (b"x" * 65_536 + b"\0\xe9", "x" * 65_536 + "\0\udce9"),
+        (b"x" + "ü".encode() * 40_000, "x" + "ü" * 40_000),
+    ],
+)
+def test_what_a_file_becomes(tmp_path: Path, raw: bytes, value: Any) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(raw)
     with PythonREPL() as repl:
-        yield repl
+        repl.set("context", ContextFile(path))
+        assert repl.get("context.encode('utf-8', 'surrogateescape')" if isinstance(value, str) else "context") == raw
+        assert repl.get("type(context).__name__") == type(value).__name__
+
+
+def test_the_users_file_is_never_touched(file: Path) -> None:
+    with PythonREPL() as repl:
+        repl.set("kept", ContextFile(file), reserved=True)
+        for value in (ContextFile(file), ContextFile(file), "x" * (IN_FRAME + 1), 1):
+            repl.set("context", value)
+            assert repl.run("context").error is None
+        repl.run("import os; os._exit(1)")
+        assert repl.get("kept") == TEXT
+    assert file.read_bytes() == TEXT.encode()
+
+
+@pytest.mark.parametrize("kind", ["hardened", "sandbox"])
+def test_isolated_cells_reach_what_is_given_late_or_closed_to_others(kind: str, file: Path) -> None:
+    file.chmod(0o600)
+    with isolated(kind) as repl:
+        repl.set("first", ContextFile(file))
+        repl.run("x = 1")
+        repl.set("context", ContextFile(file), reserved=True)
+        assert repl.get("(first == context, context)") == (True, TEXT)
+        repl.run("import os; os._exit(1)")
+        assert repl.get("context") == TEXT
+        assert repl.run(f"open({str(file.parent / 'other')!r}, 'w')").error == "runtime"
+
+
+def test_the_frame_of_a_file_holds_its_place_and_nothing_of_it(file: Path) -> None:
+    frame = set_frame("context", ContextFile(file), file.parent / "unused")
+    assert frame["source"] == str(file)
+    assert "path" not in frame
+    assert not (file.parent / "unused").exists()
+    assert "\\u2028" not in json.dumps(frame)

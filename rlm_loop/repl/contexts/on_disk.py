@@ -68,6 +68,10 @@ class ContextFile:
         with self.path.open("rb") as f:
             return f.read(min(count, self.size))
 
+    def frame(self, name: str, path: Path | None = None) -> dict[str, Any]:
+        """The `set` job for a REPL that reads the file where it is, or a copy of it at `path`."""
+        return {"t": "set", "name": name, "form": self.kind, "size": self.size, "source": str(path or self.path)}
+
 
 def as_context(value: Any) -> Any:
     """Return a caller's context, with a path turned into the file that it names.

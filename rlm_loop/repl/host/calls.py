@@ -23,6 +23,20 @@ inside: contextvars.ContextVar[frozenset[int]] = contextvars.ContextVar("inside"
 """Identities of the sessions for which this context runs a tool; they wait for it, so it must not use them."""
 
 
+def tool_context(session: int, scope: Scope) -> contextvars.Context:
+    """Return a copy of this context for a tool that `session` waits for; its sub-calls belong to `scope`."""
+    context = contextvars.copy_context()
+    context.run(inside.set, inside.get() | {session})
+    context.run(cell_scope.set, scope)
+    return context
+
+
+def failed_call(error: BaseException) -> Mapping[str, Any]:
+    """Return the outcome of a call that raised: an `error`, or the `end` of the whole cell."""
+    ends = not isinstance(error, Exception) or type(error).__name__ == "BudgetSpent"
+    return {"end" if ends else "error": f"{type(error).__name__}: {error}"}
+
+
 class CellCalls:
     """The calls of one cell.  While at least one is under way, the cell's own clock stands still."""
 
@@ -89,10 +103,8 @@ class CellCalls:
             self._threads += 1
             if self._scope is None:
                 self._scope = Scope()
-        context = contextvars.copy_context()
-        context.run(inside.set, inside.get() | {self._session})
-        context.run(cell_scope.set, self._scope)
-        threading.Thread(target=context.run, args=(self._in_turn,), daemon=True).start()
+        run = tool_context(self._session, self._scope).run
+        threading.Thread(target=run, args=(self._in_turn,), daemon=True).start()
 
     def _in_turn(self) -> None:
         """Do one call after the other, while there are any."""
@@ -109,9 +121,8 @@ class CellCalls:
         try:
             outcome: Mapping[str, Any] = self._outcome(call, frame)
         except BaseException as e:
-            outcome = {"error": f"{type(e).__name__}: {e}"}
-            if not isinstance(e, Exception) or type(e).__name__ == "BudgetSpent":
-                ended, outcome = e, {"end": f"{type(e).__name__}: {e}"}
+            outcome = failed_call(e)
+            ended = e if "end" in outcome else None
         record = kept(outcome["value"]) if "value" in outcome else outcome
         with self._lock:
             if self._closed:

@@ -22,7 +22,7 @@ from rlm_loop.repl.host.calls import CellCalls
 from rlm_loop.repl.host.frames import FrameReader, Outgoing, Output
 from rlm_loop.repl.host.launch import Launch, tidied
 from rlm_loop.repl.host.shielded import shielded
-from rlm_loop.repl.settings import REPEAT, Settings
+from rlm_loop.repl.settings import Settings
 from rlm_loop.repl.text import Piece
 
 _READ = 1 << 16
@@ -31,6 +31,7 @@ _ONE_SENDER = socket.CMSG_SPACE(12) if _PASSCRED else 0  # a process, a user, a 
 _CONNECT = 120.0  # seconds for a process that connects by itself, such as a kernel, to do so
 _START = 30.0  # seconds for a process to say hello
 _STATUS = 1.0  # seconds for the exit status, once the socket is closed
+_REPEAT = 0.15  # seconds between interrupts of a cell that goes on
 _SLICE = 0.5  # seconds: never sleep longer without a look at the clock, which is an argument
 _BUSY_SLICE = 0.05
 _AFTER_KILL = 0.2  # seconds for the kernel to end what was killed, before force is used
@@ -207,7 +208,7 @@ class Child:
                         killed = True
                     elif spent >= next_interrupt and not killed:
                         self._signal(signal.SIGINT)  # the process sees it before it reads anything of a later cell
-                        next_interrupt = spent + REPEAT
+                        next_interrupt = spent + _REPEAT
                     pause = (grace + _AFTER_KILL if killed else min(next_interrupt, grace)) - spent
                 else:
                     # A cell that waits for a tool spends nothing, but may go on at any moment.
@@ -222,6 +223,8 @@ class Child:
                         report = frame
                         if stopped == "timeout" and not frame.get("interrupts"):
                             stopped = ""  # it was done before the interrupt reached it
+                        elif not stopped and calls.ended is not None:
+                            stopped = "budget"  # the tool ended the cell at once
                     break
                 else:
                     self._count_unasked()

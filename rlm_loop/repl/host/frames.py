@@ -214,15 +214,14 @@ def set_frame(name: str, value: Any, path: Path, in_place: bool = True) -> dict[
     """
     frame: dict[str, Any] = {"t": "set", "name": name, "form": "frame"}
     if isinstance(value, ContextFile):
-        given = on_disk_frame(name, value)
         if in_place:
-            return given
+            return value.frame(name)
         try:
             shutil.copyfile(value.path, path)
         except OSError as error:
             raise ContextError(f"the context {str(value.path)!r} cannot be copied: {error.strerror or error}") from None
         path.chmod(0o644)  # the cells may run as another user
-        return {**given, "source": str(path)}
+        return value.frame(name, path)
     if value is None or type(value) in (bool, int, float) or (type(value) in (str, bytes) and len(value) <= IN_FRAME):
         return {**frame, "value": encode(value)}
     try:
@@ -232,8 +231,3 @@ def set_frame(name: str, value: Any, path: Path, in_place: bool = True) -> dict[
         raise TypeError(f"cannot send {name!r} ({type(value).__name__}) to the REPL, it does not pickle: {e}") from e
     path.chmod(0o644)
     return {**frame, "form": "pickle", "source": str(path)}
-
-
-def on_disk_frame(name: str, value: ContextFile) -> dict[str, Any]:
-    """The `set` job for a file, for a REPL that reads it where it is."""
-    return {"t": "set", "name": name, "form": value.kind, "size": value.size, "source": str(value.path)}

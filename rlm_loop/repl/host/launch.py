@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 WORKER = Path(__file__).parents[1] / "worker.py"
 
@@ -48,25 +49,28 @@ class Launch:
     connects_to: Path | None = None
 
 
-Launcher = Callable[[str, str], Launch]
-"""Called with the interpreter and the worker's options (JSON) each time that a worker is started."""
+Options = Mapping[str, Any]
+"""The worker's options, as JSON has them; `path` begins with the working folder, `home` is the private one."""
+
+Launcher = Callable[[str, Options], Launch]
+"""Called with the interpreter and the worker's options each time that a worker is started."""
 
 
-def plain(python: str, options: str) -> Launch:
+def plain(python: str, options: Options) -> Launch:
     """Isolate nothing: the environment is cut down to an allow-list, that is all."""
-    return Launch((python, "-u", script(WORKER, python, options), options), worker_environment(), "plain")
+    argv = (python, "-u", script(WORKER, python, options), json.dumps(options))
+    return Launch(argv, worker_environment(), "plain")
 
 
-def script(source: Path, python: str, options: str) -> str:
+def script(source: Path, python: str, options: Options) -> str:
     """The file to run for one of our scripts: byte code where it is for this very interpreter, else the source.
 
     Compiling the worker would take longer than all the rest of a start.  The byte code lies in the session's private
     folder, since the package's own may be missing, out of date or closed to the cells' user.
     """
-    home = json.loads(options).get("home")
-    if home is None or python != sys.executable:
+    if python != sys.executable:
         return str(source)
-    path = Path(home) / f"{source.stem}.pyc"
+    path = Path(options["home"], f"{source.stem}.pyc")
     path.write_bytes(_byte_code(source))
     path.chmod(0o644)
     return str(path)
@@ -80,14 +84,13 @@ def _byte_code(source: Path) -> bytes:
     return importlib.util.MAGIC_NUMBER + bytes(12) + marshal.dumps(code)
 
 
-def folders(options: str) -> tuple[Path, Path]:
-    """The working folder and the session's private folder, out of the worker's options.
+def folders(options: Options) -> tuple[Path, Path]:
+    """Return the working folder and the private one.
 
     Isolated cells may write to the first only.  In the second the host writes (values on their way, the log): a
     cell that could make a link there would lead the host's hand.
     """
-    given = json.loads(options)
-    return Path(given["path"][0]), Path(given["home"])
+    return Path(options["path"][0]), Path(options["home"])
 
 
 # In sh, since it has to outlive the REPL, and its host: it kills what cells moved into sessions of their own, which is

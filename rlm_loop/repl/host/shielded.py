@@ -27,8 +27,12 @@ def interrupt_thread(thread: int) -> None:
         if _shields.get(thread) is False:
             _shields[thread] = True
         else:
-            error = ctypes.py_object(KeyboardInterrupt)
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), error)
+            raise_in(thread, KeyboardInterrupt)
+
+
+def raise_in(thread: int, error: type[BaseException] | None) -> None:
+    """Leave an exception for a thread to find at its next step, or take it back."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error) if error else None)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import builtins
 import contextvars
-import ctypes
 import inspect
 import signal
 import sys
@@ -18,13 +17,13 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from rlm_loop.accounting.scope import Scope, cell_scope
+from rlm_loop.accounting.scope import Scope
 from rlm_loop.repl.base import CellCall, ReplError
 from rlm_loop.repl.contexts.on_disk import ContextFile
-from rlm_loop.repl.host.calls import inside
+from rlm_loop.repl.host.calls import failed_call, tool_context
 from rlm_loop.repl.host.child import Ended, Stopped
-from rlm_loop.repl.host.frames import on_disk_frame
 from rlm_loop.repl.host.launch import Launch
+from rlm_loop.repl.host.shielded import raise_in
 from rlm_loop.repl.in_process.streams import CellOutput, captured
 from rlm_loop.repl.kernel.side import as_python, show_as_ipython
 from rlm_loop.repl.records import MOST, asked_with, kept
@@ -71,7 +70,7 @@ class NotebookREPL(ProcessSession):
 
     def _frame(self, name: str, value: Any) -> dict[str, Any]:
         if isinstance(value, ContextFile):
-            return on_disk_frame(name, value)
+            return value.frame(name)
         return {"t": "set", "name": name, "form": "object", "value": value}
 
     def _start(self) -> Any:
@@ -169,19 +168,16 @@ class _Notebook(Cells):
         began = self._clock()
         try:
             with stopper.paused(), captured(None):  # a thread that the cell started waits on time of its own
-                context = contextvars.copy_context()
-                context.run(inside.set, inside.get() | {self._session})
-                context.run(cell_scope.set, calls.scope)
-                value = context.run(self._tools[name], *args, **kwargs)
+                value = tool_context(self._session, calls.scope).run(self._tools[name], *args, **kwargs)
                 record.outcome = kept(form_of(value, MOST))
                 return value
         except BaseException as e:
-            record.outcome = {"error": f"{type(e).__name__}: {e}"}
-            if isinstance(e, Exception) and type(e).__name__ != "BudgetSpent":
-                raise tool_error(f"{type(e).__name__}: {e}") from None
+            record.outcome = failed_call(e)
+            if "error" in record.outcome:
+                raise tool_error(record.outcome["error"]) from None
             calls.ended = e
             stopper.at_most(0.05)
-            raise HostEnded(f"{type(e).__name__}: {e}") from None
+            raise HostEnded(record.outcome["end"]) from None
         finally:
             if stopper.mine:
                 calls.waited += self._clock() - began
@@ -312,7 +308,7 @@ class Stopper:
         with self._lock:
             inside, self._inside = self._inside, False
             if not self._main:
-                _raise_in(self._thread, None)
+                raise_in(self._thread, None)
         if inside:
             self._left = self._end - time.monotonic()
 
@@ -334,9 +330,4 @@ class Stopper:
                     self._due = True
                     signal.pthread_kill(self._thread, signal.SIGINT)
                 else:
-                    _raise_in(self._thread, KeyboardInterrupt)
-
-
-def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Leave an exception for a thread to find, or take it back."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error) if error else None)
+                    raise_in(self._thread, KeyboardInterrupt)

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.host.launch import Launch, folders
+from rlm_loop.repl.host.launch import Launch, Options, folders
 from rlm_loop.repl.isolation import seccomp
 from rlm_loop.repl.isolation.ordinary_user import cell_user
 from rlm_loop.repl.isolation.readable import HARDEN, THE_WORKER, Script
@@ -63,7 +63,7 @@ class Container:
             return f"{Path(engine).name} has no image {self.image!r}: pull or import it first ({reason})"
         return ""
 
-    def __call__(self, python: str, options: str, run: Script = THE_WORKER) -> Launch:
+    def __call__(self, python: str, options: Options, run: Script = THE_WORKER) -> Launch:
         """Raises `ReplError` where no engine is found; an image that is missing ends the start with its message."""
         del python
         engine, name = self._engine(), f"rlm-loop-{uuid.uuid4().hex[:12]}"
@@ -73,7 +73,7 @@ class Container:
         argv = ["env", "-u", "RLM_LOOP_HOME", engine, "run"]  # else the engine's own processes would count as a cell's
         argv += ["--interactive", "--rm", "--name", name, "--pull", "never"]
         argv += ["--network", "none", "--read-only", "--cap-drop=all", "--security-opt", "no-new-privileges"]
-        argv += ["--security-opt", "label=disable", *_resources(json.loads(options).get("limits", {}))]
+        argv += ["--security-opt", "label=disable", *_resources(options.get("limits", {}))]
         argv += ["--user", "{}:{}".format(*(user or (os.getuid(), os.getgid())))]
         if podman:
             argv += ["--http-proxy=false", *(["--userns=keep-id"] if user is None else [])]
@@ -90,7 +90,7 @@ class Container:
         # The engine's own filter has a hole or two, by its version: AF_VSOCK leads to the host of a virtual machine.
         rights = json.dumps({"filter": seccomp.for_this_machine(shares="nothing").hex()})
         socket = home / "socket"  # an engine passes bytes on, and no descriptors
-        arguments = run.arguments(json.dumps({**json.loads(options), "socket": str(socket)}))
+        arguments = run.arguments({**options, "socket": str(socket)})
         command = (*argv, *self.options, self.image, self.python, *run.flags, _HARDEN, rights, _SCRIPT, *arguments)
         # What removes the container of a client that was killed; podman would wait ten seconds for it first.
         remove = [engine, "rm", "--force", *(["--time", "0"] if podman else []), name]

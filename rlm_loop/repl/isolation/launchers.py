@@ -12,15 +12,15 @@ import json
 import os
 import shutil
 import subprocess
-import tempfile
 import warnings
-from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.host.clearing import remove
-from rlm_loop.repl.host.launch import Launch, Launcher, folders, plain, script
+from rlm_loop.repl.host.clearing import temporary
+from rlm_loop.repl.host.launch import Launch, Launcher, Options, folders, plain, script
 from rlm_loop.repl.isolation import seccomp
 from rlm_loop.repl.isolation.harden import landlock_abi
 from rlm_loop.repl.isolation.ordinary_user import RootFolder, cell_user, made_up, may_read
@@ -54,7 +54,7 @@ class Hardened:
             return "this kernel has no landlock (it came with Linux 5.13), or it is not in its lsm= boot parameter"
         return ""
 
-    def __call__(self, python: str, options: str, run: Script = THE_WORKER) -> Launch:
+    def __call__(self, python: str, options: Options, run: Script = THE_WORKER) -> Launch:
         """Raises `ReplError` where the kernel has no landlock: then nothing is started."""
         if problem := self.problem(python):
             raise ReplError(f'cannot isolate the REPL: {problem}; use another launcher, or launcher="plain" for none')
@@ -100,13 +100,13 @@ def _may_read_everything() -> bool:
     return False
 
 
-def _with_others(options: str, user: tuple[int, int] | None) -> str:
+def _with_others(options: Options, user: tuple[int, int] | None) -> Options:
     """Tell the worker how many processes its user has, which it cannot see for itself."""
-    given = json.loads(options)
-    if "processes" in given.get("limits", {}):
-        same = user is None or user[0] == os.getuid()
-        given["limits"] = {**given["limits"], "others": tasks_of_user() + 1 if same else 2}
-    return json.dumps(given)
+    limits = options.get("limits", {})
+    if "processes" not in limits:
+        return options
+    same = user is None or user[0] == os.getuid()
+    return {**options, "limits": {**limits, "others": tasks_of_user() + 1 if same else 2}}
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Sandbox:
         """Return why this launcher does not work here, in one line; an empty string where it does.  Tried once."""
         return _probe(self, python)
 
-    def __call__(self, python: str, options: str, run: Script = THE_WORKER) -> Launch:
+    def __call__(self, python: str, options: Options, run: Script = THE_WORKER) -> Launch:
         """Raises `ReplError` without bubblewrap, and for a working folder that would open the whole machine.
 
         Raises its `RootFolder` where no ordinary user may write to the working folder.
@@ -224,56 +224,37 @@ def _version(program: str) -> tuple[int, ...]:
 @functools.lru_cache(maxsize=8)
 def _probe(sandbox: Sandbox, python: str) -> str:
     """Start the interpreter in a sandbox, once."""
-    home = Path(tempfile.mkdtemp(prefix="rlm-loop-")).resolve()
+    how: dict[str, Any] = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL, "timeout": 60}
     try:
-        (home / "work").mkdir()
-        (home / "nothing.py").touch()
-        options = json.dumps({"path": [str(home / "work")], "home": str(home)})
-        # Without site-packages, which take half of a start: whether it starts at all is the question.
-        launch = sandbox(python, options, Script(home / "nothing.py", ("-I", "-S")))
-        done = subprocess.run(
-            launch.argv, capture_output=True, text=True, env=launch.env, stdin=subprocess.DEVNULL, timeout=60
-        )
+        with temporary("rlm-loop-") as home:
+            (home / "work").mkdir()
+            (home / "nothing.py").touch()
+            options = {"path": [str(home / "work")], "home": str(home)}
+            # Without site-packages, which take half of a start: whether it starts at all is the question.
+            launch = sandbox(python, options, Script(home / "nothing.py", ("-I", "-S")))
+            done = subprocess.run(launch.argv, env=launch.env, **how)
     except (ReplError, OSError, subprocess.TimeoutExpired) as e:
         return str(e)
-    finally:
-        remove(home)
     if done.returncode == 0:
         return ""
     return (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
 
 
-@dataclass(frozen=True)
-class Strongest:
-    """A launcher: the first of `kinds` that works here, else `plain` with a warning.
+def strongest(python: str, options: Options) -> Launch:
+    """A launcher: a sandbox or `hardened` where that works here, else `plain` with a warning.
 
     A working folder of root's, where the host is root, gets no sandbox: it is `hardened` at best.
     """
-
-    kinds: tuple[Sandbox | Hardened, ...] = (Sandbox(), Hardened())
-    kind = "auto"
-
-    def __call__(self, python: str, options: str) -> Launch:
-        for launcher in self.kinds:
-            if not launcher.problem(python):
-                try:
-                    return launcher(python, options)
-                except RootFolder:
-                    continue
-        warnings.warn(
-            "cells are not isolated from this machine: `rlm-loop doctor` says what is missing and how to get it",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-        return plain(python, options)
+    for launcher in (LAUNCHERS["sandbox"], LAUNCHERS["hardened"]):
+        if not launcher.problem(python):
+            with suppress(RootFolder):
+                return launcher(python, options)
+    told = "cells are not isolated from this machine: `rlm-loop doctor` says what is missing and how to get it"
+    warnings.warn(told, RuntimeWarning, stacklevel=2)
+    return plain(python, options)
 
 
-LAUNCHERS: Mapping[str, Launcher] = {
-    "auto": Strongest(),
-    "plain": plain,
-    "hardened": Hardened(),
-    "sandbox": Sandbox(),
-}
+LAUNCHERS: dict[str, Any] = {"auto": strongest, "plain": plain, "hardened": Hardened(), "sandbox": Sandbox()}
 """The launchers that have a name; a container needs an image, so it has none."""
 
 _STRENGTH = {"hardened": 1, "sandbox": 2, "container": 2}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.host.launch import WORKER, isolated_environment
+from rlm_loop.repl.host.launch import WORKER, Options, isolated_environment
 
 HARDEN = Path(__file__).with_name("harden.py")
 
@@ -53,9 +53,9 @@ class Script:
             own.pop("PYTHONPATH", None)
         return {**own, **(self.env or {})}
 
-    def arguments(self, options: str) -> tuple[str, ...]:
-        """Return the worker's options, and nothing for another program."""
-        return (options,) if self.file == WORKER else ()
+    def arguments(self, options: Options) -> tuple[str, ...]:
+        """Return the worker's options in JSON, and nothing for another program."""
+        return (json.dumps(options),) if self.file == WORKER else ()
 
 
 THE_WORKER = Script()

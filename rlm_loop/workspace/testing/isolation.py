@@ -33,7 +33,7 @@ def isolated_command(
     Raises `ReplError` where a place that was asked for does not work here, `ValueError` for an unknown name.
     """
     script = replace(script, env=env)
-    options = json.dumps({"path": [str(home / "work")], "home": str(home)})
+    options = {"path": [str(home / "work")], "home": str(home)}
     named = {"auto": (Sandbox(), Hardened()), "sandbox": (Sandbox(),), "hardened": (Hardened(),), "plain": ()}
     if isinstance(place, str) and place not in named:
         raise ValueError(f"place must be auto, plain, hardened, sandbox, or an object such as Container, got {place!r}")

@@ -1,0 +1,320 @@
+"""Isolated cells: nothing gets out of them, and everything still works inside.
+
+Under landlock and seccomp (`hardened`), bubblewrap (`sandbox`) and in a container; a kind that is not here is skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import escapes
+import pytest
+from marks import as_root
+from processes import left_nothing, until
+from suite.world import marked
+
+from rlm_loop.repl import Container, Hardened, Limits, PythonREPL, ReplError, Sandbox
+from rlm_loop.repl.host.launch import isolated_environment
+from rlm_loop.repl.isolation.harden import landlock_abi
+from rlm_loop.repl.isolation.launchers import LAUNCHERS
+from rlm_loop.repl.isolation.ordinary_user import RootFolder
+
+PROBLEMS = {"hardened": Hardened().problem(sys.executable), "sandbox": Sandbox().problem(sys.executable)}
+ALLOWED = {*isolated_environment("/tmp"), "PWD", "RLM_LOOP_HOME"}
+OF_PROCESSES = pytest.mark.parametrize("kind", ["hardened", "sandbox"])
+ALL = pytest.mark.parametrize("kind", ["hardened", "sandbox", "container"])
+Open = Callable[..., PythonREPL]
+
+
+@pytest.fixture(scope="module")
+def boxes(request: pytest.FixtureRequest) -> Iterator[Open]:
+    """Open a session of a kind; without options it is one for all tests that ask so."""
+    opened: dict[str, PythonREPL] = {}
+
+    def box(kind: str, **options: Any) -> PythonREPL:
+        if problem := PROBLEMS.get(kind):
+            pytest.skip(f"`rlm-loop doctor` says how to get it: {problem}")
+        launcher = Container(request.getfixturevalue("image")) if kind == "container" else kind
+        if options or kind not in opened:
+            made = PythonREPL(launcher=launcher, timeout=120, **options)
+            return made if options else opened.setdefault(kind, made)
+        return opened[kind]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RLM_LOOP_TEST_SECRET", "hunter2")
+        yield box
+        for repl in opened.values():
+            repl.close()
+
+
+@ALL
+def test_the_session_says_what_it_is(boxes: Open, kind: str) -> None:
+    assert boxes(kind).run("1 + 1").output == "2"
+    assert boxes(kind).isolation == kind
+
+
+@ALL
+def test_no_network_and_no_write_outside_the_working_folder(boxes: Open, kind: str, tmp_path: Path) -> None:
+    assert escapes.reached_by_sockets(boxes(kind), tmp_path) == []
+    assert escapes.written_outside(boxes(kind), tmp_path) == []
+
+
+@OF_PROCESSES
+def test_no_file_of_the_hosts_is_read(boxes: Open, kind: str, tmp_path: Path) -> None:
+    assert escapes.read_outside(boxes(kind), tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", [pytest.param("hardened", marks=pytest.mark.slow), "sandbox"])
+def test_no_answer_of_our_tasks_is_read(boxes: Open, kind: str) -> None:
+    assert escapes.answers_read(boxes(kind)) == []
+
+
+@ALL
+def test_no_environment_variable_outside_the_allow_list(boxes: Open, kind: str) -> None:
+    seen = escapes.environment_seen(boxes(kind))
+    assert "RLM_LOOP_TEST_SECRET" not in seen
+    assert seen.isdisjoint({"PYTHONPATH", "USER", "LOGNAME"}) if kind == "container" else seen <= ALLOWED
+    assert kind == "hardened" or boxes(kind).get("__import__('os').environ['HOME']") == "/tmp"
+
+
+@ALL
+def test_no_host_process_is_visible_or_hit(boxes: Open, kind: str) -> None:
+    with escapes.bystander() as process:
+        lines = escapes.command_lines_seen(boxes(kind), process)
+        assert str(process.args[-1]) not in lines
+        assert kind == "container" or ("harden.py" in lines) == (kind == "sandbox")  # its own a sandbox sees
+        if kind != "hardened" or landlock_abi() >= 6:  # it closes signals from Linux 6.12
+            assert not escapes.was_ended(boxes(kind), process)
+
+
+@ALL
+def test_nothing_of_the_users_is_reached(boxes: Open, kind: str, tmp_path: Path) -> None:
+    own = set[str]() if kind == "hardened" else escapes.OWN_IN_A_SANDBOX
+    assert set(escapes.reached(boxes(kind), tmp_path)) <= own
+
+
+@OF_PROCESSES
+def test_no_privilege_is_left(boxes: Open, kind: str) -> None:
+    boxes(kind).run(escapes.PRIVILEGED)
+    assert boxes(kind).get("failed") == dict.fromkeys(["unshare", "mount", "ptrace", "keyctl", "setuid"], True)
+    assert boxes(kind).run("open('/proc/sys/vm/swappiness', 'w')").error == "runtime"
+
+
+@ALL
+def test_cells_do_not_run_as_root_where_that_is_possible(boxes: Open, kind: str, tmp_path: Path) -> None:
+    status = boxes(kind).get("open('/proc/self/status').read()")
+    assert "CapEff:\t0000000000000000\n" in status or kind == "hardened"
+    assert "NoNewPrivs:\t1\n" in status
+    (tmp_path / "work").mkdir()
+    options = {"path": [str(tmp_path / "work")], "home": str(tmp_path)}
+    if kind == "hardened" and "run as root" in (note := Hardened()(sys.executable, options).note):
+        pytest.skip(note)
+    assert 0 not in boxes(kind).get("__import__('os').getresuid()")
+
+
+ORDINARY = """
+import asyncio, os, sqlite3, ssl, subprocess, sys, tempfile, threading
+with tempfile.TemporaryDirectory() as d: open(d + '/f', 'w').write('x')
+os.makedirs('a/b'); open('x.txt', 'w').write('x'); os.rename('x.txt', 'kept.txt')
+assert subprocess.run([sys.executable, '-c', 'print(6 * 7)'], capture_output=True).stdout == b'42\\n'
+assert sqlite3.connect('d.sqlite').execute('select 1').fetchall() == [(1,)]
+t = threading.Thread(target=print, args=('in a thread',)); t.start(); t.join()
+asyncio.run(asyncio.sleep(0, 'done'))
+"""
+IN_A_SANDBOX = """
+import getpass, multiprocessing, socket
+with multiprocessing.get_context('fork').Pool(1) as p: assert p.map(abs, [-1]) == [1]
+server = socket.create_server(('localhost', 0))  # a network of its own, with this one machine in it
+socket.create_connection(server.getsockname()).close()
+os.getcwd(), os.environ['HOME'], getpass.getuser()
+"""
+
+
+@OF_PROCESSES
+def test_ordinary_work_goes_on_inside(boxes: Open, kind: str) -> None:
+    box = boxes(kind)
+    result = box.run(ORDINARY)
+    assert (result.error, result.output) == (None, "in a thread\n"), result
+    assert (box.cwd / "kept.txt").read_text() == "x"
+    if kind == "sandbox":
+        assert box.run(IN_A_SANDBOX).output == f"({str(box.cwd)!r}, '/tmp', 'cells')"
+
+
+@ALL
+def test_values_of_any_size_cross_also_after_a_restart(boxes: Open, kind: str) -> None:
+    with boxes(kind, files={"a.txt": "abc"}) as repl:
+        repl.set("context", "x" * 3_000_000, reserved=True)
+        assert repl.run("len(context), open('a.txt').read()").output == "(3000000, 'abc')"
+        assert repl.run("import os; os._exit(3)").error == "died"
+        assert repl.run("len(context), open('a.txt', 'a').write('d')").output == "(3000000, 1)"
+        assert repl.run("while True: pass", timeout=0.3).error == "timeout"
+        assert (repl.cwd / "a.txt").read_text() == "abcd"
+        assert repl.run("while True:\n try:\n  while True: pass\n except BaseException: pass", timeout=0.3).error
+
+
+FORKS = (
+    "import os, time\nmade = 0\ntry:\n    for _ in range(400):\n"
+    "        if os.fork() == 0:\n            time.sleep(60); os._exit(0)\n        made += 1\n"
+    "except OSError as e:\n    print(type(e).__name__)\nprint(made)"
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "most", "made"), [("hardened", 5, range(7)), ("sandbox", 5, [5]), ("container", 20, range(31))]
+)
+def test_limits_hold_for_processes_too(boxes: Open, kind: str, most: int, made: Any) -> None:
+    with boxes(kind, limits=Limits(processes=most, memory=256 << 20)) as repl:
+        assert "MemoryError" in repl.run("bytearray(400 << 20)").output
+        if repl.get("__import__('os').getuid()") == 0:
+            pytest.skip("the kernel exempts root")
+        error, count = repl.run(FORKS).output.split()
+        assert (error, int(count) in made) == ("BlockingIOError", True), count
+
+
+@OF_PROCESSES
+def test_close_leaves_nothing(boxes: Open, kind: str) -> None:
+    repl = boxes(kind, rebuild=True)
+    repl.run("import subprocess; subprocess.Popen(['setsid', 'sleep', '600'])")
+    repl.close()
+    assert left_nothing(repl.cwd.parent)
+
+
+@as_root
+@pytest.mark.parametrize("kind", ["sandbox", "container"])
+def test_it_works_for_an_ordinary_user(boxes: Open, kind: str) -> None:
+    """Sandboxes as nobody; containers as an account that may have them (see `escapes`)."""
+    boxes(kind)
+    told = escapes.as_ordinary_user("container" if kind == "container" else "")
+    assert told == "True True\n2 ab\nruntime runtime\n1\nruntime\ndied 'ab'\n"
+
+
+# -- hardened
+
+
+def test_root_without_its_capabilities_where_the_folder_is_roots(boxes: Open, tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("for root only")
+    tmp_path.chmod(0o755)
+    with boxes("hardened", cwd=tmp_path) as repl:
+        assert repl.run("open('x', 'w').write('y')").output == "1"
+        assert repl.get("__import__('os').getuid()") == 0
+        assert escapes.written_outside(repl, tmp_path.parent) == []
+        outside = tmp_path.parent / "outside"
+        outside.mkdir()
+        assert escapes.reached(repl, outside) == [], "a file's owner may do what landlock does not know of"
+        assert repl.run("open('/proc/sys/vm/swappiness', 'w')").message.startswith("PermissionError")
+
+
+def test_stray_children_are_found_and_ended(boxes: Open) -> None:
+    """By the shell around the REPL, which looks through /proc."""
+    with boxes("hardened", rebuild=True) as repl:
+        pid = repl.get("__import__('subprocess').Popen(['setsid', 'sleep', '600']).pid")
+        assert repl.run("import os; os._exit(3)").error == "died"
+        repl.run("1")
+        assert until(lambda: not Path(f"/proc/{pid}").exists())
+
+
+def test_a_cell_cannot_make_the_host_end_another_process(boxes: Open) -> None:
+    """The host is told the REPL's number by the kernel, and not by the worker, which a cell can imitate."""
+    with escapes.bystander() as process, boxes("hardened", grace=0.2) as repl:
+        repl.run(
+            "import json, os\n"
+            f"frame = json.dumps({{'t': 'hello', 'pid': {process.pid}}}).encode() + b'\\n'\n"
+            "for fd in range(3, 64):\n    try:\n        os.write(fd, frame)\n    except OSError:\n        pass\n",
+            timeout=2,
+        )
+        stubborn = "while True:\n    try: sum(range(10 ** 15))\n    except BaseException: pass"
+        assert repl.run(stubborn, timeout=0.2).error == "timeout"
+        repl.close()
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.5)
+
+
+# -- sandbox
+
+
+def test_a_given_folder_is_shared_and_more_can_be_read(boxes: Open, tmp_path: Path) -> None:
+    boxes("sandbox")
+    work, data = tmp_path / "work", tmp_path / "data"
+    for folder in (work, data):
+        folder.mkdir()
+        folder.chmod(0o777)
+    (data / "d.txt").write_text("data")
+    with PythonREPL(timeout=60, launcher=Sandbox(read=(data,)), cwd=work) as repl:
+        assert repl.run(f"open('new.txt', 'w').write(open({str(data / 'd.txt')!r}).read())").output == "4"
+        assert repl.run(f"open({str(data / 'e.txt')!r}, 'w')").error == "runtime"
+        assert repl.run(f"sorted(__import__('os').listdir({str(tmp_path)!r}))").output == "['data', 'work']"
+    assert (work / "new.txt").read_text() == "data"
+
+
+@as_root
+def test_a_folder_of_roots_is_refused_and_auto_finds_another_way(boxes: Open, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    with boxes("sandbox", cwd=tmp_path) as repl, pytest.raises(RootFolder, match="chown"):
+        repl.start()
+    with PythonREPL(launcher="auto", cwd=tmp_path, timeout=60) as repl:
+        assert repl.isolation == "auto"
+        assert repl.run("open('x', 'w').write('y')").output == "1"
+        assert repl.isolation in ("hardened", "plain")
+
+
+@pytest.mark.parametrize("folder", ["/", "/usr"])
+def test_the_whole_machine_is_no_working_folder(boxes: Open, folder: str) -> None:
+    with boxes("sandbox", cwd=folder) as repl, pytest.raises(ReplError, match="holds the system"):
+        repl.start()
+
+
+# -- the choice among them
+
+
+def test_the_attempts_succeed_without_isolation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the tests here say is worth something only because of this one."""
+    monkeypatch.setenv("RLM_LOOP_TEST_SECRET", "hunter2")
+    with PythonREPL(timeout=60, launcher="plain") as repl, escapes.bystander() as process:
+        assert repl.isolation == "plain"
+        assert escapes.reached_by_sockets(repl, tmp_path) == ["tcp", "udp", "abstract", "path", "path, datagrams"]
+        assert str(tmp_path) in escapes.written_outside(repl, tmp_path)
+        assert str(tmp_path / "secret.txt") in escapes.read_outside(repl, tmp_path)
+        assert len(escapes.answers_read(repl)) >= 3
+        assert str(process.args[-1]) in escapes.command_lines_seen(repl, process)
+        assert escapes.was_ended(repl, process)
+        assert "RLM_LOOP_TEST_SECRET" not in repl.get("list(__import__('os').environ)")
+        assert marked(repl.cwd.parent.name)
+
+
+@pytest.mark.parametrize("name", ["container", "bubblewrap", ""])
+def test_an_unknown_name_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="launcher"):
+        PythonREPL(launcher=name)
+
+
+MISSING = {
+    "apt-get install bubblewrap": Sandbox(program="no-such-bwrap"),
+    "apt-get install podman": Container("some/image", engine="no-such-engine"),
+}
+
+
+@pytest.mark.parametrize("told", MISSING)
+def test_what_is_missing_is_named(told: str) -> None:
+    assert told in MISSING[told].problem(sys.executable)
+    with PythonREPL(launcher=MISSING[told]) as repl, pytest.raises(ReplError, match=f"no-such-.*{told}"):
+        repl.start()
+
+
+def test_auto_takes_the_strongest_that_works_and_warns_where_none_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"path": [str(tmp_path / "work")], "home": str(tmp_path)}
+    (tmp_path / "work").mkdir()
+    missing = Sandbox(program="no-such-bwrap")
+    monkeypatch.setitem(LAUNCHERS, "sandbox", missing)
+    if not PROBLEMS["hardened"]:
+        assert LAUNCHERS["auto"](sys.executable, options).kind == "hardened"
+    monkeypatch.setitem(LAUNCHERS, "hardened", missing)
+    with pytest.warns(RuntimeWarning, match="rlm-loop doctor"):
+        assert LAUNCHERS["auto"](sys.executable, options).kind == "plain"
