@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import statistics
 import sys
 import threading
 import webbrowser
@@ -124,20 +125,21 @@ def _line(call: MeteredCall) -> None:
 
 
 def _show(figures: Figures) -> None:
-    totals = figures.totals()
-    if not totals:
+    if not figures.sessions:
         note("nothing was asked")
         return
     for root in figures.trees():
         show_table(_tree(root))
         echo()
     rows: list[list[str]] = []
-    for total in totals:
-        median = "" if total.harness_median is None else f"{1000 * total.harness_median:,.1f}"
-        each = f"{1000 * total.meter_seconds / max(total.served + total.refused, 1):.2f}"
-        used = (total.usage.input_tokens, total.usage.output_tokens, total.usage.cache_read_tokens)
-        seconds = (f"{total.model_seconds:,.1f}", f"{total.harness_seconds:,.1f}", median, each)
-        rows.append([total.session, str(total.served), str(total.refused), *map(number, used), *seconds])
+    for name, (ledger, calls) in figures.sessions.items():
+        usage, replies = ledger.usage, sum(call.call is not None for call in calls)
+        between = [call.harness_seconds for call in calls if call.harness_seconds is not None]
+        median = f"{1000 * statistics.median(between):,.1f}" if between else ""
+        each = f"{1000 * sum(call.meter_seconds for call in calls) / max(len(calls), 1):.2f}"
+        tokens = map(number, (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens))
+        seconds = f"{sum(call.model_seconds for call in calls):,.1f}", f"{sum(between):,.1f}"
+        rows.append([name, str(replies), str(len(calls) - replies), *tokens, *seconds, median, each])
     columns = ("session", "replies", "refused", "in", "out", "cached", "model s", "frame s", "median ms", "meter ms")
     show_table(Table("Times by session", columns, rows))
 

@@ -146,7 +146,6 @@ def run(
     limit: Annotated[int | None, Option(min=1, help="Tasks at most, of the suites in turn.")] = None,
     seconds: Annotated[float | None, Option(min=0, help="Start no further task after this.")] = None,
     jobs: Annotated[int | None, Option(min=1, help="Episodes at a time, in threads; default 1.")] = None,
-    executor: Annotated[str | None, Option(help="An executor that an installed package offers, by name.")] = None,
     chosen: SetOptions = None,
     retry_failed: Annotated[bool, Option("--retry-failed", help="Run failed episodes again.")] = False,
     max_cost: Annotated[
@@ -178,9 +177,12 @@ def run(
     if dry_run or models is not None:
         for estimate in (each for study in studies for each in estimates(study, folder, limit)):
             echo(fitting(estimate))
-    if dry_run or (models is not None and not yes and not _agreed_to_spend()):
+    if dry_run:
         return 0
-    options: dict[str, Any] = {"limit": limit, "seconds": seconds, "jobs": jobs, "executor": executor}
+    if models is not None and not yes and sys.stdin.isatty() and not typer.confirm("Go on?", err=True):
+        note("nothing was run; --yes goes on without asking")
+        return 0
+    options: dict[str, Any] = {"limit": limit, "seconds": seconds, "jobs": jobs}
     options |= {"retry_failed": retry_failed, "max_cost": max_cost, "max_tokens": max_tokens, "mixed": mixed}
     for study in studies:  # each extends the folder by its model; what Ctrl-C or a limit ends is gone on with
         if code := run_study(study, folder, show=study is studies[-1], **options):
@@ -208,17 +210,6 @@ def _say_plan(study: Study, limit: int | None) -> None:
         for message in prompt.messages:
             echo(f"[{message.role}]\n{clipped(message.text)}")
     echo()
-
-
-def _agreed_to_spend() -> bool:
-    """Ask whether to go on, where somebody is there to be asked."""
-    if not sys.stdin.isatty():
-        return True
-    note("Go on? [y/N]")
-    if sys.stdin.readline().strip().casefold() in ("y", "yes"):
-        return True
-    note("nothing was run; --yes goes on without asking")
-    return False
 
 
 @app.command()
@@ -514,7 +505,6 @@ DEMO_MODEL = "qwen2.5-coder-1.5b"
 def demo(
     out: Annotated[str, Option(help="Where results go.")] = "runs/demo",
     experiment: Annotated[str, Option(help="The folder of the experiment.")] = "experiments/lean_vs_react",
-    recorded: Annotated[bool, Option("--recorded", help="Only show the recorded run.")] = False,
 ) -> int:
     """Compare three loops on a few tasks with the local model; a second call goes on where the first stopped.
 
@@ -522,48 +512,27 @@ def demo(
     experiment's folder.
     """
     from rlm_loop.models import ModelError, weights
+    from rlm_loop.report import arm_table
+    from rlm_loop.study import load_study, verify_traces
     from rlm_loop.study.run.estimate import estimates
 
     folder = Path(experiment)
     if not folder.is_dir():
         raise Misuse(f"there is no folder {experiment} here; run this in the repository, for example with `make demo`")
-    if recorded:
-        return _show_recorded(folder)
     study = load(str(folder / "demo.py"))
     if left := sum(each.episodes for each in estimates(study, out)):
-        known = weights.find(DEMO_MODEL)
+        known, recorded = weights.find(DEMO_MODEL), folder / "results"
         try:
             if known is None or not weights.is_here(known):
                 fetch(DEMO_MODEL)
         except ModelError as error:
+            if not recorded.is_dir():
+                raise
+            if wrong := verify_traces(recorded):
+                raise Misuse(f"the recorded run does not agree with its traces ({wrong[0]})") from error
             note(f"NOTICE: no model, so nothing was run now. {explain(error)}")
-            note("NOTICE: what follows is the recorded run, read back from its results and traces.")
-            return _show_recorded(folder)
+            note(f"NOTICE: what follows is the recorded run in {recorded}; each episode agrees with its trace.")
+            show_table(arm_table(load_study(recorded)))
+            return 0
         note(f"{left} episodes to go, about 30 s each on two cores; Ctrl-C keeps what is done.")
     return run_study(study, out)
-
-
-def _show_recorded(folder: Path) -> int:
-    """Print the committed run: checked against its traces, its table, and the steps of its shortest long success."""
-    from rlm_loop.agents.past_run import outcome_of
-    from rlm_loop.report import arm_table
-    from rlm_loop.report.notebook.formatting import closing_line, step_text
-    from rlm_loop.study import load_study, verify_traces
-
-    where = next((p.parent for p in sorted(folder.rglob("study.json"))), None)
-    if where is None:
-        raise Misuse(f"{folder} holds no recorded run; a model is needed: rlm-loop models pull {DEMO_MODEL}")
-    results = load_study(where)
-    if wrong := verify_traces(where):
-        raise Misuse(f"the recorded run does not agree with its traces ({wrong[0]}); restore {where}")
-    note(f"RECORDED RUN: {len(results)} episodes in {where}, each agrees with its trace")
-    rows = [row for row in results.rows if row["resolved"] and row["steps"] > 1]
-    if rows:
-        row = min(rows, key=lambda row: row["steps"])
-        outcome = outcome_of(results.trace(row))
-        echo(f"one episode (recorded): {row['arm']} on {row['suite']}/{row['task']}\n{outcome.question}")
-        for text in (*map(step_text, outcome.turns), closing_line(outcome)):
-            echo(text)
-    show_table(arm_table(results))
-    note(f"results and traces: {where}")
-    return 0

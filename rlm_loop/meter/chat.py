@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from rlm_loop.messages import Reply, Role, ToolCall, Usage
-from rlm_loop.meter.failures import ErrorReply
-from rlm_loop.meter.request import FieldReader, Refused, Request, RequestMessage, arguments_of, content_of
+from rlm_loop.meter.request import FieldReader, Refused, Request, RequestMessage, content_of
 from rlm_loop.models import wire
 from rlm_loop.models.streams import joined as joined
 
@@ -18,17 +17,13 @@ _ROLES: dict[str, Role] = {
     "user": "user",
     "assistant": "assistant",
     "tool": "tool",
-    "function": "tool",
 }
 _SAMPLING = (
     *("temperature", "top_p", "top_k", "min_p", "seed", "logit_bias"),
     *("presence_penalty", "frequency_penalty", "repetition_penalty"),
 )
 #: Settings that a model of ours is not told.
-_OTHERS = (
-    *("logprobs", "top_logprobs", "best_of", "parallel_tool_calls", "reasoning_effort", "verbosity", "function_call"),
-)
-_FINISH = {"stop": "stop", "length": "length", "tool_calls": "tool_calls", "content_filter": "content_filter"}
+_OTHERS = (*("logprobs", "top_logprobs", "best_of", "parallel_tool_calls", "reasoning_effort", "verbosity"),)
 
 
 def read(body: Any) -> Request:
@@ -37,7 +32,7 @@ def read(body: Any) -> Request:
     several = form.take("n", int)
     listed = form.needed("messages", list, "at least one message")
     messages = tuple(_message(m, f"messages[{i}]") for i, m in enumerate(listed))
-    tools = [*tools_of(form.take("tools", list)), *_functions(form.take("functions", list))]
+    tools = tuple(tools_of(form.take("tools", list)))
     options = FieldReader(form.take("stream_options", dict) or {}, "stream_options")
     not_applied = form.settings(*_OTHERS)
     choice = form.take("tool_choice")
@@ -47,9 +42,9 @@ def read(body: Any) -> Request:
         form.refuse(f"n is {several}: one reply is given to a request; send it {several} times", param="n")
     return Request(
         messages,
-        () if choice == "none" else tuple(tools),
+        () if choice == "none" else tools,
         _stop(form.take("stop", (str, list))),
-        schema_of(form.take("response_format", dict), form),
+        _schema(form.take("response_format", dict), form),
         form.limit("max_completion_tokens", "max_tokens"),
         bool(form.take("stream", bool)),
         bool(options.take("include_usage", bool)),
@@ -65,8 +60,6 @@ def _message(data: Any, where: str) -> RequestMessage:
     role = form.role(_ROLES)
     text, unread = content_of(form.take("content"), f"{where}.content")
     calls = [_call(c, f"{where}.tool_calls[{i}]") for i, c in enumerate(form.take("tool_calls", list) or ())]
-    if legacy := form.take("function_call", dict):
-        calls.append(ToolCall(None, str(legacy.get("name") or ""), arguments_of(legacy.get("arguments"))))
     thought = form.take("reasoning_content") or form.take("reasoning")
     return RequestMessage(
         role,
@@ -81,12 +74,10 @@ def _message(data: Any, where: str) -> RequestMessage:
 def _call(data: Any, where: str) -> ToolCall:
     form = FieldReader(data, where)
     name = form.take("id", str)
-    if custom := form.take("custom", dict):
-        return ToolCall(name, str(custom.get("name") or ""), arguments_of(custom.get("input")))
     function = form.take("function", dict)
     if function is None:
         raise Refused(f"{where} is no function call; send one with a function", param=where)
-    return ToolCall(name, str(function.get("name") or ""), arguments_of(function.get("arguments")))
+    return ToolCall(name, str(function.get("name") or ""), wire.arguments_text(function.get("arguments")))
 
 
 def tools_of(listed: Any) -> Iterator[Mapping[str, Any]]:
@@ -97,11 +88,6 @@ def tools_of(listed: Any) -> Iterator[Mapping[str, Any]]:
         yield cast("dict[str, Any]", tool)
 
 
-def _functions(listed: Any) -> Iterator[Mapping[str, Any]]:
-    for function in cast("list[Any]", listed or []):
-        yield {"type": "function", "function": function}
-
-
 def _stop(value: Any) -> tuple[str, ...]:
     given = [value] if isinstance(value, str) else list(value or ())
     if not all(isinstance(text, str) for text in given):
@@ -109,7 +95,7 @@ def _stop(value: Any) -> tuple[str, ...]:
     return tuple(given)
 
 
-def schema_of(wanted: Mapping[str, Any] | None, form: FieldReader) -> Mapping[str, Any] | None:
+def _schema(wanted: Mapping[str, Any] | None, form: FieldReader) -> Mapping[str, Any] | None:
     """The JSON schema that a reply is to follow, from a `response_format`; without one `form` is refused."""
     kind = (wanted or {}).get("type", "text")
     if wanted is None or kind == "text":
@@ -128,7 +114,7 @@ def heard(body: Mapping[str, Any]) -> Reply:
     return wire.to_reply(body)
 
 
-def usage_of(usage: Usage | None) -> dict[str, Any] | None:
+def _usage(usage: Usage | None) -> dict[str, Any] | None:
     """The `usage` object, cached and thought tokens among the others; `None` where the model did not say."""
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return None
@@ -151,7 +137,10 @@ def _choice(reply: Reply) -> tuple[dict[str, Any], str]:
     more: Any = reply.extra.get("message")
     if isinstance(more, Mapping):  # what a reasoning model thought, or why it refused
         message |= {k: v for k, v in cast("Mapping[str, Any]", more).items() if k in ("reasoning_content", "refusal")}
-    return message, "tool_calls" if reply.tool_calls else _FINISH.get(reply.finish_reason, "stop")
+    return (
+        message,
+        "tool_calls" if reply.tool_calls else "stop" if reply.finish_reason == "error" else reply.finish_reason,
+    )
 
 
 def _called(call: ToolCall) -> dict[str, Any]:
@@ -167,7 +156,7 @@ def write(reply: Reply, request: Request, name: str, created: int) -> dict[str, 
         "created": created,
         "model": request.model,
         "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}],
-        "usage": usage_of(reply.usage),
+        "usage": _usage(reply.usage),
     }
 
 
@@ -189,10 +178,10 @@ def stream(reply: Reply, request: Request, name: str, created: int) -> Iterator[
         yield chunk({"tool_calls": [{"index": i, **call} for i, call in enumerate(calls)]})
     yield chunk({}, finish)
     if request.include_usage:
-        yield f"data: {json.dumps({**head, 'choices': [], 'usage': usage_of(reply.usage)})}\n\n"
+        yield f"data: {json.dumps({**head, 'choices': [], 'usage': _usage(reply.usage)})}\n\n"
     yield "data: [DONE]\n\n"
 
 
-def error(told: ErrorReply) -> dict[str, Any]:
+def error(told: Refused) -> dict[str, Any]:
     """An error in OpenAI's form."""
     return {"error": {"message": told.message, "type": told.kind, "param": told.param, "code": told.code}}

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from rlm_loop.agents.meter import Meter
 from rlm_loop.messages import Reply, common
 from rlm_loop.meter.causes import LEAST, Causes, own_words, written
-from rlm_loop.meter.request import RequestMessage, said_back
+from rlm_loop.meter.request import RequestMessage
 
 _RECENT = 64  # conversations looked at where none begins alike
 
@@ -39,7 +39,7 @@ class MeteredConversation:
 
     def answered(self) -> tuple[RequestMessage, ...]:
         """The last reply, as later requests have it."""
-        return () if self.reply is None else (said_back(self.reply),)
+        return () if self.reply is None else (RequestMessage("assistant", self.reply.text, self.reply.tool_calls),)
 
     def free(self, arrived: float) -> bool:
         """Return whether it waited for no reply then."""

@@ -43,7 +43,6 @@ def metered_endpoint(
     counter: str | Model | None = None,
     known: Mapping[str, Sequence[str]] | None = None,
     budget: Budget | None = None,
-    concurrency: int | None = None,
     told: Callable[[MeteredCall], None] | None = None,
 ) -> Generator[Endpoint]:
     """Serve a model to any framework that speaks the chat API of OpenAI.
@@ -59,8 +58,8 @@ def metered_endpoint(
     `port` 0 is a free one.  `out` is a folder for one trace a session (`rlm-loop trace show` reads them).  `counter`
     is another model whose tokenizer counts (a name or a model), for a scripted one.  `known` maps causes to texts
     that are theirs wherever they stand, such as `{"task": [question], "tool_result": outputs}`.  `budget` limits all
-    sessions together.  `concurrency` is how many requests the model gets at once (default: its slots, or one), `told`
-    is called with each request as its answer goes out.
+    sessions together.  `told` is called with each request as its answer goes out.  A model gets as many requests at
+    once as it has slots.
     Raises `OSError` where the port is taken, `ModelNotFound` for a name that is no model's, `ValueError` for a forward
     address that is none, and `TypeError` for a model beside one or no model at all.
     """
@@ -73,8 +72,6 @@ def metered_endpoint(
         raise TypeError(f"{counting!r} cannot count: hand in a model with a tokenizer, such as a LocalModel")
     if (model is None) == (forward is None):
         raise TypeError("give a model, or the address to forward= to; one of them")
-    if forward is not None and concurrency is not None:
-        raise TypeError("concurrency is for a model: a provider has limits of its own")
     meter = Meter(
         None if model is None else get_model(model),
         forward=None if forward is None else ForwardedProvider(forward),
@@ -82,7 +79,6 @@ def metered_endpoint(
         counter=counting,
         known=known,
         budget=budget,
-        concurrency=concurrency,
         told=told,
     )
     try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.meter.request import Refused
@@ -17,20 +15,6 @@ from rlm_loop.models.base import (
     RequestRejected,
 )
 
-
-@dataclass(frozen=True)
-class ErrorReply:
-    """An error as it goes to the client.  `again` is whether the same request may help later."""
-
-    status: int
-    kind: str
-    message: str
-    param: str | None = None
-    code: str | None = None
-    again: bool = False
-    after: float | None = None
-
-
 _BY_CLASS: tuple[tuple[type[ModelError], int, str, str | None], ...] = (
     (AuthenticationFailed, 401, "authentication_error", "invalid_api_key"),
     (ModelNotFound, 404, "invalid_request_error", "model_not_found"),
@@ -40,23 +24,20 @@ _BY_CLASS: tuple[tuple[type[ModelError], int, str, str | None], ...] = (
 )
 
 
-def failure(error: BaseException) -> ErrorReply:
+def failure(error: BaseException) -> Refused:
     """Return the answer that tells a client of an error."""
     if isinstance(error, Refused):
-        kind = "not_found_error" if error.status == 404 else "invalid_request_error"
-        return ErrorReply(error.status, kind, error.message, error.param, error.code)
+        return error
     if isinstance(error, BudgetSpent):
-        return ErrorReply(429, "insufficient_quota", f"the meter's budget is spent: {error}", code="insufficient_quota")
+        message = f"the meter's budget is spent: {error}"
+        return Refused(message, status=429, kind="insufficient_quota", code="insufficient_quota")
     if isinstance(error, Cancelled):
-        return ErrorReply(503, "server_error", "the meter is closing: ask again when it is up", again=True)
+        return Refused("the meter is closing: ask again when it is up", status=503, kind="server_error", again=True)
     if isinstance(error, RequestRejected):
-        code = "context_length_exceeded" if "window" in error.message else None
-        return ErrorReply(400, "invalid_request_error", error.message, code=code)
+        return Refused(error.message, code="context_length_exceeded" if "window" in error.message else None)
     if not isinstance(error, ModelError):
-        return ErrorReply(500, "server_error", f"{type(error).__name__}: {error}")
-    for kind, status, name, code in _BY_CLASS:
-        if isinstance(error, kind):
-            again = error.retryable or status == 429
-            return ErrorReply(status, name, error.message, code=code, again=again, after=error.retry_after)
-    status = 503 if error.retryable else 500
-    return ErrorReply(status, "server_error", error.message, again=error.retryable, after=error.retry_after)
+        return Refused(f"{type(error).__name__}: {error}", status=500, kind="server_error")
+    other = (ModelError, 503 if error.retryable else 500, "server_error", None)
+    _, status, kind, code = next((known for known in _BY_CLASS if isinstance(error, known[0])), other)
+    again = error.retryable or status == 429
+    return Refused(error.message, status=status, kind=kind, code=code, again=again, after=error.retry_after)

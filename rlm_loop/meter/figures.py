@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rlm_loop.accounting.ledger import Call, Ledger, Row
-from rlm_loop.accounting.prices import Price, known_price
+from rlm_loop.accounting.ledger import Call, Ledger
+from rlm_loop.accounting.prices import known_price
 from rlm_loop.agents.past_run import ledger_of
 from rlm_loop.messages import Usage
 from rlm_loop.traces.reader import read
@@ -68,7 +66,8 @@ class MeteredCall:
     ended: float = field(default=0.0, compare=False)
 
 
-Kind = Literal["agent", "conversation", "cause", "group", "detail"]
+_FIELDS = {one.name for one in fields(MeteredCall)}
+Kind = Literal["agent", "conversation", "cause", "detail"]
 
 
 @dataclass(frozen=True)
@@ -93,14 +92,9 @@ class Branch:
     children: tuple[Branch, ...] = ()
 
     @property
-    def later(self) -> int:
-        """Tokens of all requests but the first."""
-        return self.total - self.first
-
-    @property
     def per_turn(self) -> float | None:
         """Tokens of a request on average, the first left out; `None` where there was one only."""
-        return self.later / (self.requests - 1) if self.requests > 1 else None
+        return (self.total - self.first) / (self.requests - 1) if self.requests > 1 else None
 
     @property
     def cacheable(self) -> float | None:
@@ -112,25 +106,6 @@ class Branch:
         yield depth, self
         for child in self.children:
             yield from child.lines(depth + 1)
-
-
-@dataclass(frozen=True)
-class Total:
-    """A session in sum.  `by_cause` are input tokens: all of them, and those that had been sent before.
-
-    `harness_median` is the median time between the end of a reply and the next request, `None` before there were
-    two; seconds, as all times.
-    """
-
-    session: str
-    served: int
-    refused: int
-    usage: Usage
-    by_cause: Mapping[str, tuple[int, int]]
-    model_seconds: float
-    harness_seconds: float
-    harness_median: float | None
-    meter_seconds: float
 
 
 @dataclass(frozen=True)
@@ -166,30 +141,7 @@ class Figures:
 
     def trees(self) -> list[Branch]:
         """Return a tree for each session: conversation, cause, detail; with first request, each turn and total."""
-        return [tree_of_session(name, ledger, calls) for name, (ledger, calls) in self.sessions.items()]
-
-    def totals(self) -> list[Total]:
-        """Return the sum of each session."""
-        return [_total(name, ledger, calls) for name, (ledger, calls) in self.sessions.items()]
-
-
-def _total(name: str, ledger: Ledger, calls: Sequence[MeteredCall]) -> Total:
-    causes: dict[str, tuple[int, int]] = {}
-    for row in ledger.rows:
-        tokens, resent = causes.get(row.cause, (0, 0))
-        causes[row.cause] = tokens + row.tokens, resent + row.resent
-    between = [call.harness_seconds for call in calls if call.harness_seconds is not None]
-    return Total(
-        name,
-        sum(call.call is not None for call in calls),
-        sum(call.call is None for call in calls),
-        ledger.usage,
-        dict(sorted(causes.items(), key=lambda item: -item[1][0])),
-        sum(call.model_seconds for call in calls),
-        sum(between),
-        statistics.median(between) if between else None,
-        sum(call.meter_seconds for call in calls),
-    )
+        return [_tree(name, ledger, calls) for name, (ledger, calls) in self.sessions.items()]
 
 
 def read_meter(path: str | Path) -> Figures:
@@ -207,20 +159,15 @@ def read_meter(path: str | Path) -> Figures:
         record = read(file)
         name = str(record.start.get("settings", {}).get("session", file.stem))
         # by arrival: a refusal can be written down before the answer that was sent just before it
-        calls = sorted((_call(event, name) for event in record.of("metered")), key=lambda call: call.number)
+        events: list[dict[str, Any]] = [{**event, "session": name} for event in record.of("metered")]
+        calls = [MeteredCall(**{k: v for k, v in event.items() if k in _FIELDS}) for event in events]
+        calls.sort(key=lambda call: call.number)
         sessions[name] = ledger_of(record), calls
     return Figures(sessions)
 
 
-def _call(event: Mapping[str, Any], session: str) -> MeteredCall:
-    names = {one.name for one in fields(MeteredCall)}
-    known: dict[str, Any] = {name: value for name, value in event.items() if name in names}
-    known["session"] = session
-    return MeteredCall(**known)
-
-
-def tree_of_session(name: str, ledger: Ledger, calls: Sequence[MeteredCall]) -> Branch:
-    """The tree of one agent (a session of the meter)."""
+def _tree(name: str, ledger: Ledger, calls: Sequence[MeteredCall]) -> Branch:
+    """Return the tree of one session."""
     models = {call.call: call.model for call in calls if call.call is not None}
     nodes: dict[str, list[Call]] = {}
     for call in list(ledger.calls):
@@ -234,51 +181,26 @@ def _conversation(node: str, calls: Sequence[Call], models: Mapping[int, str]) -
     leaves: list[tuple[str, Branch]] = []
     spent: list[Branch] = []
     for call in calls:
-        price, out = _price(models.get(call.call, "")), call.usage.output_tokens
-        leaves += [(row.cause, _leaf(row, call is calls[0], len(calls), price)) for row in call.rows]
+        model, out = models.get(call.call, ""), call.usage.output_tokens
+        price = known_price(model) if "/" in model else None  # models of ours have none here
+        for row in call.rows:
+            read = Usage(row.tokens, 0, row.cached, cache_write_tokens=row.written)
+            first, dollars = row.tokens if call is calls[0] else 0, None if price is None else price.of(read)
+            sums = (first, row.tokens, row.resent, row.cached, row.written, dollars, 0)
+            leaves.append((row.cause, Branch(row.detail or "(other)", "detail", len(calls), *sums)))
         dollars = None if price is None or out is None else out * price.output / 1e6
         spent.append(Branch("output", "detail", 1, 0, 0, 0, 0, 0, dollars, out))
     names = sorted({models[call.call] for call in calls if models.get(call.call)})
     tools = len({leaf.name for cause, leaf in leaves if cause == "tool_schema"})
     title = f"{node}: {', '.join(names) or 'model not named'}, {tools or 'no'} tools"
-    return _sum(title, "conversation", len(calls), [*(leaf for _, leaf in leaves), *spent], _causes(leaves))
+    causes = [_sum(cause, "cause", len(calls), own, _details(own)) for cause, own in _grouped(leaves)]
+    return _sum(title, "conversation", len(calls), [*(leaf for _, leaf in leaves), *spent], causes)
 
 
-def _leaf(row: Row, first: bool, requests: int, price: Price | None) -> Branch:
-    read = Usage(row.tokens, 0, row.cached, cache_write_tokens=row.written)
-    dollars = None if price is None else price.of(read)
-    sums = (row.tokens if first else 0, row.tokens, row.resent, row.cached, row.written, dollars, 0)
-    return Branch(row.detail, "detail", requests, *sums)
-
-
-def _causes(leaves: Sequence[tuple[str, Branch]]) -> list[Branch]:
-    found: list[Branch] = []
-    for cause, own in _grouped(leaves):
-        details = [
-            _sum(name or "(other)", "detail", own[0].requests, of_it)
-            for name, of_it in _grouped([(leaf.name, leaf) for leaf in own])
-        ]
-        plain = [one.name for one in details] == ["(other)"]
-        found.append(_sum(cause, "cause", own[0].requests, own, () if plain else _servers(details)))
-    return found
-
-
-def _servers(details: Sequence[Branch]) -> list[Branch]:
-    """Two or more tools of one MCP server under one branch."""
-    groups = _grouped([(server_prefix(one.name) or one.name, one) for one in details])
-    return [own[0] if len(own) == 1 else _sum(f"{name}*", "group", own[0].requests, own, own) for name, own in groups]
-
-
-def server_prefix(tool: str) -> str:
-    """Return what agents put before the name of an MCP server's tool, else "": `mcp__github__`, `mcp_github_`.
-
-    One underscore after a plain word (`read_file`) is part of a name.
-    """
-    head, mark, _ = tool.rpartition("__")
-    if mark:
-        return head + mark
-    found = re.match(r"mcp_[^_]+_(?=.)", tool)
-    return found[0] if found else ""
+def _details(leaves: Sequence[Branch]) -> list[Branch]:
+    """Return the details of a cause; none where nothing has one."""
+    found = [_sum(name, "detail", own[0].requests, own) for name, own in _grouped([(one.name, one) for one in leaves])]
+    return [] if [one.name for one in found] == ["(other)"] else found
 
 
 def _grouped(named: Sequence[tuple[str, Branch]]) -> list[tuple[str, list[Branch]]]:
@@ -296,8 +218,3 @@ def _sum(name: str, kind: Kind, requests: int, parts: Sequence[Branch], children
         values: list[Any] = [getattr(part, column) for part in parts]
         sums.append(None if None in values else sum(values))
     return Branch(name, kind, requests, *sums, children=tuple(children))
-
-
-def _price(model: str) -> Price | None:
-    """The price of a provider's model; models of ours have none here."""
-    return known_price(model) if "/" in model else None

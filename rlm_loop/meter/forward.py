@@ -31,12 +31,12 @@ _log = logging.getLogger(__name__)
 #: Seconds without a byte of the provider's after which it is gone; clients give up before, and are seen to.
 SILENCE = 1800.0
 #: Fields of one connection, not of what is sent over it; the body is framed anew.
-_OF_THE_CONNECTION = frozenset(
-    (
-        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"),
-        *("transfer-encoding", "upgrade", "expect"),
-    )
-)
+_OF_THE_CONNECTION = {
+    *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"),
+    *("transfer-encoding", "upgrade", "expect"),
+}
+#: Raised by readers for what is none of theirs.
+_UNREADABLE = (ValueError, TypeError, AttributeError, LookupError, RecursionError, Refused, ModelError, zlib.error)
 #: What the meter can unpack; a client that would take others too is given one of these.
 _PACKINGS = ("gzip", "deflate", "identity")
 
@@ -194,21 +194,25 @@ class ForwardedExchange:
         if self.size <= LONGEST:
             self.pieces.append(piece)
 
-    def request(self) -> Request:
-        """The request.  Raises `Refused` for what cannot be read."""
-        try:
-            found: Request = self.api.read(parse(self.body))
-        except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
-            raise Refused(f"{type(error).__name__}: {error}") from error
-        return replace(found, model=found.model or self.model, stream=found.stream or self.stream)
+    def read(self) -> tuple[Request, Reply, str]:
+        """Return the request, its reply, and what of them could not be read.
 
-    def reply(self) -> Reply:
-        """The reply, with the usage that was stated.  Raises `ModelError` for what cannot be read."""
-        seconds = self.ended - self.began
+        A request that cannot be read is one of which nobody knows what its tokens are; a reply that cannot be read has
+        no usage.
+        """
+        wrong: list[str] = []
+        request = Request((RequestMessage("user", unread=("request",)),), model=self.model)
+        reply = Reply(usage=Usage(None, None))
         try:
-            return replace(self.api.heard(self._whole()), seconds=seconds)
-        except (ValueError, TypeError, AttributeError, KeyError, LookupError, Refused, zlib.error) as error:
-            raise ModelError(f"{type(error).__name__}: {error}") from error
+            stated: Request = self.api.read(parse(self.body))
+            request = replace(stated, model=stated.model or self.model, stream=stated.stream or self.stream)
+        except _UNREADABLE as error:
+            wrong.append(f"request: {_reason(error)}")
+        try:
+            reply = self.api.heard(self._whole())
+        except _UNREADABLE as error:
+            wrong.append(f"reply: {_reason(error)}")
+        return request, replace(reply, seconds=self.ended - self.began), "; ".join(wrong)
 
     def _whole(self) -> Any:
         if self.size > LONGEST:
@@ -242,21 +246,5 @@ def _unpacked(data: bytes, packing: str) -> bytes:
     return found
 
 
-def understood(exchange: ForwardedExchange) -> tuple[Request, Reply, str]:
-    """Read a forwarded request and its reply; say what could not be read.
-
-    A request that cannot be read is one of which nobody knows what its tokens are; a reply that cannot be read has no
-    usage.
-    """
-    wrong: list[str] = []
-    try:
-        request = exchange.request()
-    except Refused as error:
-        wrong.append(f"request: {error.message}")
-        request = Request((RequestMessage("user", unread=("request",)),), model=exchange.model)
-    try:
-        reply = exchange.reply()
-    except ModelError as error:
-        wrong.append(f"reply: {error.message}")
-        reply = Reply(usage=Usage(None, None), seconds=exchange.ended - exchange.began)
-    return request, reply, "; ".join(wrong)
+def _reason(error: Exception) -> str:
+    return error.message if isinstance(error, Refused | ModelError) else f"{type(error).__name__}: {error}"

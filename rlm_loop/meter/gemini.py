@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from rlm_loop.messages import Reply, ToolCall, Usage
-from rlm_loop.meter.failures import ErrorReply
-from rlm_loop.meter.request import FieldReader, Refused, Request, RequestMessage, arguments_of, function_of, json_of
+from rlm_loop.meter.request import FieldReader, Refused, Request, RequestMessage, function_of, json_of
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.streams import highest
-from rlm_loop.models.wire import whole
+from rlm_loop.models.wire import arguments_text, whole
 
 _FINISH = {"MAX_TOKENS": "length", "SAFETY": "content_filter", "PROHIBITED_CONTENT": "content_filter"}
 _STATUS = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"}
@@ -92,7 +91,7 @@ def _content(content: Any, where: str, role: Any = None) -> Iterator[RequestMess
 def _called(call: Mapping[str, Any]) -> ToolCall:
     """A call goes by its name where it has no id."""
     name = str(call.get("name") or "")
-    return ToolCall(str(call.get("id") or name), name, arguments_of(call.get("args") or {}))
+    return ToolCall(str(call.get("id") or name), name, arguments_text(call.get("args") or {}))
 
 
 def _tools(listed: Any) -> Iterator[Mapping[str, Any]]:
@@ -135,10 +134,10 @@ def heard(body: Mapping[str, Any]) -> Reply:
     calls = tuple(call for one in said for call in one.tool_calls)
     finish: Any = _FINISH.get(str(first.get("finishReason")), "tool_calls" if calls else "stop")
     extra = {k: v for k, v in body.items() if k in ("responseId", "modelVersion", "usageMetadata")}
-    return Reply(text, calls, finish, usage_in(body.get("usageMetadata")), extra=extra)
+    return Reply(text, calls, finish, _usage(body.get("usageMetadata")), extra=extra)
 
 
-def usage_in(stated: Any) -> Usage:
+def _usage(stated: Any) -> Usage:
     """`usageMetadata`: what came from a cache is inside `promptTokenCount`, what was thought beside
     `candidatesTokenCount`, and what a tool of the provider's brought in beside the prompt."""
     if not isinstance(stated, Mapping):
@@ -151,7 +150,7 @@ def usage_in(stated: Any) -> Usage:
     return Usage(None if prompt is None else prompt + (brought or 0), out, cached, reasoning_tokens=thought)
 
 
-def error(told: ErrorReply) -> dict[str, Any]:
+def error(told: Refused) -> dict[str, Any]:
     """An error in Google's form."""
     status = _STATUS.get(told.status, "UNAVAILABLE" if told.again else "INTERNAL")
     return {"error": {"code": told.status, "message": told.message, "status": status}}

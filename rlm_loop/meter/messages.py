@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from rlm_loop.messages import Reply, Role, ToolCall
+from rlm_loop.messages import Reply, Role, ToolCall, Usage
 from rlm_loop.meter.chat import tools_of
-from rlm_loop.meter.failures import ErrorReply
-from rlm_loop.meter.request import FieldReader, Request, RequestMessage, arguments_of, content_of, function_of
+from rlm_loop.meter.request import FieldReader, Refused, Request, RequestMessage, content_of, function_of
 from rlm_loop.models.base import ModelError
-from rlm_loop.models.wire import arguments_object, to_usage, whole
+from rlm_loop.models.wire import arguments_object, arguments_text, whole
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _FINISH = {"max_tokens": "length", "model_context_window_exceeded": "length", "refusal": "content_filter"}
@@ -54,7 +53,7 @@ def _message(data: Any, where: str) -> Iterator[RequestMessage]:
             text, unread = content_of(block.get("content"), f"{where}.content[{index}]")
             yield RequestMessage("tool", text, tool_call_id=str(block.get("tool_use_id") or ""), unread=unread)
         elif kind == "tool_use":
-            name, given = str(block.get("name") or ""), arguments_of(block.get("input") or {})
+            name, given = str(block.get("name") or ""), arguments_text(block.get("input") or {})
             calls.append(ToolCall(str(block.get("id") or ""), name, given))
         elif kind == "thinking" and block.get("thinking"):
             thoughts.append(str(block["thinking"]))
@@ -80,10 +79,10 @@ def heard(body: Mapping[str, Any]) -> Reply:
     said = [RequestMessage("assistant"), *_message(content, "the message")][-1]
     finish: Any = _FINISH.get(str(body.get("stop_reason")), "tool_calls" if said.tool_calls else "stop")
     extra = {k: v for k, v in body.items() if k in ("id", "model", "usage")}
-    return Reply(said.text, said.tool_calls, finish, to_usage(usage_as_chat(body["usage"])), extra=extra)
+    return Reply(said.text, said.tool_calls, finish, _usage(body["usage"]), extra=extra)
 
 
-def error(told: ErrorReply) -> dict[str, Any]:
+def error(told: Refused) -> dict[str, Any]:
     """An error in this API's form."""
     return {"type": "error", "error": {"type": _KINDS.get(told.kind, told.kind), "message": told.message}}
 
@@ -117,15 +116,15 @@ def joined(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {**message, "content": list(blocks.values())}
 
 
-def usage_as_chat(stated: Any) -> Any:
-    """A usage in the shape of the chat API.
+def _usage(stated: Any) -> Usage:
+    """Read a usage.
 
     Here `input_tokens` leave out what was read from a cache and what was written to it; what was written for 5 minutes
     and for an hour is inside `cache_creation_input_tokens`.  What a compaction on the server took is billed and stands
     in `iterations` alone (`BetaUsage.iterations` of the anthropic package).
     """
     if not isinstance(stated, Mapping):
-        return None
+        return Usage()
     usage = cast("Mapping[str, Any]", stated)
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
     beside = [
@@ -133,13 +132,9 @@ def usage_as_chat(stated: Any) -> Any:
     ]
     new, read, written, out = (_total(name, usage, beside) for name in names)
     details: Any = usage.get("output_tokens_details")
-    thought = cast("Mapping[str, Any]", details).get("thinking_tokens") if isinstance(details, Mapping) else None
-    return {
-        "prompt_tokens": None if new is None else new + (read or 0) + (written or 0),
-        "completion_tokens": out,
-        "prompt_tokens_details": {"cached_tokens": read, "cache_write_tokens": written},
-        "completion_tokens_details": {"reasoning_tokens": thought},
-    }
+    thought = whole(details.get("thinking_tokens")) if isinstance(details, Mapping) else None
+    prompt = None if new is None else new + (read or 0) + (written or 0)
+    return Usage(prompt, out, read, cache_write_tokens=written, reasoning_tokens=thought)
 
 
 def _total(name: str, usage: Mapping[str, Any], beside: Sequence[Mapping[str, Any]]) -> int | None:

@@ -6,18 +6,19 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlm_loop.accounting.budget import Account, Budget, BudgetSpent
+from rlm_loop.accounting.budget import NO_LIMITS, Account, Budget, BudgetSpent
 from rlm_loop.accounting.call_tree import PATIENCE
 from rlm_loop.accounting.prices import known_price
 from rlm_loop.accounting.scope import Slots
 from rlm_loop.messages import Reply, Usage
-from rlm_loop.meter.counting import InOrder
 from rlm_loop.meter.figures import Figures, MeteredCall
-from rlm_loop.meter.forward import ForwardedExchange, ForwardedProvider, understood
+from rlm_loop.meter.forward import ForwardedExchange, ForwardedProvider
 from rlm_loop.meter.request import Refused
 from rlm_loop.meter.served import Heard, Served
 from rlm_loop.meter.session import MeterSession
@@ -34,7 +35,6 @@ _log = logging.getLogger(__name__)
 
 #: Sessions in all: a client that makes up a key for each request gets no more.
 MOST = 20_000
-UNLIMITED = Budget(steps=None, malformed=None, tool_failures=None)
 
 
 class Meter:
@@ -44,8 +44,8 @@ class Meter:
 
     `out` is a folder that gets one trace a session (`SESSION.jsonl`); without it traces stay in memory.  `counter`
     counts in place of the model, `known` maps causes to texts that are theirs wherever they stand, `budget` limits
-    what all sessions may spend together (of a provider `tokens`, `cost` and `calls`), `concurrency` is how many
-    requests the model takes at a time, and `told` is called with each request as its answer goes out.
+    what all sessions may spend together (of a provider `tokens`, `cost` and `calls`), and `told` is called with each
+    request as its answer goes out.
     """
 
     def __init__(
@@ -57,7 +57,6 @@ class Meter:
         counter: Model | None = None,
         known: Mapping[str, Sequence[str]] | None = None,
         budget: Budget | None = None,
-        concurrency: int | None = None,
         told: Callable[[MeteredCall], None] | None = None,
     ) -> None:
         self.provider = forward
@@ -71,13 +70,12 @@ class Meter:
             except OSError as error:
                 raise TraceError(f"cannot write traces to {out}: {error.strerror}; choose another folder") from error
         self._known = known
-        price = None if model is None else model.price
-        self._limits = budget if model is None else None  # of what goes through; a model has an account for it
+        limits = budget or NO_LIMITS
+        self._account = Account(NO_LIMITS) if model is None else Account(limits, price=model.price)
+        self._passed_through = Account(NO_LIMITS if model is not None else limits, price=(0.0, 0.0))
         self._without_price = ""
-        self._passed_through = {"calls": 0.0, "tokens": 0.0, "dollars": 0.0}
-        self._account = Account(budget if budget and model is not None else UNLIMITED, price=price)
-        self._slots = Slots(concurrency or (1 if model is None else model.slots))
-        self._passed = InOrder(self._count)
+        self._slots = Slots(1 if model is None else model.slots)
+        self._passed = _InOrder(self._count)
         self._told = told
         self._warned: set[str] = set()
         self._closed = False
@@ -106,28 +104,26 @@ class Meter:
 
     def check(self) -> None:
         """Raises `BudgetSpent` where what went through has reached a limit; the latest replies are read first."""
-        if self._limits is None:
+        if self._passed_through.budget is NO_LIMITS:
             return
         self._passed.wait()
-        if self._limits.cost is not None and self._without_price:
-            raise BudgetSpent("dollars", f"no price of {self._without_price} is known; limit the tokens instead")
-        limits = {"calls": self._limits.calls, "tokens": self._limits.tokens, "dollars": self._limits.cost}
-        for unit, limit in limits.items():
-            if limit is not None and (used := self._passed_through[unit]) >= limit:
-                raise BudgetSpent(unit, f"{used:,.10g} of {limit:,.10g} {unit}")
+        if self._passed_through.priced and self._without_price:
+            raise BudgetSpent("cost", f"no price of {self._without_price} is known; limit the tokens instead")
+        if exceeded := self._passed_through.exceeded():
+            raise BudgetSpent(*exceeded)
 
     def _add_up(self, exchange: ForwardedExchange) -> None:
         """Add a request to what went through: of tokens that no provider stated, one for four bytes."""
-        call, totals = exchange.call, self._passed_through
+        if (limits := self._passed_through.budget) is NO_LIMITS:
+            return
+        call = exchange.call
         read = len(exchange.body) // 4 if call.input_tokens is None else call.input_tokens
         written = exchange.size // 4 if call.output_tokens is None else call.output_tokens
-        totals["calls"] += 1
-        totals["tokens"] += read + written
-        if (price := known_price(call.model.removeprefix("/"))) is None:
+        usage = Usage(read, written, call.cached_tokens, cache_write_tokens=call.cache_write_tokens)
+        price = None if limits.cost is None else known_price(call.model.removeprefix("/"))  # whose tables load slowly
+        if price is None:
             self._without_price = call.model
-        else:
-            usage = Usage(read, written, call.cached_tokens, cache_write_tokens=call.cache_write_tokens)
-            totals["dollars"] += price.of(usage) or 0.0
+        self._passed_through.settle(None, replace(usage, cost=0.0 if price is None else price.of(usage)))
 
     def passing(self, exchange: ForwardedExchange) -> None:
         """A request is about to go through to the provider."""
@@ -148,7 +144,7 @@ class Meter:
         session, call = exchange.session, exchange.call
         try:
             if exchange.status == 200:
-                request, reply, call.unread = understood(exchange)
+                request, reply, call.unread = exchange.read()
                 if call.unread and call.unread not in self._warned:
                     self._warned.add(call.unread)
                     _log.warning("what went through could not be read, its tokens are unattributed: %s", call.unread)
@@ -192,3 +188,60 @@ class Meter:
     def times(self) -> pd.DataFrame:
         """Return one row per request: its tokens and times (see `MeteredCall`)."""
         return self.figures.times()
+
+
+class _InOrder:
+    """Counts forwarded requests in the order in which their replies ended, in a thread that nobody waits for.
+
+    A client asks again as soon as it has the end of a reply, which may be before the reply was noted as ended here.  So
+    a request is not counted while one of its session is under way whose reply may have ended before this one arrived:
+    whose latest piece went out by then.  It is counted when that one is over, or else when somebody asks for the
+    figures and that one has said more since.
+    """
+
+    def __init__(self, count: Callable[[ForwardedExchange], None]) -> None:
+        self._count = count
+        self._worker = ThreadPoolExecutor(1, "meter")
+        self._under_way: list[ForwardedExchange] = []
+        self._over: list[ForwardedExchange] = []
+        self._closing = False
+        self._lock = threading.Lock()
+
+    def begin(self, exchange: ForwardedExchange) -> None:
+        with self._lock:
+            self._under_way.append(exchange)
+
+    def over(self, exchange: ForwardedExchange) -> None:
+        with self._lock:
+            self._under_way.remove(exchange)
+            self._over.append(exchange)
+        self._worker.submit(self._work)
+
+    def wait(self) -> None:
+        """Return when all is counted that can be by now."""
+        self._worker.submit(self._work).result()
+
+    def hurry(self) -> None:
+        """Return when all is counted that is over; from now on nothing waits for what is under way."""
+        self._closing = True
+        self.wait()
+
+    def close(self) -> None:
+        self._worker.shutdown()
+
+    def _work(self) -> None:
+        while (exchange := self._next()) is not None:
+            self._count(exchange)
+
+    def _next(self) -> ForwardedExchange | None:
+        with self._lock:
+            self._over.sort(key=lambda exchange: exchange.ended)
+            found = next((one for one in self._over if self._closing or not self._may_follow(one)), None)
+            if found is not None:
+                self._over.remove(found)
+            return found
+
+    def _may_follow(self, exchange: ForwardedExchange) -> bool:
+        """Return whether it may go on from a reply that is not over here."""
+        own = (one for one in self._under_way if one.session is exchange.session and one.first is not None)
+        return any(one.ended <= exchange.call.arrived for one in own)

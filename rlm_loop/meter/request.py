@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from rlm_loop.messages import Reply, Role, ToolCall
+from rlm_loop.messages import Role, ToolCall
 
 _TEXTS = (None, "text", "input_text", "output_text", "summary_text", "reasoning_text")
 #: Parts of a content that are no text.  What an encrypted thought costs to read again nobody can know either.
@@ -27,8 +27,7 @@ class RequestMessage:
     """A message as the client sent it.
 
     `thought` is what the model had thought, where it is sent back; `unread` what it holds beside text: `image`, `file`,
-    `thinking` (encrypted), `previous_response` (kept by the provider).  `reference` is the id of an item of an earlier
-    reply that stands for it.
+    `thinking` (encrypted), `previous_response` (kept by the provider).
     """
 
     role: Role
@@ -37,7 +36,6 @@ class RequestMessage:
     tool_call_id: str | None = None
     thought: str = ""
     unread: tuple[str, ...] = ()
-    reference: str | None = None
 
 
 @dataclass(frozen=True)
@@ -46,8 +44,7 @@ class Request:
 
     `sampling` are settings that a model of ours is told, `not_applied` holds those that are known but have no place
     there (a forced tool choice), which goes into the record.
-    `previous` is the id of the response that it goes on from, `instructed` whether its first message holds for this
-    request alone, `refusal` why no model of ours can serve it.
+    `refusal` is why no model of ours can serve it.
     """
 
     messages: tuple[RequestMessage, ...]
@@ -60,20 +57,29 @@ class Request:
     model: str = ""
     not_applied: Mapping[str, Any] = field(default_factory=dict[str, Any])
     sampling: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    previous: str | None = None
-    instructed: bool = False
     refusal: Refused | None = None
 
 
 class Refused(Exception):
-    """A request that cannot be served as it is: the client's mistake, with its HTTP status."""
+    """A request that is not served, with the error that its client is told: by default the client's own mistake.
 
-    def __init__(self, message: str, *, param: str | None = None, code: str | None = None, status: int = 400) -> None:
+    `again` is whether the same request may help later, `after` in how many seconds.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 400,
+        kind: str = "invalid_request_error",
+        param: str | None = None,
+        code: str | None = None,
+        again: bool = False,
+        after: float | None = None,
+    ) -> None:
         super().__init__(message)
-        self.message = message
-        self.param = param
-        self.code = code
-        self.status = status
+        self.message, self.status, self.kind, self.param, self.code = message, status, kind, param, code
+        self.again, self.after = again, after
 
 
 class FieldReader:
@@ -170,13 +176,6 @@ def json_of(value: Mapping[str, Any]) -> str:
     return json.dumps({k: v for k, v in value.items() if k not in _SEALED}, ensure_ascii=False)
 
 
-def arguments_of(value: Any) -> str:
-    """Arguments as JSON text: some clients send an object."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 def function_of(name: Any, description: Any, parameters: Any, **more: Any) -> dict[str, Any]:
     """A function tool in the form of the chat API, which models of ours are told."""
     function = {"name": name, "description": description or "", "parameters": parameters, **more}
@@ -197,8 +196,3 @@ def for_ours(request: Request) -> tuple[RequestMessage, ...]:
             )
     plain = (RequestMessage(m.role, m.text, m.tool_calls, m.tool_call_id) for m in request.messages)
     return tuple(m for m, whole in zip(plain, request.messages) if m == whole or m.text or m.tool_calls)
-
-
-def said_back(reply: Reply) -> RequestMessage:
-    """A reply as the message that it is in later requests."""
-    return RequestMessage("assistant", reply.text, reply.tool_calls)

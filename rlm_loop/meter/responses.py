@@ -13,13 +13,12 @@ from rlm_loop.meter.request import (
     Refused,
     Request,
     RequestMessage,
-    arguments_of,
     content_of,
     function_of,
     json_of,
 )
-from rlm_loop.models import wire
 from rlm_loop.models.base import ModelError
+from rlm_loop.models.wire import arguments_text, to_usage
 
 __all__ = ["error", "heard", "joined", "read"]
 
@@ -33,10 +32,9 @@ def read(body: Any) -> Request:
     """Read a request.  Raises `Refused` for what is no request of this API."""
     form = FieldReader(body)
     instructions = form.take("instructions", str)
-    previous = form.take("previous_response_id", str)
     given = form.take("input", (str, list))
-    elsewhere = (form.take("conversation"), form.take("prompt", dict))
-    if not given and not previous and not any(elsewhere):
+    elsewhere = (form.take("conversation"), form.take("prompt", dict), form.take("previous_response_id", str))
+    if not given and not any(elsewhere):
         raise Refused("input is missing or empty; send a text or a list of items", param="input")
     said = [RequestMessage("system", instructions)] if instructions else []
     if any(elsewhere):
@@ -57,8 +55,6 @@ def read(body: Any) -> Request:
         max_tokens=form.limit("max_output_tokens"),
         stream=bool(form.take("stream", bool)),
         model=str(form.take("model", str) or ""),
-        previous=previous,
-        instructed=bool(instructions),
     )
 
 
@@ -84,7 +80,7 @@ def _add(said: list[RequestMessage], item: Any, where: str) -> None:
         sealed = ("thinking",) if form.take("encrypted_content") else ()
         said.append(RequestMessage("assistant", thought=content_of(parts, where)[0], unread=sealed))
     elif kind == "item_reference":
-        said.append(RequestMessage("assistant", unread=("previous_response",), reference=form.take("id", str)))
+        said.append(RequestMessage("assistant", unread=("previous_response",)))
     elif kind.endswith("_output"):
         text, unread = content_of([item] if "output" not in item else form.take("output"), f"{where}.output")
         said.append(RequestMessage("tool", text, tool_call_id=form.take("call_id", str), unread=unread))
@@ -98,7 +94,7 @@ def _called(item: Mapping[str, Any]) -> ToolCall:
     return ToolCall(
         identifier if isinstance(identifier, str) else None,
         str(item.get("name") or item.get("type")),
-        arguments_of(given),
+        arguments_text(given),
     )
 
 
@@ -136,8 +132,7 @@ def heard(body: Mapping[str, Any]) -> Reply:
     text, calls = "\n".join(m.text for m in said if m.text), tuple(call for m in said for call in m.tool_calls)
     finish = "length" if body.get("status") == "incomplete" else "tool_calls" if calls else "stop"
     extra = {k: v for k, v in body.items() if k in ("id", "model", "usage", "service_tier")}
-    extra["items"] = [item["id"] for item in body["output"] if isinstance(item.get("id"), str)]
-    return Reply(text, calls, finish, wire.to_usage(body.get("usage")), extra=extra)
+    return Reply(text, calls, finish, to_usage(body.get("usage")), extra=extra)
 
 
 def joined(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -18,17 +18,16 @@ import sys
 import threading
 import time
 from collections.abc import Generator
-from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.meter import chat, gemini, messages, responses
 from rlm_loop.meter.body import PATIENCE, body_of
-from rlm_loop.meter.failures import ErrorReply, failure
+from rlm_loop.meter.failures import failure
 from rlm_loop.meter.figures import MeteredCall
 from rlm_loop.meter.forward import ForwardedExchange, ForwardedProvider, answered
 from rlm_loop.meter.meter import Meter
@@ -52,8 +51,7 @@ _GEMINI = re.compile(r"(?:/[^:]*)?/models/(?P<model>[^/:]+):(?P<what>generateCon
 _KEYS = ("Authorization", "x-api-key", "x-goog-api-key", "api-key")
 
 
-@dataclass(frozen=True)
-class _Route:
+class _Route(NamedTuple):
     """The API that a path asks for, of which model and how where the path says so."""
 
     api: Any
@@ -62,13 +60,10 @@ class _Route:
 
 
 def _route(rest: str) -> _Route | None:
-    api = _IN_FRONT.sub("", rest, count=1)
-    if api in _READ:
-        return _Route(_READ[api])
+    if api := _READ.get(_IN_FRONT.sub("", rest, count=1)):
+        return _Route(api)
     match = _GEMINI.fullmatch(rest)
-    if match is None:
-        return None
-    return _Route(gemini, match["model"], match["what"] == "streamGenerateContent")
+    return match and _Route(gemini, match["model"], match["what"] == "streamGenerateContent")
 
 
 class _Server(ThreadingHTTPServer):
@@ -117,23 +112,43 @@ class _Handler(BaseHTTPRequestHandler):
         if self.request_version == "HTTP/0.9":  # which has no headers to answer with
             self.send_error(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
             return False
+        self.place = _PATH.fullmatch(self.path.partition("?")[0])
+        self.rest = self.place["rest"].rstrip("/") if self.place else ""
+        self.route = _route(self.rest)
         return True
 
-    def do_POST(self) -> None:
-        raw = self._body()
-        if raw is None:
-            return
+    def _serve(self) -> None:
+        """Answer a request: pass it on where there is a provider, else ask the model."""
         try:
-            session = self._session()
-            if self.server.meter.provider is not None:
-                self._relay(self.server.meter.provider, session, raw)
-                return
-            route = _route(self._rest())
-            if route is None or route.api is not chat:
-                raise self._nowhere()
+            raw, name, meter, rest = self._body(), self._session_name(), self.server.meter, self.rest
+            if meter.provider is not None:
+                self._relay(meter.provider, meter.session(name), raw)
+            elif self.command not in ("GET", "POST"):
+                raise Refused(f"{self.command} is not served here; use POST or GET", status=501)
+            elif self.command == "POST" and self.route and self.route.api is chat:
+                self._reply(meter.session(name), raw or b"")
+            elif self.command == "GET" and (rest == "/models" or rest.startswith("/models/")):
+                self._models(rest.removeprefix("/models").removeprefix("/"))
+            else:
+                message = f"nothing is served at {self.path}; there are /v1/chat/completions, /v1/models"
+                raise Refused(message, status=404, kind="not_found_error", code="unknown_url")
         except (Refused, TraceError) as error:
             self._fail(failure(error))
-            return
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = _serve
+
+    def _body(self) -> bytes | None:
+        """Return the body, `None` for a request that has none.  Raises `Refused`."""
+        if self.command != "POST" and "Content-Length" not in self.headers and "Transfer-Encoding" not in self.headers:
+            return None
+        try:
+            return body_of(self.headers, self.rfile)
+        except Refused:
+            self.close_connection = True  # what is left of the body cannot be told from a next request
+            raise
+
+    def _reply(self, session: MeterSession, raw: bytes) -> None:
+        """Answer with the reply of the model."""
         call = session.arrive("chat", self.arrived)
         try:
             request = chat.read(_json(raw))
@@ -149,26 +164,20 @@ class _Handler(BaseHTTPRequestHandler):
         session.leave(call)
         self._deliver(session, call, lambda: self._send(200, body.encode(), kind))
 
-    def _body(self) -> bytes | None:
-        """The body, `None` where the request was refused for it."""
-        try:
-            return body_of(self.headers, self.rfile)
-        except Refused as error:
-            self.close_connection = True  # what is left of the body cannot be told from a next request
-            self._fail(failure(error))
-            return None
+    def _models(self, name: str) -> None:
+        about = {"object": "model", "created": self.server.started, "owned_by": "rlm-loop"}
+        entry = {"id": name or self.server.meter.model.name, **about}
+        self._send(200, json.dumps(entry if name else {"object": "list", "data": [entry]}).encode())
 
     def _relay(self, provider: ForwardedProvider, session: MeterSession, raw: bytes | None) -> None:
         """Pass a request on and its answer back, byte by byte; what is of a known API is read afterwards."""
-        match = _PATH.fullmatch(self.path)
         segments = re.split(r"[/\\]", unquote(self.path.partition("?")[0]))
-        if match is None or not self.path.isascii() or any(s.partition(";")[0] == ".." for s in segments):
+        if self.place is None or not self.path.isascii() or any(s.partition(";")[0] == ".." for s in segments):
             raise Refused("a request names a plain path; the address behind the meter cannot be chosen")
-        path = self.path if match["session"] is None else self.path.removeprefix(f"/s/{match['session']}")
-        route = _route(self._rest()) if self.command == "POST" else None
+        path = self.path if self.place["session"] is None else self.path.removeprefix(f"/s/{self.place['session']}")
         exchange = None
-        if route is not None:
-            call = session.arrive(_protocol(route.api), self.arrived)
+        if self.command == "POST" and (route := self.route) is not None:
+            call = session.arrive(str(route.api.__name__.rpartition(".")[2]), self.arrived)
             try:
                 self.server.meter.check()
             except BudgetSpent as spent:
@@ -187,7 +196,7 @@ class _Handler(BaseHTTPRequestHandler):
             error = f"{provider.address}: {lost}"
             if not begun:
                 with contextlib.suppress(OSError):
-                    self._fail(ErrorReply(502, "server_error", f"{error}: is it running?", again=True))
+                    self._fail(Refused(f"{error}: is it running?", status=502, kind="server_error", again=True))
             else:
                 self.close_connection = True
         except OSError:  # the client has hung up
@@ -216,54 +225,10 @@ class _Handler(BaseHTTPRequestHandler):
         if chunked:
             self.wfile.write(b"0\r\n\r\n")
 
-    def _other(self) -> None:
-        """A method that no API of ours has: for the provider alone."""
-        bodied = "Content-Length" in self.headers or "Transfer-Encoding" in self.headers
-        raw = self._body() if bodied else None
-        if bodied and raw is None:
-            return
-        try:
-            session, provider = self._session(), self.server.meter.provider
-            if provider is None:
-                raise Refused(f"{self.command} is not served here; use POST or GET", status=501)
-            self._relay(provider, session, raw)
-        except (Refused, TraceError) as error:
-            self._fail(failure(error))
-
-    do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = _other
-
-    def do_GET(self) -> None:
-        if self.server.meter.provider is not None:
-            self._other()
-            return
-        try:
-            self._session_name()
-            rest = self._rest()
-            if rest != "/models" and not rest.startswith("/models/"):
-                raise self._nowhere()
-        except Refused as error:
-            self._fail(failure(error))
-            return
-        name = rest.removeprefix("/models/") if rest != "/models" else self.server.meter.model.name
-        entry = {"id": name, "object": "model", "created": self.server.started, "owned_by": "rlm-loop"}
-        self._send(200, json.dumps(entry if rest != "/models" else {"object": "list", "data": [entry]}).encode())
-
-    def _rest(self) -> str:
-        match = _PATH.fullmatch(self.path.partition("?")[0])
-        return match["rest"].rstrip("/") if match else ""
-
-    def _nowhere(self) -> Refused:
-        served = "/v1/chat/completions, /v1/models"
-        return Refused(f"nothing is served at {self.path}; there are {served}", status=404, code="unknown_url")
-
-    def _session(self) -> MeterSession:
-        return self.server.meter.session(self._session_name())
-
     def _session_name(self) -> str:
         """Return the name by path, else by header, else by a hash of the key: the key itself is kept nowhere."""
         self._check_client()
-        match = _PATH.fullmatch(self.path.partition("?")[0])
-        name = (match["session"] if match else None) or self.headers.get("X-RLM-Session")
+        name = (self.place["session"] if self.place else None) or self.headers.get("X-RLM-Session")
         if name is None:
             named = (self.headers.get(name, "").removeprefix("Bearer ") for name in _KEYS)
             key = next(filter(None, named), "") or parse_qs(urlsplit(self.path).query).get("key", [""])[0]
@@ -284,15 +249,14 @@ class _Handler(BaseHTTPRequestHandler):
             if _host_of(origin) not in _HERE:
                 raise Refused(f"a page of {origin[:80]} may not use this address; call it from a program", status=403)
 
-    def _fail(self, told: ErrorReply) -> None:
-        route = _route(self._rest())
-        body = (chat if route is None else route.api).error(told)
+    def _fail(self, told: Refused) -> None:
+        body = (self.route.api if self.route else chat).error(told)
         more = {"x-should-retry": "true" if told.again else "false"}
         if told.after is not None:
             more["Retry-After"] = f"{told.after:g}"
         self._send(told.status, json.dumps(body).encode(), **more)
 
-    def _refuse(self, session: MeterSession, call: MeteredCall, told: ErrorReply) -> None:
+    def _refuse(self, session: MeterSession, call: MeteredCall, told: Refused) -> None:
         session.leave(call, status=told.status, error=told.message)
         self._deliver(session, call, lambda: self._fail(told))
 
@@ -332,10 +296,6 @@ def _host_of(address: str) -> str:
     with contextlib.suppress(ValueError):
         return urlsplit(address).hostname or ""
     return ""
-
-
-def _protocol(api: Any) -> str:
-    return str(api.__name__.rpartition(".")[2])
 
 
 def _json(raw: bytes) -> Any:

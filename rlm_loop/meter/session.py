@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from rlm_loop.agents.meter import Meter
 from rlm_loop.messages import Message, Prompt, Reply, common
 from rlm_loop.meter.conversations import Conversations, MeteredConversation
 from rlm_loop.meter.figures import MeteredCall
-from rlm_loop.meter.request import Request, RequestMessage, for_ours, said_back
+from rlm_loop.meter.request import Request, for_ours
 from rlm_loop.meter.served import Heard, Served
 from rlm_loop.models.base import Model
 from rlm_loop.outcome import Stop
@@ -25,8 +25,6 @@ from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.trace import Trace
 from rlm_loop.versions import versions
 
-#: Responses whose input is kept, for a session that goes on from one by its id.
-KEPT = 1000
 #: Note in a trace of how such a run ended: from outside one cannot know.
 ENDED = "metered from outside: the client asked for no more; the last reply stands as the answer"
 
@@ -51,8 +49,6 @@ class MeterSession:
         self._known = known
         self._model = model
         self._root = Meter(model, account, self.ledger, trace, Caller(), "metered", slots=slots)
-        self._kept: dict[str, tuple[RequestMessage, ...]] = {}  # what a response went on from, by its id
-        self._items: dict[str, RequestMessage] = {}  # the reply of an item, by its id
         self._conversations = Conversations()
         self._told = told
         self._lock = threading.Condition()
@@ -85,56 +81,24 @@ class MeterSession:
             return call
 
     def complete(self, request: Request, call: MeteredCall) -> Reply:
-        """The reply of a model of ours, charged and recorded; every tool call in it has an id.
+        """Return the reply of a model of ours, charged and recorded; every tool call in it has an id.
 
         Raises `Refused` for what it cannot read, and what the model raises (`ModelError`, `BudgetSpent`).
         """
         assert isinstance(self._model, Served)
-        takes = self._model.model.sampling is not None  # a script or a recording takes none
-        left = self._differing({} if takes else request.sampling)
-        request = replace(
-            request,
-            messages=for_ours(request),
-            not_applied={**left, **self._differing(request.not_applied)},
-            sampling=request.sampling if takes else {},
+        has = self._model.model.sampling
+        asked = request.not_applied if has is not None else {**request.sampling, **request.not_applied}
+        left = {k: v for k, v in asked.items() if has is None or k not in has or has[k] != v}
+        sampling = {} if has is None else request.sampling  # a script or a recording takes none
+        return self._charge(
+            replace(request, messages=for_ours(request), not_applied=left, sampling=sampling), call, self._model
         )
-        return self._charge(request, call, self._model)
 
     def heard(self, request: Request, reply: Reply, call: MeteredCall, name: str) -> None:
         """Charge and record what went through to a provider and came back."""
-        request = replace(self._continued(request), not_applied={}, sampling={})
         assert isinstance(self._model, Heard)
-        self._charge(replace(request, model=name), call, replace(self._model, name=name, reply=reply))
-        if isinstance(identifier := reply.extra.get("id"), str):
-            self._keep(identifier, request, reply, reply.extra.get("items") or ())
-
-    def _keep(self, identifier: str, request: Request, reply: Reply, items: Iterable[str]) -> None:
-        """A response may be gone on from by its id, without what its instructions were, or by those of its `items`."""
-        own, answer = 1 if request.instructed else 0, said_back(reply)
-        with self._lock:
-            self._kept[identifier] = (*request.messages[own:], answer)
-            self._items |= dict.fromkeys(items, answer)
-            for kept in (self._kept, self._items):
-                for oldest in list(kept)[:-KEPT]:
-                    del kept[oldest]
-
-    def _named(self, messages: Sequence[RequestMessage]) -> Iterator[RequestMessage]:
-        """The messages with the replies that items are named of; items of one reply that follow each other are one."""
-        before: RequestMessage | None = None
-        for one in messages:
-            found = None if one.reference is None else self._items.get(one.reference)
-            if found is None or found is not before:
-                yield found or one
-            before = found
-
-    def _continued(self, request: Request) -> Request:
-        """The request with what it goes on from."""
-        request = replace(request, messages=tuple(self._named(request.messages)))
-        if request.previous is None:
-            return request
-        own = 1 if request.instructed else 0
-        before = self._kept.get(request.previous) or (RequestMessage("assistant", unread=("previous_response",)),)
-        return replace(request, messages=(*request.messages[:own], *before, *request.messages[own:]))
+        request = replace(request, not_applied={}, sampling={}, model=name)
+        self._charge(request, call, replace(self._model, name=name, reply=reply))
 
     def _charge(self, request: Request, call: MeteredCall, model: Model) -> Reply:
         call.model, call.stream, call.not_applied = request.model, request.stream, request.not_applied
@@ -284,16 +248,8 @@ class MeterSession:
         new = messages[common(conversation.said, request.messages) :] if request is not None else ()
         actions, observations = turn_of(reply, new)
         metered = conversation.metered
-        self.trace.record(
-            "turn",
-            node=metered.node.path,
-            depth=metered.node.depth,
-            turn=conversation.turn,
-            actions=actions,
-            observations=observations,
-            seconds=now - conversation.turn_began,
-            spent=metered.account.spent,
-        )
+        about = {"seconds": now - conversation.turn_began, "spent": metered.account.spent}
+        metered.record("turn", actions=actions, observations=observations, **about)
 
     def _end_run(self, seconds: float) -> None:
         node, account = self._root.node, self._root.account
@@ -318,12 +274,6 @@ class MeterSession:
             steps=0 if first is None else first.turn,
             isolation="",
         )
-
-    def _differing(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """The settings that the model does not have anyhow."""
-        has = self._model.model.sampling or {} if isinstance(self._model, Served) else {}
-        missing = object()
-        return {k: v for k, v in settings.items() if has.get(k, missing) != v}
 
 
 def turn_of(reply: Reply, new: Sequence[Message]) -> tuple[tuple[Action, ...], tuple[Observation, ...]]:

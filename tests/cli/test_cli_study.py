@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -140,42 +141,26 @@ def test_a_finished_demo_needs_neither_model_nor_network(
     assert not (experiment / "empty").exists()
 
 
-def test_without_weights_the_recorded_run_is_shown_and_said_to_be_recorded(
+def test_without_weights_the_recorded_run_is_shown_where_it_agrees_with_its_traces(
     experiment: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # An empty cache and no package index: the weights cannot be had.
+    monkeypatch.setenv("RLM_LOOP_CACHE", str(experiment / "empty"))
+    demo = ["demo", "--experiment", "experiments/small"]
+    assert main(demo) == 2, "nothing is recorded"
     main(["study", "run", "small", "--out", "runs/small"])
     export("runs/small", experiment / "results")
     capsys.readouterr()
-    # An empty cache and no package index: the weights cannot be had.
-    monkeypatch.setenv("RLM_LOOP_CACHE", str(experiment / "empty"))
-    assert main(["demo", "--experiment", "experiments/small"]) == 0
+    assert main(demo) == 0
     out, err = capsys.readouterr()
     assert "NOTICE" in err
-    assert "RECORDED RUN: 6 episodes" in err
     assert "recorded" in out.casefold()
     assert not Path("runs/demo").exists()
-
-
-def test_a_recorded_run_that_disagrees_with_its_traces_is_not_shown(
-    experiment: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    import gzip
-
-    main(["study", "run", "small", "--out", "runs/small"])
-    export("runs/small", experiment / "results")
     rows = experiment / "results" / "results.jsonl.gz"
     text = gzip.decompress(rows.read_bytes()).decode()
     rows.write_bytes(gzip.compress(text.replace('"output_tokens":1', '"output_tokens":2').encode()))
-    capsys.readouterr()
-    assert main(["demo", "--experiment", "experiments/small", "--recorded"]) == 2
+    assert main(demo) == 2
     assert "agree" in capsys.readouterr().err
-
-
-def test_without_weights_and_without_a_recorded_run_it_is_an_error(
-    experiment: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["demo", "--experiment", "experiments/small", "--recorded"]) == 2
-    assert "models pull" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_a_contract_is_printed_and_an_unfair_study_does_not_start(

@@ -19,7 +19,7 @@ from upstream import Answer, Upstream, upstream
 from wires import ask, post, user  # pyright: ignore
 
 from rlm_loop.accounting import Budget
-from rlm_loop.meter import forward, metered_endpoint, read_meter
+from rlm_loop.meter import forward, meter, metered_endpoint, read_meter
 from rlm_loop.models import ScriptedModel
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107}
@@ -158,7 +158,7 @@ def test_many_streams_at_once_are_not_mixed() -> None:
         assert names == sorted(f"n{i}".encode() for i in range(32))
         assert all(body.split(b'content": "')[2].startswith(body.split(b'content": "')[1][:2]) for body in bodies)
         assert len(url.meter.figures.sessions) == 32
-        assert {total.usage.input_tokens for total in url.meter.figures.totals()} == {100}
+        assert {ledger.usage.input_tokens for ledger, _ in url.meter.figures.sessions.values()} == {100}
 
 
 @pytest.mark.parametrize(
@@ -387,8 +387,7 @@ def test_a_forward_address_that_is_none(url: str) -> None:
 
 
 def test_what_has_no_place_beside_a_provider() -> None:
-
-    for wrong in ({}, {"model": "local", "forward": "http://x"}, {"forward": "http://x", "concurrency": 2}):
+    for wrong in ({}, {"model": "local", "forward": "http://x"}):
         with pytest.raises(TypeError), metered_endpoint(**wrong):
             pass
 
@@ -405,39 +404,6 @@ def test_a_counter_says_where_the_tokens_are(provider: Upstream) -> None:
         frame = url.meter.frame()
     assert frame.tokens.sum() == 100
     assert set(frame.cause) == {"template", "task", "unattributed"}
-
-
-def responded(identifier: str, text: str, tokens: int) -> Answer:
-    item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
-    usage = {"input_tokens": tokens, "output_tokens": 2, "total_tokens": tokens + 2}
-    return Answer.of({"id": identifier, "object": "response", "output": [item], "usage": usage})
-
-
-def test_a_response_that_goes_on_from_an_earlier_one_is_charged_with_all_that_the_provider_kept() -> None:
-    replies = [("resp_1", "Two words.", 40), ("resp_2", "And more.", 90), ("resp_3", "?", 70)]
-    with upstream(*(responded(*one) for one in replies)) as up, metered_endpoint(forward=up.url) as url:
-        for said in (
-            {"instructions": "Be brief.", "input": "The first question of several words"},
-            {"input": "The second one", "previous_response_id": "resp_1"},
-            {"input": "Another", "previous_response_id": "resp_of_yesterday"},
-        ):
-            assert post(url, {"model": "m", **said}, "/responses").status_code == 200
-        url.meter.sessions["default"].wait(60)
-        first, second, unknown = url.meter.calls
-        frame = url.meter.frame()
-    assert [json.loads(got.body).get("previous_response_id") for got in up.got] == [None, "resp_1", "resp_of_yesterday"]
-    assert (first.node, second.node) == ("0", "0"), "one conversation"
-    assert unknown.node != "0"
-
-    def causes_of(call: Any) -> dict[str, int]:
-        rows = frame[(frame.node == call.node) & (frame.turn == call.turn)]
-        return dict(rows.groupby("cause").tokens.sum())
-
-    assert sum(causes_of(second).values()) == 90, "the rows sum to the provider's count"
-    assert causes_of(second)["assistant"] > 0, "the reply before, which this request does not hold"
-    assert "system" not in causes_of(second), "instructions hold for their own request"
-    assert sum(causes_of(unknown).values()) == 70
-    assert causes_of(unknown)["unattributed"] > 0, "nobody here knows what was said yesterday"
 
 
 PICTURE = "data:image/png;base64,AA"
@@ -520,6 +486,17 @@ def test_a_budget_ends_any_agent_with_its_own_api_s_error() -> None:
         assert refused.json()["error"]["code"] == "insufficient_quota"
     assert len(up.got) == 1
     assert [call.status for call in url.meter.calls] == [200, 429]
-    priced = Budget(cost=1.0)
-    with upstream(*[Answer.of(CHAT)] * 3) as up, metered_endpoint(forward=up.url, budget=priced) as url:
+    with upstream(*[Answer.of(CHAT)] * 3) as up, metered_endpoint(forward=up.url, budget=Budget(cost=1.0)) as url:
         assert [ask(url, user("question")).status_code for _ in range(2)] == [200, 429]
+
+
+def test_tables_of_prices_are_loaded_for_a_limit_of_cost_alone(
+    provider: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(meter, "known_price", asked.append)
+    for budget in (None, Budget(tokens=1000)):
+        with metered_endpoint(forward=provider.url, budget=budget) as url:
+            assert [ask(url, user("question")).status_code for _ in range(2)] == [200, 200]
+            assert [call.input_tokens for call in url.meter.calls] == [100, 100]
+    assert asked == []

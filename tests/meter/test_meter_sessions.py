@@ -147,7 +147,9 @@ def test_requests_side_by_side_are_conversations_of_their_own() -> None:
         both.wait()
         return "ok"
 
-    with metered_endpoint(ScriptedModel([wait, wait]), concurrency=2) as url, ThreadPoolExecutor(2) as pool:
+    model = ScriptedModel([wait, wait])
+    model.slots = 2  # pyright: ignore
+    with metered_endpoint(model) as url, ThreadPoolExecutor(2) as pool:
         assert list(pool.map(lambda _: ask(url, user("the same")).status_code, range(2))) == [200, 200]
     assert sorted(nodes(url)) == [("0", 1), ("0.1", 1)]
     assert sorted(call.harness_seconds is None for call in url.meter.calls) == [True, True]
@@ -195,7 +197,7 @@ def test_another_models_tokenizer_may_count() -> None:
     with metered_endpoint(ScriptedModel([reply]), counter=Counter()) as url:
         usage = ask(url, system("one two"), user("three four five"), tools=[TOOL]).json()["usage"]
     assert usage == {"prompt_tokens": 5, "completion_tokens": 3 + 5, "total_tokens": 13}
-    assert url.meter.figures.totals()[0].by_cause == {"task": (3, 0), "system": (2, 0)}
+    assert url.meter.sessions["default"].ledger.by_cause() == {"task": 3, "system": 2}
     assert url.meter.sessions["default"].ledger.calls[0].exact
 
 
@@ -245,7 +247,7 @@ def test_figures_come_back_from_the_trace(recorded: tuple[Any, Path]) -> None:
         figures = read_meter(path)
         assert figures.frame().equals(url.meter.frame())
         assert figures.times().equals(url.meter.times())
-        assert figures.totals() == url.meter.figures.totals()
+        assert figures.trees() == url.meter.figures.trees()
     assert [c.not_applied for c in figures.calls] == [{}, {}, {"temperature": 1.5}, {}]
 
 
@@ -314,9 +316,8 @@ def test_the_meter_agrees_with_the_ledger_of_our_own_agents(kind: Any, script: l
         model = OpenAICompatibleModel("local:any", url, temperature=None, seed=None)
         outcome = kind(model=model, budget=Budget(steps=5)).run("What is 6 * 7?")
     assert (outcome.stop, outcome.steps) == ("answered", 2)
-    (total,) = url.meter.figures.totals()
-    used = outcome.usage
-    assert (total.usage.input_tokens, total.usage.output_tokens) == (used.input_tokens, used.output_tokens)
-    assert total.usage.cache_read_tokens == used.cache_read_tokens
-    assert sum(n for n, _ in total.by_cause.values()) == sum(outcome.ledger.by_cause().values()) == used.input_tokens
+    ledger, used = url.meter.sessions["default"].ledger, outcome.usage
+    assert (ledger.usage.input_tokens, ledger.usage.output_tokens) == (used.input_tokens, used.output_tokens)
+    assert ledger.usage.cache_read_tokens == used.cache_read_tokens
+    assert sum(ledger.by_cause().values()) == sum(outcome.ledger.by_cause().values()) == used.input_tokens
     assert nodes(url) == [("0", 1), ("0", 2)]

@@ -189,12 +189,14 @@ def test_a_custom_tools_call_and_its_result_are_read() -> None:
     assert causes["tool_result", "patch"] > 0
 
 
-def test_items_of_a_reply_are_gone_on_from_by_their_ids() -> None:
-    """As the AI SDK's provider for this API sends a history where the provider stores it."""
-    asked = {"input": [user("Fix it.")]}
-    goes_on = {"input": [*asked["input"], {"type": "item_reference", "id": "item_1"}, user("And on")]}
-    rows = rows_of("/responses", asked, goes_on)
-    assert [row["tokens"] > 0 for row in rows if row["cause"] == "assistant"] == [True]
+@pytest.mark.parametrize(
+    "before", [{"previous_response_id": "resp_1"}, {"conversation": "conv_1"}, {"prompt": {"id": "pmpt_1"}}]
+)
+def test_what_the_provider_keeps_is_unattributed(before: dict[str, Any]) -> None:
+    with upstream(ANY) as up, metered_endpoint(forward=up.url) as url:
+        assert post(url, {"input": "Q", **before}, "/responses").status_code == 200
+        assert url.meter.calls[0].unread == ""
+        assert ("unattributed", "previous_response") in {(r["cause"], r["detail"]) for r in url.meter.figures.rows()}
 
 
 def test_system_text_in_the_midst_of_messages() -> None:
