@@ -148,16 +148,15 @@ class Injected:
 
     def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
         prompt = self.dialect.format_task(problem, tools)
-        before = [(i.name, i.opening(problem)) for i in self.injectors if i.leads]
-        after = [(i.name, i.opening(problem)) for i in self.injectors if not i.leads]
-        return replace(prompt, messages=_added(_added(prompt.messages, before, 0, lead=True), after, 0))
+        said = [(i, i.opening(problem)) for i in self.injectors]
+        return replace(prompt, messages=_added(prompt.messages, said, 0))
 
     def parse_reply(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
         return self.dialect.parse_reply(reply, tools)
 
     def format_turn(self, turn: Turn) -> Sequence[Message]:
-        added = [(i.name, i.after(turn)) for i in self.injectors]
-        return _added(tuple(self.dialect.format_turn(turn)), added, turn.index)
+        said = [(i, i.after(turn)) for i in self.injectors]
+        return _added(tuple(self.dialect.format_turn(turn)), said, turn.index)
 
 
 def told_first(dialect: Dialect, told: tuple[Injector, ...]) -> Dialect:
@@ -166,17 +165,15 @@ def told_first(dialect: Dialect, told: tuple[Injector, ...]) -> Dialect:
     return replace(inner, injectors=(*told, *inner.injectors)) if told else dialect
 
 
-def _added(
-    messages: tuple[Message, ...], texts: Sequence[tuple[str, str]], turn: int, *, lead: bool = False
-) -> tuple[Message, ...]:
-    """Return the messages and some named texts: in the last message if that is the user's, else in one of their own.
+def _added(messages: tuple[Message, ...], said: Sequence[tuple[Injector, str]], turn: int) -> tuple[Message, ...]:
+    """Return the messages and some texts: in the last message if that is the user's, else in one of their own.
 
-    With `lead` they come in front of that message's own text, exactly as they are; else each begins a line.
+    Openings of injectors that lead come before that message's own text, exactly as they are; else each begins a line.
     """
     *earlier, last = messages if messages and messages[-1].role == "user" else (*messages, Message("user", turn=turn))
-    spans = list(last.spans) if not lead else []
-    for name, text in texts:
-        if text:
-            spans.append(Span(("\n" if spans and not lead else "") + text, f"scaffold:{name}"))
-    spans += last.spans if lead else ()
-    return (*earlier, replace(last, spans=tuple(spans))) if spans else messages
+    before = [Span(text, f"scaffold:{i.name}") for i, text in said if text and i.leads and not turn]
+    spans = [*before, *last.spans]
+    for injector, text in said:
+        if text and (turn or not injector.leads):
+            spans.append(Span(("\n" if spans else "") + text, f"scaffold:{injector.name}"))
+    return (*earlier, replace(last, spans=tuple(spans))) if any(text for _, text in said) else messages

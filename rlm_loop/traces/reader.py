@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import time
+from bisect import bisect
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -170,10 +171,9 @@ def records_of(events: Iterable[Mapping[str, Any]]) -> tuple[RunRecord, ...]:
 
 @dataclass
 class _Lines:
-    """The lines of one run; `first` and `last` are the numbers of its first and latest line."""
+    """The lines of one run; `last` is the number of its latest line."""
 
     events: list[Mapping[str, Any]]
-    first: int
     last: int
     fault: str | None = None
 
@@ -186,29 +186,29 @@ def runs_in(path: str | Path) -> list[RunRecord]:
     """
     runs: list[_Lines] = []
     known: dict[str, _Lines] = {}
-    damaged: list[tuple[int, str]] = []
+    damaged: dict[str | None, list[int]] = {}  # lines that are no event, by their run as far as it is known
     for number, line, event in _events(path):
+        run_id = owner(line) if event is None else str(event.get("run", ""))
         if event is None:
-            damaged.append((number, line))
+            if run_id is not None or not _is_torn(line):  # within the id, whoever was killed wrote nothing more
+                damaged.setdefault(run_id, []).append(number)
         elif event["event"] == "run_start":
-            known[str(event.get("run", ""))] = run = _Lines([event], number, number)
+            known[str(run_id)] = run = _Lines([event], number)
             if (schema := event.get("schema", 0)) != SCHEMA:
                 run.fault = f"{path} has schema {schema}; this version of rlm-loop reads {SCHEMA}"
             runs.append(run)
-        elif (run := known.get(str(event.get("run", "")))) is None:
+        elif (run := known.get(str(run_id))) is None:
             raise TraceError(f"{path}:{number} is not a trace of rlm_loop: the first event is not run_start")
         else:
             run.events.append(event)
-            if event["event"] != "aborted":  # which another writes
-                run.last = number
-    for number, line in damaged:
-        if not runs and not _is_torn(line):
-            raise TraceError(f"{path} is not a trace of rlm_loop: no line of it is an event")
-        if (name := owner(line)) is None and _is_torn(line):
-            continue  # within the id: whoever was killed there wrote nothing more
-        for run in runs:
-            if run.first < number < run.last and run.fault is None and name in (None, run.events[0].get("run")):
-                run.fault = f"{path}:{number} is damaged in the middle of the file; restore it from a copy"
+            if event["event"] == "aborted":  # which another writes
+                continue
+            for lines in (damaged.get(None, ()), damaged.get(run_id, ())):
+                if run.fault is None and (place := bisect(lines, run.last)) < len(lines):
+                    run.fault = f"{path}:{lines[place]} is damaged in the middle of the file; restore it from a copy"
+            run.last = number
+    if not runs and None in damaged:
+        raise TraceError(f"{path} is not a trace of rlm_loop: no line of it is an event")
     return [RunRecord(tuple(run.events), number, run.fault) for number, run in enumerate(runs)]
 
 

@@ -63,7 +63,7 @@ class Trace:
         self._clock, self._ids = clock, ids
         self._lines: Any = None  # of the run, once it has begun
         self._tokens: dict[str, int | None] = {}  # of the latest reply, by node: for the log
-        self._lock = threading.RLock()  # sub-calls may be recorded from threads
+        self._lock = beside._lock if beside else threading.RLock()  # sub-calls may be recorded from threads
         self._owns = beside is None
         self._events: list[dict[str, Any]] = beside._events if beside else []
         self._unread: deque[_Event] = beside._unread if beside else deque()  # events that no file holds

@@ -3,6 +3,7 @@ from __future__ import annotations
 import warnings
 
 import pytest
+from growth import parts
 from hypothesis import given
 from hypothesis import strategies as st
 from offered import F
@@ -207,23 +208,10 @@ def test_programs_in_an_indented_fence_round_trip(statements: list[str], indent:
 @pytest.mark.parametrize(
     ("code", "state"),
     [
-        ("x = 1", "compiles"),
-        ("await f()", "compiles"),
-        ("x = '\\d'", "compiles"),
-        ("1 is 1", "compiles"),
-        ("annotation: unknown", "compiles"),
-        ("s = '''", "open string"),
-        ("s = 'a\\", "open string"),
-        ("x = (", "broken"),
-        ("%time x", "broken"),
-        ("!ls", "broken"),
-        ("x?", "broken"),
-        ("a\0b", "broken"),
-        ("'\ud800'", "broken"),
-        ("[" * 10_000, "broken"),
-        ("f" + "()" * 50_000, "broken"),
-        ("1" + "+1" * 50_000, "broken"),
-        ("x = " + "9" * 5_000, "broken"),
+        *[(c, "compiles") for c in parts("x = 1|await f()|x = '\\d'|1 is 1|annotation: unknown")],
+        *[(c, "open string") for c in parts("s = '''|s = 'a\\")],
+        *[(c, "broken") for c in parts("x = (|%time x|!ls|x?|a\0b|'\ud800'")],
+        *[(c, "broken") for c in ("[" * 10_000, "f" + "()" * 50_000, "1" + "+1" * 50_000, "x = " + "9" * 5_000)],
     ],
 )
 def test_source_state_never_raises_or_warns(code: str, state: str) -> None:
@@ -233,25 +221,18 @@ def test_source_state_never_raises_or_warns(code: str, state: str) -> None:
         looks_like_python(code)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("I'm sorry, I can't help with that.", True),
-        ("I\u2019m sorry, but I can\u2019t assist with that request.", True),
-        ("Sorry, I cannot provide this.", True),
-        ("I cannot answer this question.", True),
-        ("I am unable to access the file.", True),
-        ("As an AI language model, I cannot do that.", True),
-        ("I'm sorry, but I am not able to process images.", True),
-        ("I cannot answer in one word, but the answer is 42.", False),
-        ("I'm sorry for the mistake. It is 42.", False),
-        ("I can't find any duplicates: 0", False),
-        ("I cannot be right about more than 3", False),
-        ("Nobody said: I cannot help", False),
-        ("42", False),
-        ("", False),
-    ],
+REFUSALS = parts(
+    "I'm sorry, I can't help with that.|I\u2019m sorry, but I can\u2019t assist with that request.|Sorry, I cannot "
+    "provide this.|I cannot answer this question.|I am unable to access the file.|As an AI language model, I cannot do "
+    "that.|I'm sorry, but I am not able to process images."
 )
+ANSWERS = parts(
+    "I cannot answer in one word, but the answer is 42.|I'm sorry for the mistake. It is 42.|I can't find any "
+    "duplicates: 0|I cannot be right about more than 3|Nobody said: I cannot help|42|"
+)
+
+
+@pytest.mark.parametrize(("text", "expected"), [*[(t, True) for t in REFUSALS], *[(t, False) for t in ANSWERS]])
 def test_refusals(text: str, expected: bool) -> None:
     assert looks_like_refusal(text) is expected
 
@@ -261,27 +242,15 @@ def test_refusals(text: str, expected: bool) -> None:
     [
         ("42", "42"),
         ("  42 ", "  42 "),
-        ("Final Answer: 42", "42"),
-        ("final answer:42", "42"),
-        ("FINAL ANSWER : 42", "42"),
-        ("**Final answer:** 42", "42"),
-        ("**Final Answer**: 42", "42"),
-        ("**Final Answer: 42**", "42"),
+        *[(t, "42") for t in parts("Final Answer: 42|final answer:42|FINAL ANSWER : 42|**Final answer:** 42")],
+        *[(t, "42") for t in parts("**Final Answer**: 42|**Final Answer: 42**|## Final Answer: 42")],
+        *[(t, "42") for t in parts("### Final Answer\n42|**Final Answer**\n\n42|I counted them.\n\nFinal Answer: 42")],
+        *[(t, "42") for t in parts("Final Answer:\r\n42\r\n|42\n\nFinal Answer:|__Final Answer:__ 42")],
         ("**Final Answer: a ** b**", "a ** b"),
-        ("__Final Answer:__ 42", "42"),
-        ("### Final Answer\n42", "42"),
-        ("**Final Answer**\n\n42", "42"),
-        ("## Final Answer: 42", "42"),
-        ("I counted them.\n\nFinal Answer: 42", "42"),
         ("Final Answer: 1\nWait.\nFinal Answer: 2", "2"),
         ("Final Answer:\nline 1\nline 2\n", "line 1\nline 2"),
-        ("Final Answer:\r\n42\r\n", "42"),
-        ("42\n\nFinal Answer:", "42"),
         ("Final Answer:", ""),
-        ("My final answer: 42", "My final answer: 42"),
-        ("final answers: 42", "final answers: 42"),
-        ("Final answer is 42", "Final answer is 42"),
-        ("Final answer\n42", "Final answer\n42"),
+        *[(t, t) for t in parts("My final answer: 42|final answers: 42|Final answer is 42|Final answer\n42")],
         ("final_answer: 42", "final_answer: 42"),
     ],
 )

@@ -178,29 +178,19 @@ def test_data_stays_as_it_is(name: str) -> None:
     assert redactor({})(DATA[name]) == DATA[name]
 
 
+SECRETS = "GITHUB_TOKEN PGPASSWORD DB_PASS MYSQL_PWD GH_PAT SESSION_COOKIE SIGNING_SALT"
+HARMLESS = "TOKENIZERS_PARALLELISM MONKEY_BUSINESS PATTERN AUTHOR SSH_KEY_FILE SSH_AUTH_SOCK"  # no word for a secret
 VARIABLES = {
+    **dict.fromkeys(SECRETS.split(), ("abcdefgh12345", True)),
     "MY_API_KEY": ("hunter2hunter2", True),
-    "GITHUB_TOKEN": ("abcdefgh12345", True),
-    "PGPASSWORD": ("abcdefgh12345", True),
-    "DB_PASS": ("abcdefgh12345", True),
-    "MYSQL_PWD": ("abcdefgh12345", True),
-    "GH_PAT": ("abcdefgh12345", True),
-    "SESSION_COOKIE": ("abcdefgh12345", True),
     "AUTH_HEADER": ("Digest abcdefgh12345", True),
-    "SIGNING_SALT": ("abcdefgh12345", True),
-    "SLACK_WEBHOOK": ("https://example.com/hook/abc", True),
-    "SLACK_WEBHOOK_URL": ("https://example.com/hook/abc", True),
-    "KEYBOARD_LAYOUT": ("function-row-12", False),  # no word of it is one for a secret
-    "TOKENIZERS_PARALLELISM": ("abcdefgh12345", False),
-    "MONKEY_BUSINESS": ("abcdefgh12345", False),
-    "PATTERN": ("abcdefgh12345", False),
-    "AUTHOR": ("abcdefgh12345", False),
+    **dict.fromkeys(("SLACK_WEBHOOK", "SLACK_WEBHOOK_URL"), ("https://example.com/hook/abc", True)),
+    **dict.fromkeys(HARMLESS.split(), ("abcdefgh12345", False)),
+    "KEYBOARD_LAYOUT": ("function-row-12", False),
     "SORT_KEY": ("administration", False),  # a common word
     "API_TOKEN": ("short1", False),
     "PWD": ("/home/somebody12", False),
     "SSL_KEY": ("/etc/ssl/private/key.pem", False),
-    "SSH_KEY_FILE": ("abcdefgh12345", False),
-    "SSH_AUTH_SOCK": ("abcdefgh12345", False),
 }
 
 

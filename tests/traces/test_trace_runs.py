@@ -7,11 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+from growth import grows_in_proportion
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -149,6 +153,38 @@ def test_damage_is_the_fault_of_the_run_that_it_is_in(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match=r"run.jsonl:3 is damaged"):
         read(path, run="w1")
     assert read(path).id == "w2"
+
+
+def test_many_runs_and_many_damaged_lines_are_read_in_time_that_grows_with_their_number(tmp_path: Path) -> None:
+    def read_them(text: str) -> None:
+        starts = [f'{{"run":"r{n}","event":"run_start","schema":5}}' for n in range(len(text) // 20)]
+        ends = [line.replace("run_start", "run_end") for line in starts]
+        (tmp_path / "run.jsonl").write_text("\n".join([*starts, *["["] * (len(text) // 4), *ends]))
+        with pytest.raises(TraceError, match="is damaged in the middle"):
+            list(read_all(tmp_path / "run.jsonl"))
+
+    grows_in_proportion(read_them, "x")
+
+
+def test_runs_of_one_list_are_read_in_their_order_by_any_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    (trace := Trace()).start()
+    (other := trace.for_run()).start()
+    for number in range(4):
+        trace.record("turn", turn=number)
+    loads, begun = json.loads, threading.Event()
+
+    def slowly(line: str) -> Any:
+        if not begun.is_set():
+            begun.set()
+            time.sleep(0.2)
+        return loads(line)
+
+    monkeypatch.setattr(json, "loads", slowly)
+    reading = threading.Thread(target=lambda: trace.events)
+    reading.start()
+    assert begun.wait(10)
+    assert [e.get("turn") for e in other.events] == [None, None, 0, 1, 2, 3]
+    reading.join()
 
 
 CHOICES: dict[str, tuple[int | str | None, str]] = {
