@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import Any
 
 import pytest
+from wires import post, user
 
 from rlm_loop import Budget, ScriptedModel, Study, Task, ToolLoopAgent, arm
 from rlm_loop.traces import read
@@ -17,14 +15,8 @@ TASKS = [Task(f"sum-{n}", f"What is {n} and {n}?", str(2 * n)) for n in (1, 2)]
 
 
 def ask(endpoint: str, text: str) -> str:
-    body = json.dumps({"model": "any", "messages": [{"role": "user", "content": text}]}).encode()
-    request = urllib.request.Request(f"{endpoint}/chat/completions", body, {"Content-Type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, timeout=60) as reply:
-            return json.load(reply)["choices"][0]["message"]["content"]
-    except urllib.error.HTTPError as refused:
-        refused.close()
-        raise
+    answer = post(endpoint, {"model": "any", "messages": [user(text)]}).raise_for_status()
+    return answer.json()["choices"][0]["message"]["content"]
 
 
 @arm

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import logging
 import os
-import socket
 from contextlib import suppress
 from email.message import Message
 from pathlib import Path
@@ -13,7 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wires import ask, user
+from upstream import ANY, upstream
+from wires import ask, raw, user
 
 from rlm_loop.meter import meter as the_meter
 from rlm_loop.meter import metered_endpoint
@@ -25,21 +25,8 @@ POST = b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
-def sent(url: str, raw: bytes, *, half: bool = True) -> bytes:
-    """What comes back on a connection of its own, until the other side hangs up or (`half`) we do."""
-    port = int(url.split(":")[2].split("/")[0])
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as sock:
-        sock.sendall(raw)
-        if half:
-            sock.shutdown(socket.SHUT_WR)
-        came = b""
-        while part := sock.recv(65536):
-            came += part
-        return came
-
-
 @pytest.mark.parametrize(
-    ("raw", "status"),
+    ("asked", "status"),
     [
         (CHUNKED + b"-5\r\nhello\r\n0\r\n\r\n", 400),
         (CHUNKED + b"0x5\r\nhello\r\n0\r\n\r\n", 400),
@@ -53,6 +40,8 @@ def sent(url: str, raw: bytes, *, half: bool = True) -> bytes:
         (CHUNKED + b"0\r\n" + b"x: y\r\n" * 200, 400),
         (POST + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
         (POST + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}x", 400),
+        (POST + b"\r\n", 411),
+        (POST + b"Content-Length: 9999999999\r\n\r\n", 413),
         (POST + b"Content-Length: -1\r\n\r\n", 400),
         (POST + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n", 400),
         (POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n", 400),
@@ -65,10 +54,10 @@ def sent(url: str, raw: bytes, *, half: bool = True) -> bytes:
     ],
 )
 def test_a_request_without_a_clear_end_is_refused_and_the_next_is_served(
-    raw: bytes, status: int, caplog: pytest.LogCaptureFixture
+    asked: bytes, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     with metered_endpoint(ScriptedModel(["ok"])) as url:
-        came = sent(url, raw)
+        came = raw(url, asked, half=True)
         assert f"{status}".encode() in came.split(b"\n")[0] or b"Error code: %d" % status in came
         assert b"200 OK" not in came, "what follows a bad body is no request of its own"
         assert ask(url, user("Q")).status_code == 200
@@ -76,18 +65,12 @@ def test_a_request_without_a_clear_end_is_refused_and_the_next_is_served(
 
 
 def test_half_a_request_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(the_meter_server(), "timeout", 0.2)
+    monkeypatch.setattr("rlm_loop.meter.server._Handler.timeout", 0.2)
     with metered_endpoint(ScriptedModel(["ok"])) as url:
-        assert sent(url, b"POST /v1/chat", half=False) == b""
-        assert b" 408 " in sent(url, POST + b"Content-Length: 9\r\n\r\n{", half=False)
-        assert b" 408 " in sent(url, CHUNKED + b"5\r\nhe", half=False)
+        assert raw(url, b"POST /v1/chat") == b""
+        assert b" 408 " in raw(url, POST + b"Content-Length: 9\r\n\r\n{")
+        assert b" 408 " in raw(url, CHUNKED + b"5\r\nhe")
         assert ask(url, user("Q")).status_code == 200
-
-
-def the_meter_server() -> type:
-    from rlm_loop.meter import server
-
-    return server._Handler  # pyright: ignore[reportPrivateUsage]
 
 
 def test_a_key_for_each_request_holds_no_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,9 +82,7 @@ def test_a_key_for_each_request_holds_no_file_open(tmp_path: Path, monkeypatch: 
         assert open_traces(tmp_path) == before
         refused = ask(url, user("Q"), headers={"Authorization": "another"})
         assert (refused.status_code, "name one with /s/NAME" in refused.text) == (429, True)
-        assert ask(url, user("Q again"), headers={"Authorization": "key-0"}).status_code == 200, (
-            "one that rested goes on"
-        )
+        assert ask(url, user("Q again"), headers={"Authorization": "key-0"}).status_code == 200, "one of before goes on"
     assert len(list(tmp_path.glob("*.jsonl"))) == 30
     assert all(f.read_text().count('"run_end"') >= 1 for f in tmp_path.glob("*.jsonl"))
 
@@ -109,17 +90,27 @@ def test_a_key_for_each_request_holds_no_file_open(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize(
     "line",
     [
+        b"Host: evil.example",
+        b"Host: evil.example:80",
+        b"Host: 127.0.0.1.evil.example",
+        b"Host: [::2]",
         b"Host: [::1\r\nHost: localhost",
         b"Host: localhost\r\nHost: evil.example",
+        b"Host: localhost\r\nOrigin: https://evil.example",
         b"Host: localhost\r\nOrigin: http://[oh",
         b"Host: localhost\r\nOrigin: http://localhost\r\nOrigin: http://evil.example",
         b"Host: localhost\r\nSec-Fetch-Site: cross-site",
     ],
 )
 def test_pages_of_strangers_are_refused_by_every_header(line: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    with metered_endpoint(ScriptedModel(["ok"])) as url:
-        assert b" 403 " in sent(url, b"GET /v1/models HTTP/1.1\r\n" + line + b"\r\nConnection: close\r\n\r\n")
-    assert not caplog.records
+    model = ScriptedModel(["ok"])
+    with upstream(ANY) as up, metered_endpoint(model) as ours, metered_endpoint(forward=up.url) as theirs:
+        for url in (ours, theirs):
+            for asked in (b"GET /v1/models HTTP/1.1\r\n", b"POST /v1/chat/completions HTTP/1.1\r\n"):
+                end = b"\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
+                assert b" 403 " in raw(url, asked + line + end)
+        assert (up.got, model.prompts, caplog.records) == ([], [], [])
+        assert ask(ours, user("Q"), headers={"Origin": "http://localhost:3000"}).status_code == 200
 
 
 def test_traces_are_for_their_owner(tmp_path: Path) -> None:

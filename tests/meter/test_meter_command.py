@@ -65,21 +65,6 @@ def test_tables_of_recorded_sessions(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert re.search(r"task +3 +3 +30.0% +0.0%", capsys.readouterr().out)
 
 
-@pytest.mark.parametrize(
-    ("argv", "says"),
-    [
-        (["--forward", "nowhere"], "nowhere"),
-        (["--show", "nowhere"], "cannot read the trace"),
-        (["--model", "no-such-model"], "no model is called"),
-    ],
-)
-def test_what_it_refuses(argv: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["meter", *argv]) == 2
-    said = capsys.readouterr().err
-    assert says in said
-    assert said.count("\n") == 1
-
-
 def test_a_taken_port_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

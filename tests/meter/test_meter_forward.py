@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 from upstream import Answer, Upstream, upstream
-from wires import ask, post, user  # pyright: ignore
+from wires import ask, post, raw, user  # pyright: ignore
 
 from rlm_loop.accounting import Budget
 from rlm_loop.meter import forward, meter, metered_endpoint, read_meter
@@ -29,16 +29,6 @@ KEY = "sk-proj-0123456789abcdef0123456789abcdef"
 
 def chunk(text: str, **more: Any) -> dict[str, Any]:
     return {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": text}}], **more}
-
-
-def raw(url: str, request: bytes) -> bytes:
-    """What comes back on a connection of its own, byte by byte, head included."""
-    with socket.create_connection(("127.0.0.1", int(url.split(":")[2].split("/")[0])), timeout=60) as sock:
-        sock.sendall(request)
-        came = b""
-        while part := sock.recv(65536):
-            came += part
-        return came
 
 
 def post_of(asked: Any) -> bytes:
@@ -65,7 +55,7 @@ def test_path_query_headers_and_body_go_through_as_they_are() -> None:
     with upstream(Answer.of(CHAT, X_Request_Id="r-7", Set_Cookie="a=b")) as up, metered_endpoint(forward=up.url) as url:
         head = (
             b"POST /v1/chat/completions?beta=true&a=%20b HTTP/1.1\r\nHost: localhost\r\n"
-            b"Connection: close\r\nConnection: X-Hop\r\nX-Hop: 1\r\nTE: trailers\r\n"
+            b"Connection: close\r\nConnection: X-Hop\r\nX-Hop: 1\r\nTE: trailers\r\nX-RLM-Session: named\r\n"
             b"Authorization: Bearer sk-1\r\nX-Odd: a, b\r\nX-Odd: c\r\n"
             b"Accept-Encoding: gzip, br;q=0.9, deflate\r\nContent-Length: " + str(len(body)).encode() + b"\r\n\r\n"
         )
@@ -312,43 +302,27 @@ def test_a_request_of_10_megabytes() -> None:
         assert url.meter.calls[0].input_tokens == 100
 
 
-def test_two_agents_at_once_are_two_sessions() -> None:
-    with upstream(Answer.of(CHAT)) as up, metered_endpoint(forward=up.url) as url:
-        for key in ("Authorization", "x-api-key", "x-goog-api-key"):
-            ask(url, user("Hi"), headers={key: "k"})
-        httpx.post(f"{url}/chat/completions?key=k", json={"messages": [user("Hi")]}, trust_env=False)
-        ask(url, user("Hi"), headers={"X-RLM-Session": "named"})
-        assert {name.partition("-")[0] for name in url.meter.sessions} == {"key", "named"}
-        assert len(url.meter.sessions) == 2
-    assert up.got[-1].header("X-RLM-Session") is None
-
-
 def test_no_key_and_no_secret_is_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with (
         caplog.at_level(logging.DEBUG),
         upstream(Answer.of(CHAT), Answer.of({"strange": KEY})) as up,
-        metered_endpoint(forward=up.url, out=tmp_path) as url,
+        metered_endpoint(forward=up.url, out=tmp_path / "theirs") as theirs,
+        metered_endpoint(ScriptedModel(["ok"] * 2), out=tmp_path / "ours") as ours,
     ):
-        for _ in range(2):
-            body = {"messages": [user(f"use {KEY} please, private words")]}
-            post(url, body, f"/chat/completions?key={KEY}", Authorization=f"Bearer {KEY}")
-        assert url.meter.calls[0].input_tokens == 100
-    kept = "".join(file.read_text() for file in tmp_path.iterdir())
-    assert "private words" in kept
-    assert KEY not in kept
-    ours = [r.getMessage() for r in caplog.records if r.name.startswith("rlm_loop")]
-    assert not [line for line in ours if KEY in line or "private words" in line]
-    assert read_meter(tmp_path).calls[0].input_tokens == 100
-
-
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "[::2]"])
-def test_a_host_that_is_not_ours_is_refused(host: str) -> None:
-    with upstream(Answer.of(CHAT)) as up, metered_endpoint(forward=up.url) as url:
-        assert post(url, {}, Host=host).status_code == 403
-        assert httpx.get(f"{url}/models", headers={"Host": host}, trust_env=False).status_code == 403
-    assert up.got == []
-    with metered_endpoint(ScriptedModel(["ok"])) as url:
-        assert post(url, {}, Host=host).status_code == 403
+        for url in (theirs, ours):
+            for said in (f"use {KEY} please, private words", f"again {KEY}", 7):
+                body = {"messages": [user(said)], "user": KEY, "api_key": KEY}
+                post(url, body, f"/chat/completions?key={KEY}", Authorization=f"Bearer {KEY}", x_api_key=KEY)
+            assert len(url.meter.calls) == 3
+            assert KEY not in repr(url.meter.calls)
+    for folder in tmp_path.iterdir():
+        (file,) = folder.iterdir()
+        kept = file.read_text()
+        assert "private words" in kept
+        assert KEY not in kept + file.name
+    ours_said = [r.getMessage() for r in caplog.records if r.name.startswith("rlm_loop")]
+    assert not [line for line in ours_said if KEY in line or "private words" in line]
+    assert read_meter(tmp_path / "theirs").calls[0].input_tokens == 100
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 import time
@@ -11,7 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-from wires import TOOL, ask, events, post, system, user  # pyright: ignore
+from wires import TOOL, ask, connected, events, post, raw, system, user  # pyright: ignore
 
 from rlm_loop import Budget
 from rlm_loop.messages import Prompt, Reply, ToolCall, Usage
@@ -26,6 +27,7 @@ from rlm_loop.models import (
     ScriptedModel,
 )
 
+HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
 CALLS = Reply("I add.", (ToolCall(None, "add", '{"a": 1}'), ToolCall("mine", "add", "")), "tool_calls")
 
 
@@ -36,11 +38,8 @@ def test_a_chat() -> None:
     assert url.startswith("http://127.0.0.1:")
     assert url.endswith("/v1")
     assert answer["choices"][0]["message"] == {"role": "assistant", "content": "Hello."}
-    assert (answer["choices"][0]["finish_reason"], answer["object"], answer["model"]) == (
-        "stop",
-        "chat.completion",
-        "any",
-    )
+    said = (answer["choices"][0]["finish_reason"], answer["object"], answer["model"])
+    assert said == ("stop", "chat.completion", "any")
     assert answer["usage"] == {
         "prompt_tokens": 14,
         "completion_tokens": 2,
@@ -154,9 +153,7 @@ def test_bad_requests_are_refused_clearly_and_kept_on_record(body: Any, says: st
     assert response.status_code == 400
     assert error["type"] == "invalid_request_error"
     assert "\n" not in error["message"]
-    assert httpx.codes.is_client_error(response.status_code)
-    with pytest.raises(AssertionError, match=says):
-        raise AssertionError(error["message"])
+    assert re.search(says, error["message"])
     assert model.prompts == []
     assert [(c.status, c.call, c.error) for c in url.meter.calls] == [(400, None, error["message"])]
 
@@ -215,14 +212,6 @@ def test_a_budget() -> None:
     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "insufficient_quota")
 
 
-def test_a_page_of_a_stranger_may_not_call() -> None:
-    model = ScriptedModel(["ok"])
-    with metered_endpoint(model) as url:
-        assert ask(url, user("Q"), headers={"Origin": "https://evil.example"}).status_code == 403
-        assert model.prompts == []
-        assert ask(url, user("Q"), headers={"Origin": "http://localhost:3000"}).status_code == 200
-
-
 def test_fifty_connections_at_once() -> None:
     together = threading.Barrier(50)
     model = ScriptedModel([str(i) for i in range(50)])
@@ -271,14 +260,6 @@ def test_one_at_a_time_unless_the_model_has_slots() -> None:
         assert most[1] == expected
 
 
-def raw_request(url: str, body: bytes, head: str = "") -> socket.socket:
-    port = int(url.split(":")[2].split("/")[0])
-    sock = socket.create_connection(("127.0.0.1", port), timeout=30)
-    text = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{head}\r\n"
-    sock.sendall(text.encode() + body)
-    return sock
-
-
 def test_a_client_that_hangs_up_is_charged() -> None:
     gone, go = threading.Event(), threading.Event()
 
@@ -289,7 +270,8 @@ def test_a_client_that_hangs_up_is_charged() -> None:
 
     with metered_endpoint(ScriptedModel([slowly])) as url:
         body = json.dumps({"messages": [user("Q")]}).encode()
-        sock = raw_request(url, body, f"Content-Length: {len(body)}\r\n")
+        sock = connected(url)
+        sock.sendall(b"%sContent-Length: %d\r\n\r\n%s" % (HEAD, len(body), body))
         assert go.wait(30)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")  # close with a reset
         sock.close()
@@ -303,26 +285,11 @@ def test_a_client_that_hangs_up_is_charged() -> None:
     assert url.meter.frame().tokens.sum() == call.input_tokens
 
 
-def test_a_client_that_hangs_up_before_its_body_is_whole_disturbs_nobody() -> None:
-    with metered_endpoint(ScriptedModel(["ok"])) as url:
-        raw_request(url, b'{"messages', "Content-Length: 1000\r\n").close()
-        assert ask(url, user("Q")).status_code == 200
-    assert [call.status for call in url.meter.calls if call.call] == [200]
-
-
 def test_a_chunked_body_is_read() -> None:
     body = json.dumps({"messages": [user("Q")]}).encode()
-    with (
-        metered_endpoint(ScriptedModel(["ok", "ok"])) as url,
-        raw_request(url, b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body), "Transfer-Encoding: chunked\r\n") as sock,
-    ):
-        assert sock.recv(64).startswith(b"HTTP/1.1 200")
-
-
-@pytest.mark.parametrize(("head", "status"), [("", 411), ("Content-Length: 9999999999\r\n", 413)])
-def test_a_body_without_measure_is_refused(head: str, status: int) -> None:
-    with metered_endpoint(ScriptedModel([])) as url, raw_request(url, b"", head) as sock:
-        assert sock.recv(64).startswith(f"HTTP/1.1 {status}".encode())
+    with metered_endpoint(ScriptedModel(["ok"])) as url:
+        request = b"%sTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (HEAD, len(body), body)
+        assert raw(url, request, half=True).startswith(b"HTTP/1.1 200")
 
 
 def test_one_connection_serves_many_requests() -> None:
@@ -330,15 +297,10 @@ def test_one_connection_serves_many_requests() -> None:
         for _ in range(2):
             assert client.post(f"{url}/chat/completions", json={"messages": [user("Q")]}).status_code == 200
         assert client.post(f"{url}/chat/completions", content=b"no").status_code == 400
-        assert client.get(f"{url}/models").status_code == 200
+        assert client.head(f"{url}/models").status_code == 501
+        assert client.get(f"{url}/models").status_code == 200  # a body of the answer to HEAD would be read as this one
         pool: Any = client._transport  # pyright: ignore
         assert len(pool._pool.connections) == 1
-
-
-def test_an_answer_to_head_has_no_body() -> None:
-    with metered_endpoint(ScriptedModel([])) as url, httpx.Client(trust_env=False, verify=False) as client:
-        assert client.head(f"{url}/models").status_code == 501
-        assert client.get(f"{url}/models").status_code == 200  # a body would be read as this answer
 
 
 def test_it_is_closed_when_the_block_ends() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import Any
 
 import httpx
@@ -45,3 +46,19 @@ def events(response: httpx.Response) -> list[Any]:
     """The data of server-sent events; `[DONE]` stays text."""
     found = [line[6:] for line in response.text.splitlines() if line.startswith("data: ")]
     return [json.loads(data) if data != "[DONE]" else data for data in found]
+
+
+def connected(url: str) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", int(url.split(":")[2].split("/")[0])), timeout=60)
+
+
+def raw(url: str, request: bytes, *, half: bool = False) -> bytes:
+    """What comes back on a connection of its own, head included, until the other side hangs up or (`half`) we do."""
+    with connected(url) as sock:
+        sock.sendall(request)
+        if half:
+            sock.shutdown(socket.SHUT_WR)
+        came = b""
+        while part := sock.recv(65536):
+            came += part
+        return came
