@@ -139,6 +139,14 @@ def test_a_packed_study_opens(tmp_path: Path) -> None:
         assert 'class="mark bad">not resolved</span>' in get(url, f"e/{here['id']}.html")[2]
 
 
+def test_a_run_without_an_answer_has_none_in_the_table(tmp_path: Path) -> None:
+    agents = {"code": ToolLoopAgent(model=ScriptedModel(["```python\nx = 1\n```"]), max_steps=1)}
+    Study("sums", agents, Suite("sums", [Task("one", "What is 2 + 3?", 5)])).run(tmp_path, False)
+    with viewing(tmp_path) as url:
+        (row,) = rows(url)
+    assert (row["answer"], row["expected"], row["stop"]) == ("", "5", "steps")
+
+
 def test_the_expected_answer_is_shown(tmp_path: Path) -> None:
     agents = {"direct": DirectAgent(model=ScriptedModel(["4"]))}
     Study("sums", agents, Suite("sums", [Task("one", "What is 2 + 3?", 5)])).run(tmp_path, False)

@@ -104,7 +104,7 @@ def effect_table(compared: Comparison) -> Table:
             _mean(c, c.value),
             _mean(c, c.baseline_value),
             with_interval(c, level="" if _usual(c, compared) else f"; {percent(c.confidence)}"),
-            *([_p(c), _verdict(c)] if compared.family else []),
+            *([_p(c), _verdict(c, compared)] if compared.family else []),
             f"{c.pairs - c.missing:,} of {c.pairs:,}",
         ]
         for c in shown
@@ -133,8 +133,10 @@ def _p(c: Contrast) -> str:
     return "-" if c.p_holm is None else p_value(c.p_holm)
 
 
-def _verdict(c: Contrast) -> str:
-    return "described" if c.p_holm is None else "yes" if c.holds else "no"
+def _verdict(c: Contrast, compared: Comparison) -> str:
+    if c.p_holm is None:
+        return "described"
+    return "not judged" if compared.exploratory else "yes" if c.holds else "no"
 
 
 def _effect_notes(shown: Sequence[Contrast], compared: Comparison) -> list[str]:
@@ -146,7 +148,7 @@ def _effect_notes(shown: Sequence[Contrast], compared: Comparison) -> list[str]:
     )
     unknown = [n for n in dict.fromkeys(c.measure for c in compared.contrasts) if n not in {c.measure for c in shown}]
     return [
-        judged
+        judged + (" Not judged: the comparison is exploratory." if compared.exploratory else "")
         if claims
         else "Nothing was declared, so no claim is judged and no p is given; intervals are plain ones.",
         f"Rates differ in points of 100, all else by the ratio of the arm to {compared.baseline}.",

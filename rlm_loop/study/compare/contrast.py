@@ -26,8 +26,9 @@ class Contrast:
     claims.  `p_holm` is adjusted over the declared family (`None` for a measure outside it), and `confidence` is 1 -
     the level at which Holm's procedure judged the claim, so that the interval excludes what is claimed against exactly
     where `p_holm` is at most alpha.  `p_difference` belongs to "the arms are alike" (exact McNemar, or sign flips), and
-    is not adjusted.  `holds` is true where the claim is shown.  `clusters` counts the groups of pairs that were kept
-    together.  `shares` says what each suite counts, where pairs of several are pooled.  `None` is not known.
+    is not adjusted.  `holds` is true where test and interval say what is claimed; where the comparison is exploratory,
+    that shows nothing.  `clusters` counts the groups of pairs that were kept together.  `shares` says what each suite
+    counts, where pairs of several are pooled.  `None` is not known.
     """
 
     model: str
