@@ -124,11 +124,8 @@ def result_span(observation: Observation) -> Span:
 
 def result_spans(turn: Turn) -> tuple[Span, ...]:
     """Return the results of a turn's actions, one after another on lines of their own."""
-    spans: list[Span] = []
-    for observation in turn.observations:
-        span = result_span(observation)
-        spans.append(Span("\n" + span.text, span.cause) if spans else span)
-    return tuple(spans)
+    spans = list(map(result_span, turn.observations))
+    return (*spans[:1], *(Span("\n" + span.text, span.cause) for span in spans[1:]))
 
 
 @dataclass(frozen=True)

@@ -69,9 +69,8 @@ def _make_room(folder: Path) -> None:
         with suppress(OSError):
             found = path.stat()
             traces.append((found.st_mtime, found.st_size, path))
-    traces.sort(key=lambda trace: trace[0])
     size = sum(trace[1] for trace in traces)
-    for number, (_, own, path) in enumerate(traces):
+    for number, (_, own, path) in enumerate(sorted(traces)):
         if len(traces) - number < _MOST_FILES and size <= _MOST_BYTES:
             break
         size -= own

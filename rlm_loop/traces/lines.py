@@ -113,7 +113,7 @@ class LineFile:
         """Write lines at once, or nothing of them; after `close`, nothing."""
         data = lines.encode()
         with self._lock, contextlib.ExitStack() as stack:
-            if self._closed:
+            if self._closed or not data:
                 return
             file = stack.enter_context(self._path.open("a+b", buffering=0))
             size = os.fstat(file.fileno()).st_size

@@ -9,42 +9,53 @@ import pytest
 from offered import TOOLS
 
 from rlm_loop.actions import Action, Answer, CallTool, Malformed, Note, Observation
-from rlm_loop.dialects import FunctionCalls, Problem, ReActText
+from rlm_loop.dialects import Dialect, FunctionCalls, Problem, ReActText
 from rlm_loop.messages import Reply, ToolCall
 from rlm_loop.outcome import Turn
 
 DIALECT = FunctionCalls("text")
 
 
+CALLS: list[tuple[str, Any]] = [
+    ('{"name": "add", "arguments": {"a": 1, "b": 2}}', ("add", {"a": 1, "b": 2})),
+    # a bare string is the one string parameter of a tool that has just that, and nothing for any other tool
+    ('a JSON object {"name": "python", "arguments": "print(1)"}', ("python", {"code": "print(1)"})),
+    ("python('print(1)')", ("python", {"code": "print(1)"})),
+    ("python(1)", "arguments of python must be a JSON object"),
+    ("final_answer(42)", ("final_answer", {"answer": 42})),
+    ("`final_answer(42)`", ("final_answer", {"answer": 42})),
+    ("final_answer(true)", ("final_answer", {"answer": True})),
+    # what is no call is text
+    ("final_answer: Paris", "final_answer: Paris"),
+    ("It is final_answer: 42", "It is final_answer: 42"),
+    (
+        '```json\n{"name": "unique", "arguments": {"code": """\ndef f():\n    """Do."""\n"""}}\n```',
+        "not valid JSON; inside a JSON string",
+    ),
+    ("add(1, 2)", "must be given by name"),
+    ('{"name": "add", "arguments": "1, 2"}', "arguments of add must be a JSON object"),
+    ('{"name": "python", "arguments": {"code": "pri', "unfinished"),
+    ('{"name": "python", "arguments": {"code": "print("x""}}', "for a quote and"),
+    ("I'm sorry, but I can't help with that.", "Please try"),
+    ("The answer is 4.", "The answer is 4."),
+    ("Final Answer: 4", "4"),
+]
+STEPS: list[tuple[str, Any]] = [
+    ('Thought: t\nAction: add\nAction Input: {"a": 1, "b": 2}', ("add", {"a": 1, "b": 2})),
+    ("Thought: t\nAction: python\nAction Input: print(1)", ("python", {"code": "print(1)"})),
+    ('Thought: t\nAction: finish\nAction Input: {"answer": 4}', 4),
+    ('Thought: t\nAction: finish\nAction Input: {"answer": [1, 2]}', [1, 2]),
+    ("Thought: t\nAction: finish\nAction Input: four", "four"),
+    ("Thought: t\nAction: finish", "finish needs the answer"),
+    ("Just talking.", "No action found"),
+]
+
+
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ('{"name": "add", "arguments": {"a": 1, "b": 2}}', ("add", {"a": 1, "b": 2})),
-        # a bare string is the one string parameter of a tool that has just that, and nothing for any other tool
-        ('a JSON object {"name": "python", "arguments": "print(1)"}', ("python", {"code": "print(1)"})),
-        ("python('print(1)')", ("python", {"code": "print(1)"})),
-        ("python(1)", "arguments of python must be a JSON object"),
-        ("final_answer(42)", ("final_answer", {"answer": 42})),
-        ("`final_answer(42)`", ("final_answer", {"answer": 42})),
-        ("final_answer(true)", ("final_answer", {"answer": True})),
-        # what is no call is text
-        ("final_answer: Paris", "final_answer: Paris"),
-        ("It is final_answer: 42", "It is final_answer: 42"),
-        (
-            '```json\n{"name": "unique", "arguments": {"code": """\ndef f():\n    """Do."""\n"""}}\n```',
-            "not valid JSON; inside a JSON string",
-        ),
-        ("add(1, 2)", "must be given by name"),
-        ('{"name": "add", "arguments": "1, 2"}', "arguments of add must be a JSON object"),
-        ('{"name": "python", "arguments": {"code": "pri', "unfinished"),
-        ('{"name": "python", "arguments": {"code": "print("x""}}', "for a quote and"),
-        ("I'm sorry, but I can't help with that.", "Please try"),
-        ("The answer is 4.", "The answer is 4."),
-        ("Final Answer: 4", "4"),
-    ],
+    ("dialect", "text", "expected"), [*((DIALECT, *case) for case in CALLS), *((ReActText(), *case) for case in STEPS)]
 )
-def test_what_is_read_out_of_text(text: str, expected: Any) -> None:
-    (action,) = DIALECT.parse_reply(Reply(text), TOOLS)
+def test_what_is_read_out_of_text(dialect: Dialect, text: str, expected: Any) -> None:
+    (action,) = dialect.parse_reply(Reply(text), TOOLS)
     if isinstance(action, CallTool):
         assert (action.name, json.loads(action.arguments)) == expected
         assert action.lenient
@@ -88,29 +99,6 @@ def test_presentations_differ_only_in_how_tools_are_shown() -> None:
     assert constrained.reply_schema is not None
     assert [c["properties"]["name"]["const"] for c in constrained.reply_schema["anyOf"]] == list(TOOLS)
     assert "- add(a: int, b: int) -> int: Add." in text.messages[0].text
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ('Thought: t\nAction: add\nAction Input: {"a": 1, "b": 2}', ("add", {"a": 1, "b": 2})),
-        ("Thought: t\nAction: python\nAction Input: print(1)", ("python", {"code": "print(1)"})),
-        ('Thought: t\nAction: finish\nAction Input: {"answer": 4}', 4),
-        ('Thought: t\nAction: finish\nAction Input: {"answer": [1, 2]}', [1, 2]),
-        ("Thought: t\nAction: finish\nAction Input: four", "four"),
-        ("Thought: t\nAction: finish", "finish needs the answer"),
-        ("Just talking.", "No action found"),
-    ],
-)
-def test_react_text(text: str, expected: Any) -> None:
-    (action,) = ReActText().parse_reply(Reply(text), TOOLS)
-    if isinstance(action, CallTool):
-        assert (action.name, json.loads(action.arguments)) == expected
-    elif isinstance(action, Answer):
-        assert action.value == expected
-    else:
-        assert isinstance(action, Malformed)
-        assert expected in action.reason
 
 
 def test_where_only_a_call_ends_the_run_text_is_no_answer() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import re
 import runpy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from rlm_loop.actions import RunCode
 from rlm_loop.dialects import CodeBlocks, FunctionCalls, ThoughtPrompt
 from rlm_loop.replay import ReplayError, replay
-from rlm_loop.traces import read
+from rlm_loop.traces import RunRecord, read
 
 HERE = Path(__file__).parent.parent / "golden"
 GOLDEN: dict[str, Any] = runpy.run_path(str(HERE / "record.py"))["GOLDEN"]
@@ -53,64 +53,42 @@ def changed(text: str) -> str:
     return text[:17] + "#" + text[18:]
 
 
-CHANGES = {
+HELP = ("agents.environment._PYTHON_HELP", "Run Python code.")
+#: A golden trace, what is changed in the package and to what, and how that is told.
+CHANGES: dict[str, tuple[str, str, Any, str]] = {
     "thought prompt": (
         "react_calls",
-        "rlm_loop.agents.strategies.ThoughtPrompt",
+        "agents.strategies.ThoughtPrompt",
         functools.partial(ThoughtPrompt, text=changed(ThoughtPrompt().text)),
         r"turn 1, message 0 \(user\): recorded .*, today '#",
     ),
-    "no output": (
-        "repeated",
-        "rlm_loop.dialects.base.NO_OUTPUT",
-        "(no output.)",
-        r"turn 2, message 3 \(user\)",
-    ),
+    "no output": ("repeated", "dialects.base.NO_OUTPUT", "(no output.)", r"turn 2, message 3 \(user\)"),
     "mark of an output": (
         "history_outputs",
-        "rlm_loop.agents.compaction.OUTPUT_LEFT_OUT",
+        "agents.compaction.OUTPUT_LEFT_OUT",
         "[{size:,} Characters left out]",
         r"turn \d, message \d \(user\): recorded 'characters.*, today 'Characters",
     ),
     "asking for a summary": (
-        "history_summary",
-        "rlm_loop.agents.compaction.SUMMARISE",
-        "Summarise! At most {words} words",
+        *("history_summary", "agents.compaction.SUMMARISE", "Summarise! At most {words} words"),
         r"turn \d, message 0 \(user\)",
     ),
     "line about the context": (
-        "lean_native",
-        "rlm_loop.repl.contexts.context.TOLD",
-        "The REPL already has the variable context;",
+        *("lean_native", "repl.contexts.context.TOLD", "The REPL already has the variable context;"),
         r"turn 1, message 0 \(user\): recorded ., a dict",
     ),
     "line about the workspace": (
-        "workspace",
-        "rlm_loop.agents.checking.describe_workspace",
-        lambda tools: "Files.",
+        *("workspace", "agents.checking.describe_workspace", lambda tools: "Files."),
         r"turn 1, message 0 \(user\)",
     ),
-    "help of a tool of ours": (
-        "lean_native",
-        "rlm_loop.agents.environment._PYTHON_HELP",
-        "Run Python code.",
-        r"turn 1, tools",
-    ),
-    "help of a tool, as text": (
-        "lean_text",
-        "rlm_loop.agents.environment._PYTHON_HELP",
-        "Run Python code.",
-        r"turn 1, message 0 \(system\)",
-    ),
+    "help of a tool of ours": ("lean_native", *HELP, r"turn 1, tools"),
+    "help of a tool, as text": ("lean_text", *HELP, r"turn 1, message 0 \(system\)"),
     "a limit": (
-        "repeated",
-        "rlm_loop.agents.run.stop_reason",
-        lambda turns, account: None,
+        *("repeated", "agents.run.stop_reason", lambda turns, account: None),
         r"turn 2, end: recorded repeated .*, today a further request",
     ),
     "how a reply is read": (
-        "tool_loop_sub_calls",
-        "rlm_loop.dialects.reader.RunCode",
+        *("tool_loop_sub_calls", "dialects.reader.RunCode"),
         lambda code, notes=(): RunCode(code.strip() + " ", notes=notes),
         r"turn 1, what the reply asks for: recorded RunCode",
     ),
@@ -120,7 +98,7 @@ CHANGES = {
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_change_is_found_and_named(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, target, value, says = CHANGES[what]
-    monkeypatch.setattr(target, value)
+    monkeypatch.setattr(f"rlm_loop.{target}", value)
     found = replay(HERE / f"{name}.jsonl", context=GOLDEN[name].context)
     assert not found.same
     assert re.search(says, str(found.difference)), str(found.difference)
@@ -138,25 +116,26 @@ def test_a_default_text_that_is_another_today_is_replayed_as_recorded(
     assert found.same, str(found.difference)
 
 
+def begun(name: str, change: Callable[[Any], Any]) -> RunRecord:
+    """Return a golden run whose first event is changed."""
+    first, *others = read(HERE / f"{name}.jsonl").events
+    return RunRecord(({**first, **change(first)}, *others))
+
+
 @pytest.mark.parametrize(("word", "value"), [("rule", 5), ("presentation", "loud")])
 def test_words_that_no_agent_can_speak_are_an_error_of_the_trace(word: str, value: Any) -> None:
-    record = read(HERE / "lean_text.jsonl")
-    start = dict(record.start)
-    start["made"] = {**start["made"], "with": {}}
-    start["settings"] = {
-        **start["settings"],
-        "presentation": None,
-        "dialect": {**start["settings"]["dialect"], word: value},
-    }
+    def speak(start: Any) -> Any:
+        dialect = start["settings"]["dialect"] | {word: value}
+        settings = start["settings"] | {"presentation": None, "dialect": dialect}
+        return {"made": start["made"] | {"with": {}}, "settings": settings}
+
     with pytest.raises(ReplayError, match=r"LeanAgent does not take the recorded settings any more: .* got "):
-        replay(dataclasses.replace(record, events=(start, *record.events[1:])))
+        replay(begun("lean_text", speak))
 
 
 def test_a_changed_word_of_the_fixed_text_presentation_is_named() -> None:
-    record = read(HERE / "lean_text.jsonl")
-    start = dict(record.start)
-    start["made"] = {**start["made"], "with": {**start["made"]["with"], "system": changed(FunctionCalls().rule)}}
-    found = replay(dataclasses.replace(record, events=(start, *record.events[1:])))
+    system = {"system": changed(FunctionCalls().rule)}
+    found = replay(begun("lean_text", lambda s: {"made": s["made"] | {"with": s["made"]["with"] | system}}))
     assert found.difference is not None
     assert (found.difference.turn, found.difference.message) == (1, 0)
     assert found.equal == 0
@@ -164,10 +143,8 @@ def test_a_changed_word_of_the_fixed_text_presentation_is_named() -> None:
 
 
 def test_injectors_of_a_class_that_is_gone_say_what_was_recorded() -> None:
-    record = read(HERE / "injectors.jsonl")
-    made = record.start["made"]
+    made = read(HERE / "injectors.jsonl").start["made"]
     gone = [{"is": "Gone", "with": {}} for _ in made["with"]["injectors"]]
-    start = {**record.start, "made": {**made, "with": {**made["with"], "injectors": gone}}}
-    found = replay(dataclasses.replace(record, events=(start, *record.events[1:])))
+    found = replay(begun("injectors", lambda start: {"made": made | {"with": made["with"] | {"injectors": gone}}}))
     assert found.same, str(found.difference)
     assert len(found.notes) == len(gone) > 1

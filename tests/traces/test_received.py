@@ -23,19 +23,14 @@ ROW = {"arm": "a", "model": "m", "suite": "s", "task": "t", "seed": 0, "resolved
 START = {"event": "run_start", "schema": 5, "run": "r1"}
 
 
-def pipe(path: Path) -> None:
-    os.mkfifo(path)
+MADE: dict[str, Callable[[Path], None]] = {
+    "pipe": os.mkfifo,
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "folder": Path.mkdir,
+}
 
 
-def device(path: Path) -> None:
-    path.symlink_to("/dev/zero")
-
-
-def folder(path: Path) -> None:
-    path.mkdir()
-
-
-@pytest.mark.parametrize("made", [pipe, device, folder])
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
 @pytest.mark.parametrize("name", ["study.json", "results.jsonl", "results.jsonl.gz", "contract.json", "t.jsonl"])
 def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path, made: Callable[[Path], None], name: str) -> None:
     if name != "study.json":
@@ -50,7 +45,7 @@ def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path, made: Cal
     assert len(str(caught.value)) < 600
 
 
-@pytest.mark.parametrize("made", [pipe, device, folder])
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
 def test_nothing_is_written_to_what_is_no_file(tmp_path: Path, made: Callable[[Path], None]) -> None:
     made(tmp_path / "results.jsonl")
     assert not claimed(tmp_path / "results.jsonl")
@@ -59,7 +54,7 @@ def test_nothing_is_written_to_what_is_no_file(tmp_path: Path, made: Callable[[P
 
 
 def test_a_trace_is_not_written_to_a_pipe(tmp_path: Path) -> None:
-    pipe(tmp_path / "t.jsonl")
+    os.mkfifo(tmp_path / "t.jsonl")
     with pytest.raises(TraceError, match="pipe"):
         Trace(tmp_path / "t.jsonl")
 
