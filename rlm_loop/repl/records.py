@@ -67,7 +67,7 @@ def kept(form: Any) -> Mapping[str, Any]:
 _NOT_RUN: tuple[FailureKind | None, ...] = ("skipped", "invalid_arguments", "denied", "unknown_tool", "malformed")
 #: One that ended so was stopped, and might go on again.
 _STOPPED = ("timeout", "died", "interrupted", "budget")
-_CELL = re.compile(r"(?<=<cell )\d+(?=>)")
+_CELL = re.compile(r"(?<=<cell )\d+(?=>)")  # its number is another one
 
 
 def cells_of(
@@ -117,16 +117,11 @@ def run_again(session: Session, cells: Iterable[CellRecord], names: Iterable[str
             result = session.run(cell.code, timeout=max(60.0, 3 * cell.seconds))
         finally:
             session.give_back(names)
-        same = not cell.whole or _same_but_numbers(cell.output, result.output)
+        old, new = (_CELL.sub("", text).strip() for text in (cell.output, result.output))
+        same = not cell.whole or old.startswith(new) or same_text(old, new)
         if what := difference(past.unknown, cell, result, same):
             notes.append(f"a cell of turn {cell.number} {what} when it was run again")
     return tuple(notes)
-
-
-def _same_but_numbers(before: str, now: str) -> bool:
-    """Return True if two outputs agree, apart from the numbers of cells."""
-    old, new = (_CELL.sub("", text).strip() for text in (before, now))
-    return old.startswith(new) or same_text(old, new)
 
 
 def difference(asked: Iterable[str], cell: CellRecord, result: CellResult, same_output: bool) -> str:

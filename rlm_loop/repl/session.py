@@ -1,8 +1,4 @@
-"""Sessions over a REPL in a process of its own, which is replaced where it is lost.
-
-`PythonREPL` is any interpreter behind a launcher, `KernelREPL` a Jupyter kernel, `RestrictedREPL` has guards around its
-cells.
-"""
+"""Sessions over a REPL in a process of its own, which is replaced where it is lost."""
 
 from __future__ import annotations
 
@@ -66,8 +62,7 @@ class ProcessSession(Session):
     """A `Session` that remembers what ran and gets its variables back after a loss.
 
     `launch` says how the process is started, given the worker's options; it must not hold the session, or that would
-    never be collected.  `kind` is the isolation to expect of it.  The process is started at first use; it ends with
-    `close`, with this process, or when the session is collected.
+    never be collected.  `kind` is the isolation to expect of it.
     """
 
     def __init__(self, settings: Settings, launch: Callable[[Mapping[str, Any]], Launch], kind: str) -> None:
@@ -124,11 +119,10 @@ class ProcessSession(Session):
             return self.last
 
     def set(self, name: str, value: Any, *, reserved: bool = False) -> None:
-        """Bind a variable: an exact copy, of any size.
+        """Bind a variable: an exact copy, of any size, which also comes back after a restart.
 
-        A `ContextFile` is bound to what is in it.  Isolated cells read a copy in the private folder.
-        It comes back after a restart as it was set.  Raises `TypeError` for what does not pickle, `ReplError` for what
-        cannot be had there.
+        A `ContextFile` is bound to what is in it; isolated cells read a copy in the private folder.
+        Raises `TypeError` for what does not pickle, `ReplError` for what cannot be had there.
         """
         check_names([name])
         if name in self._tools:
@@ -425,7 +419,8 @@ class ProcessSession(Session):
 
     def _start(self) -> Child:
         home = self._owned.folder()
-        options = self._settings.worker_options(self.cwd, home)
+        options: dict[str, Any] = {"cap": self.output_cap, "path": [str(self.cwd)], "home": str(home)}
+        options["limits"] = self._settings.limits.as_options()
         return Child(self._launch(options), self.cwd, home, self._settings, id(self))
 
     def _set_up(self) -> Child:
@@ -542,16 +537,12 @@ _BEGIN = (
 
 
 class KernelREPL(ProcessSession):
-    """A `PythonREPL` whose cells run in a Jupyter kernel, for what IPython adds: `%magic`, `!command`, `display`,
-    and rich outputs (PNG, HTML ...), which are kept in `CellResult.displays`.
+    """A `PythonREPL` whose cells run in a Jupyter kernel, for what IPython adds: `%magic`, `!command`, `display`.
 
     `kernel` is the name of a kernelspec (`jupyter kernelspec list`) for Python that is based on IPython; it may be of
-    another environment and another Python (3.8 or newer).  The rest is as for `PythonREPL`, and so are the
-    guarantees, but for these:
-
-    - It starts in about half a second instead of 25 ms.
-    - It has no launcher: a kernel runs as its kernelspec says, so there is no sandbox.  The environment is cut down
-      to the same allow-list, the IPython profile is an empty one, `limits` hold.
+    another environment and another Python (3.8 or newer).  It has no launcher: a kernel runs as its kernelspec says, so
+    there is no sandbox.  The environment is cut down to the same allow-list, the IPython profile is an empty one,
+    `limits` hold.  The rest is as for `PythonREPL`, but that it starts in half a second instead of 25 ms.
 
     Needs `pip install -e ".[kernel]"`; `ReplError` says so where it is missing, or where there is no such kernel.
     """
@@ -600,17 +591,15 @@ def _kernelspec(name: str) -> Any:
 class RestrictedREPL(ProcessSession):
     """A `PythonREPL` whose cells may say only what RestrictedPython's rules allow.
 
-    **It is a guard rail and no security boundary**: it keeps clumsy code from files, other modules and the network, and
-    refuses most ways out, but not all (RestrictedPython itself says that it is not a sandbox;
-    `tests/repl/test_restricted.py` lists gaps that are known).  Against anything else use an isolated `PythonREPL`.
+    **It is a guard rail and no security boundary** (`tests/repl/test_restricted.py` lists known gaps): it keeps clumsy
+    code from files, other modules and the network.  Against anything else use an isolated `PythonREPL`.
 
-    Ordinary analysis code runs.  What does not: `async`, `match`, `except*`, `import *`, `exec` and `eval`, modules
-    that are not in `imports`, attributes of frames and code, most double-underscore attributes, and private parts of
-    objects that no cell made.
+    Ordinary analysis code runs.  What does not: `async`, `match`, `except*`, `import *`, `exec` and `eval`, other
+    modules, attributes of frames and code, most double-underscore attributes, and private parts of objects that no cell
+    made.
 
     - `imports`: modules that may be imported, of which cells see only the public names.  Add to the default as in
-      `imports=(*ANALYSIS, "numpy", "pandas")`; such a package reads and writes files, and is a way out for who
-      looks for one.
+      `imports=(*ANALYSIS, "numpy")`; such a package reads and writes files, and is a way out for who looks for one.
     - `settings`: as for `PythonREPL`; `setup` keeps to the same rules, `open` works in the working folder only.
 
     Needs `pip install -e ".[restricted]"`.

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 _LEAST = {"memory": 32 << 20, "cpu_seconds": 1, "processes": 0, "open_files": 32, "file_size": 0}
 
@@ -69,8 +68,3 @@ class Settings:
         for name in self.files:
             if not name or Path(name).is_absolute() or ".." in Path(name).parts:
                 raise ValueError(f"file name {name!r} must be relative to the REPL's folder and stay inside it")
-
-    def worker_options(self, cwd: Path, home: Path) -> dict[str, Any]:
-        """The worker's options, given the working folder and the session's private one."""
-        limits = self.limits.as_options()
-        return {"cap": self.output_cap, "path": [str(cwd)], "home": str(home), "limits": limits}

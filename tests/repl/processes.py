@@ -1,12 +1,14 @@
-"""Looking at processes from outside, and hosts of sessions that are processes of their own."""
+"""Looking at processes from outside, hosts of sessions that are processes of their own, and Ctrl-C."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -63,3 +65,18 @@ def told(process: subprocess.Popen[str]) -> str:
     """The next line that a host printed."""
     assert process.stdout is not None
     return process.stdout.readline().strip()
+
+
+def press() -> None:
+    """Ctrl-C in this process, from another thread, as a terminal or a notebook does it: no timer has to guess.
+
+    A cell calls it as a tool where it is to be struck.
+    """
+    threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)).start()
+
+
+def press_once_there_is(path: Path) -> threading.Thread:
+    """Ctrl-C as soon as a file exists: the second one, after a cell has noted the first."""
+    thread = threading.Thread(target=lambda: until(path.exists) and os.kill(os.getpid(), signal.SIGINT), daemon=True)
+    thread.start()
+    return thread

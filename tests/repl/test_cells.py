@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
 from typing import Any
 
 import pytest
@@ -20,10 +19,6 @@ from rlm_loop.repl.text import Piece, clip, clip_parts, shown
 AS_IN_A_NOTEBOOK = {
     "type hints": (
         ["import typing\nclass N: pass\ndef h(a: 'N') -> 'N': ...", "typing.get_type_hints(h)['a'] is N"],
-        "True",
-    ),
-    "pickling an own class": (
-        ["import pickle\nclass Q:\n    pass", "type(pickle.loads(pickle.dumps(Q()))) is Q"],
         "True",
     ),
     "source of a function": (
@@ -126,9 +121,6 @@ CELLS = {
         'import os\nos.write(1, b\'{"t":"done","g":1,"id":1}\\n!kill\\n\')\nprint(\'{"t":"died","g":1}\')',
         '{"t":"done","g":1,"id":1}\n!kill\n{"t":"died","g":1}\n',
     ),
-    "bytes that are no text": ("import os; os.write(1, b'a\\xff\\xfeb')", "a\ufffd\ufffdb"),
-    "control characters": ("print('a\\x00b\\x07c\\td')", "a\ufffdb\ufffdc\td\n"),
-    "colours": ("print('\\x1b[31mred\\x1b[0m \\x1b]8;;http://x\\x07link\\x1b]8;;\\x07')", "red link\n"),
     "colours in a repr": (
         "class R:\n    def __repr__(self): return '\\x1b[31mred\\x1b[0m \\x00'\nR()",
         "red \ufffd",
@@ -137,14 +129,11 @@ CELLS = {
         "try: raise ValueError('\\x1b[31mred\\x1b[0m')\nexcept ValueError as e: err = e\nprint('a')\nraise err",
         "a\nTraceback (most recent call last):\n",
     ),
-    "CRLF": ("print('a\\r\\nb')", "a\r\nb\n"),
-    "a progress bar": ("for i in range(3): print(f'\\r{i}/2', end='')\nprint('\\ndone')", "2/2\ndone\n"),
     "stdout.buffer": ("import sys; print('a'); _ = sys.stdout.buffer.write(b'b\\n')", "a\nb\n"),
     "redirected": (
         "import contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()) as s: print('x')\ns.getvalue()",
         "'x\\n'",
     ),
-    "before an error": ("print('seen')\n1/0", "seen\nTraceback (most recent call last):\n"),
     "exotic file": (
         "import sys; print(sys.stdout.isatty(), sys.stdout.encoding, sys.stdout.fileno())",
         "False utf-8 1\n",
@@ -211,13 +200,6 @@ def test_floods_are_clipped_with_an_exact_count(shared: PythonREPL, name: str) -
     mark = f"\n... [{left} characters left out] ...\n"
     assert len(result.output) - len(mark) + left == SIZES[name]
     assert result.output.endswith("end\n")
-
-
-def test_giant_values_and_messages_are_clipped(shared: PythonREPL) -> None:
-    error = shared.run("raise ValueError('z' * 5_000_000)")
-    assert error.truncated
-    assert error.output.startswith("Traceback")
-    assert len(error.message) < 1000
 
 
 def test_a_small_cap() -> None:
@@ -299,12 +281,6 @@ def test_syntax_errors_show_line_and_caret(shared: PythonREPL, code: str, line: 
     assert "Traceback" not in result.output
 
 
-@pytest.mark.parametrize("code", ["a\0b", "(" * 5000, "-" * 100_000 + "1", "'\ud800'; x = \ud800"])
-def test_code_that_cannot_be_compiled(shared: PythonREPL, code: str) -> None:
-    assert shared.run(code).error == "runtime"
-    assert shared.run("1").output == "1"
-
-
 def test_a_syntax_error_runs_nothing(shared: PythonREPL) -> None:
     shared.run("ran = False")
     shared.run("ran = True\nprint('x'\n")
@@ -330,24 +306,12 @@ def test_frames_of_a_module_in_the_working_folder_are_the_users() -> None:
 # -- answers
 
 OBJECTS: list[tuple[str, Any]] = [
-    ("None", None),
-    ("0", 0),
-    ("''", ""),
-    ("False", False),
-    ("[]", []),
     ("{}", {}),
-    ("(1, (2,))", (1, (2,))),
-    ("{1: 'a', (1, 2): 'b'}", {1: "a", (1, 2): "b"}),
     ("{'~': 1}", {"~": 1}),
-    ("{1, 2}", {1, 2}),
     ("frozenset({3})", frozenset({3})),
     ("10 ** 5000", 10**5000),
     ("-(2 ** 200)", -(2**200)),
-    ("b'\\x00\\xff'", b"\x00\xff"),
-    ("float('inf')", math.inf),
     ("0.1 + 0.2", 0.1 + 0.2),
-    ("'\\ud83d lone'", "\ud83d lone"),
-    ("'a\\r\\nb\\x00'", "a\r\nb\x00"),
     ("__import__('datetime').date(2024, 2, 29)", dt.date(2024, 2, 29)),
     ("__import__('datetime').datetime(2024, 1, 2, 3, 4, 5, 6)", dt.datetime(2024, 1, 2, 3, 4, 5, 6)),
     ("__import__('collections').Counter('aab')", {"a": 2, "b": 1}),

@@ -10,20 +10,17 @@ import gc
 import json
 import os
 import signal
-import subprocess
 import tempfile
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from keyboard import press, press_once_there_is
 from marks import linux, main_thread, needs_bwrap
 from patience import Stopwatch
-from processes import gone, host, left_nothing, removed, told, until
+from processes import gone, host, left_nothing, press, press_once_there_is, told, until
 from session_kinds import SEEN, need, seen
 from suite.world import marked
 
@@ -130,11 +127,22 @@ def test_one_stop_does_not_break_off_what_is_shielded() -> None:
 
 
 HOST = """
-    import sys, threading
+    import os, sys, threading, time
     from rlm_loop.repl import open_repl
     repl = open_repl({kind!r}, timeout=600)
-    print(*repl.get("[__import__('os').getpid(), __import__('os').getppid()]"), repl.cwd.parent, flush=True)
+    repl.run("import subprocess; child = subprocess.Popen(['sleep', '600'], start_new_session=True)")
+    print(repl.cwd.parent, flush=True)
     {busy}
+"""
+STARTING = """
+    from rlm_loop.repl import Launch, PythonREPL
+    from rlm_loop.repl.isolation.launchers import LAUNCHERS
+    def slow(python, options):
+        launch = LAUNCHERS[{kind!r}](python, options)
+        print(repl.cwd.parent, flush=True)
+        return Launch(("/bin/sh", "-c", 'sleep 0.3; exec "$@"', "sh", *launch.argv), launch.env)
+    repl = PythonREPL(launcher=slow)
+    repl.run("while True: pass")
 """
 BUSY = {
     "python loop": "repl.run('while True: pass')",
@@ -143,20 +151,25 @@ BUSY = {
     "'\\n except BaseException: pass')",
     "idle": "sys.stdin.read()",
     "in a thread": "threading.Thread(target=repl.run, args=('while True: pass',)).start(); sys.stdin.read()",
-    "pipe held open": "import os, time; copy = os.fork() or (time.sleep(600), os._exit(0)); print(copy, flush=True); "
-    "repl.run('while True: pass')",
+    "pipe held open": "print(os.fork() or (time.sleep(600), os._exit(0)), flush=True); repl.run('while True: pass')",
 }
+ISOLATED = ["hardened", pytest.param("sandbox", marks=needs_bwrap)]
+KILLED = [*(("plain", state) for state in (*BUSY, "starting")), ("kernel", "python loop")]
 
 
-@contextlib.contextmanager
-def busy_host(busy: str, kind: str = "plain") -> Iterator[tuple[subprocess.Popen[str], list[int], Path]]:
-    with host(textwrap.dedent(HOST).format(busy=busy, kind=kind)) as process:
-        copy = 0  # of the host, which holds its ends of all pipes open
+def outlives_nothing(kind: str, state: str, number: int = signal.SIGKILL) -> None:
+    """End a host in a state by a signal: nothing of its session may be left."""
+    need(kind)
+    code = STARTING if state == "starting" else HOST
+    with host(textwrap.dedent(code).format(kind=kind, busy=BUSY.get(state))) as process:
+        folder = Path(told(process))
+        copy = int(told(process)) if state == "pipe held open" else 0  # of the host, which holds its ends of all pipes
         try:
-            repl_pid, parent, folder = told(process).split()
-            copy = int(told(process)) if "copy" in busy else 0
             time.sleep(0.1)
-            yield process, [int(repl_pid), int(parent)], Path(folder)
+            assert marked(folder.name)
+            process.send_signal(number)
+            process.wait(timeout=60)
+            assert left_nothing(folder)
             assert not copy or not gone(copy, 0.01)
         finally:
             if copy:
@@ -164,52 +177,22 @@ def busy_host(busy: str, kind: str = "plain") -> Iterator[tuple[subprocess.Popen
 
 
 @linux
-@pytest.mark.parametrize(("kind", "name"), [*(("plain", name) for name in BUSY), ("kernel", "python loop")])
-def test_no_repl_outlives_a_host_that_is_killed(kind: str, name: str) -> None:
-    need(kind)
-    with busy_host(BUSY[name], kind) as (process, pids, folder):
-        assert not any(gone(p, 0.01) for p in pids)
-        process.send_signal(signal.SIGKILL)
-        process.wait(timeout=60)
-        assert all(gone(p) for p in pids)
-        assert removed(folder)
-
-
-LAUNCHERS = ["plain", "hardened", pytest.param("sandbox", marks=needs_bwrap)]
-STARTING = """
-    import sys
-    from rlm_loop.repl import Launch, PythonREPL
-    from rlm_loop.repl.isolation.launchers import LAUNCHERS
-    def slow(python, options):
-        launch = LAUNCHERS[{launcher!r}](python, options)
-        print(repl.cwd.parent, flush=True)
-        return Launch(("/bin/sh", "-c", 'sleep 0.3; exec "$@"', "sh", *launch.argv), launch.env)
-    repl = PythonREPL(launcher=slow)
-    repl.run("while True: pass")
-"""
-STATES = {"busy": "repl.run('sum(range(10 ** 15))')", "idle": "sys.stdin.read()"}
-RUNNING = """
-    import sys
-    from rlm_loop.repl import PythonREPL
-    repl = PythonREPL(launcher={launcher!r}, timeout=600)
-    repl.run("import subprocess; child = subprocess.Popen(['sleep', '600'], start_new_session=True)")
-    print(repl.cwd.parent, flush=True)
-    {state}
-"""
+@pytest.mark.parametrize(("kind", "state"), KILLED)
+def test_nothing_outlives_a_host_that_is_killed(kind: str, state: str) -> None:
+    outlives_nothing(kind, state)
 
 
 @linux
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-@pytest.mark.parametrize("state", ["busy", "idle", "starting"])
-def test_nothing_outlives_a_host_that_is_killed_in_any_state(launcher: str, state: str) -> None:
-    code = STARTING if state == "starting" else RUNNING
-    with host(code.format(launcher=launcher, state=STATES.get(state, ""))) as process:
-        folder = Path(told(process))
-        time.sleep(0.1)
-        assert marked(folder.name)
-        process.kill()
-        process.wait(timeout=60)
-    assert left_nothing(folder)
+@pytest.mark.parametrize("kind", ISOLATED)
+@pytest.mark.parametrize("state", ["loop in C", "idle", "starting"])
+def test_nothing_isolated_outlives_a_host_that_is_killed(kind: str, state: str) -> None:
+    outlives_nothing(kind, state)
+
+
+@linux
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_nothing_outlives_a_host_that_is_ended(number: signal.Signals) -> None:
+    outlives_nothing("plain", "python loop", number)
 
 
 def test_a_thread_that_ends_leaves_its_session_running() -> None:
@@ -259,15 +242,6 @@ def test_a_session_without_the_calls_of_linux_works_the_same() -> None:
         repl.run("import os, subprocess\nchild = subprocess.Popen(['sleep', '600'])")
         pids = repl.get("[os.getpid(), child.pid]")
     assert all(gone(p) for p in pids)
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_no_repl_outlives_a_host_that_is_ended(number: signal.Signals) -> None:
-    with busy_host(BUSY["python loop"]) as (process, pids, folder):
-        process.send_signal(number)
-        process.wait(timeout=60)
-        assert all(gone(p) for p in pids)
-        assert not folder.exists()
 
 
 @main_thread

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from keyboard import press
 from marks import main_thread
+from processes import press
 from session_kinds import ipython_shell
 
 from rlm_loop.actions import FinalAnswer

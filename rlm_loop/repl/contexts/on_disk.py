@@ -120,13 +120,16 @@ def context_fingerprint(context: Any, *, over: Callable[[], bool] = lambda: Fals
 class Fingerprint:
     """The fingerprint of a run's context, made in a thread beside the run unless it is known at once.
 
-    `known` is what is known at once.  `tell` gets the rest at the end, once: the fingerprint, or what is known and an
-    `error` where the context could not be read, or the run ended first.  A value that cells share with the caller (in
-    a notebook session) may be hashed as a cell left it.
+    `known` is what is known at once: all of a short text, bytes or file, else type and size.  `tell` gets the rest at
+    the end, once: the fingerprint, or what is known and an `error` where the context could not be read, or the run
+    ended first.  A value that cells share with the caller (in a notebook session) may be hashed as a cell left it.
     """
 
     def __init__(self, context: Any, tell: Callable[[dict[str, Any]], None]) -> None:
-        self.known = _known_at_once(context)
+        self.known = _type_and_size(context)
+        size = len(context) if type(context) is str else self.known["bytes"]
+        if size is not None and size <= _AT_ONCE:
+            self.known = context_fingerprint(context) or {}
         self._context, self._tell = context, tell
         self._made: dict[str, Any] = {"error": UNFINISHED}
         self._over = "sha256" in self.known
@@ -153,13 +156,6 @@ class Fingerprint:
         except Exception as error:  # it has gone, or is closed to us: the cells are told themselves
             made = {"error": str(error)}
         self._made = made
-
-
-def _known_at_once(context: Any) -> dict[str, Any]:
-    """Return the fingerprint of a short text, bytes or file, and of any other value type and size without `sha256`."""
-    known = _type_and_size(context)
-    size = len(context) if type(context) is str else known["bytes"]
-    return known if size is None or size > _AT_ONCE else context_fingerprint(context) or {}
 
 
 def _type_and_size(context: Any) -> dict[str, Any]:

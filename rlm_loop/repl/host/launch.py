@@ -1,8 +1,6 @@
 """Starting the worker: an argv, an environment, and the worker's file as seen from inside.
 
 A launcher is the place where isolation is added: it may put a prefix before Python (a sandbox, a container).
-`plain` adds none: it protects the host from crashes, endless loops and a polluted namespace, not from malice.
-The others are in `hardened`, `sandbox` and `container`; `isolation` knows them by name.
 """
 
 from __future__ import annotations
@@ -57,7 +55,7 @@ Launcher = Callable[[str, Options], Launch]
 
 
 def plain(python: str, options: Options) -> Launch:
-    """Isolate nothing: the environment is cut down to an allow-list, that is all."""
+    """Isolate nothing but the environment, which is cut down to an allow-list."""
     argv = (python, "-u", script(WORKER, python, options), json.dumps(options))
     return Launch(argv, worker_environment(), "plain")
 

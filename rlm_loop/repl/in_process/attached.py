@@ -39,9 +39,7 @@ class NotebookREPL(ProcessSession):
     Ctrl-C and `timeout` (seconds) stop a cell as Ctrl-C stops a notebook's cell, so a C function that ignores it
     is waited for; in another thread than the main one there is no Ctrl-C.  What cells print and display is in their
     results and not in the notebook; what child processes print goes where the notebook's do.  Host tools run in the
-    thread of the cell.
-
-    Names that the session itself binds are given back at the end: the user's variables of the same names return.
+    thread of the cell.  Names that the session itself binds are given back at the end.
 
     `shell` is by default the one that runs this, `settings` are those of `PythonREPL`.  Cells may use IPython's syntax,
     and `await`, which runs in an event loop of its own in another thread.  Raises `ReplError` outside of IPython.
@@ -249,12 +247,10 @@ _REPEAT = 0.2  # seconds between stops: a cell may swallow the first
 class Stopper:
     """A time limit, and Ctrl-C, for a cell in this process: a `with` block, in which a `KeyboardInterrupt` is raised.
 
-    The main thread is stopped by a signal, as Ctrl-C does it: loops, sleeping and waiting end.  Another thread finds
-    an exception at its next step of Python code.  A C function that looks for neither, or `except BaseException` around
-    everything, is not stopped.
-
-    The limit is real time without what passes while it is `paused`.  `fired` says that the cell was stopped, `ctrl_c`
-    that the user did it.
+    The main thread is stopped by a signal, as Ctrl-C does it.  Another thread finds an exception at its next step of
+    Python code.  A C function that looks for neither, or `except BaseException` around everything, is not stopped.
+    The limit is real time without what passes while it is `paused`.  `fired`: the cell was stopped; `ctrl_c`: by the
+    user.
     """
 
     def __init__(self, seconds: float) -> None:

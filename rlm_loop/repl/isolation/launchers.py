@@ -87,17 +87,11 @@ def _user(cwd: Path, home: Path, paths: list[str]) -> tuple[tuple[int, int] | No
         return None, False, f"cells run as root without its capabilities: {e}"
     if user is None or may_read([*paths, str(home.parent)]):
         return user, False, ""
-    if seccomp.available() and _may_read_everything():  # without the filter, handles would open files past landlock
+    # Without the filter, handles would open files past landlock.
+    capabilities = int(Path("/proc/self/status").read_text().partition("CapEff:")[2].split()[0], 16)
+    if seccomp.available() and capabilities & 1 << 2:  # CAP_DAC_READ_SEARCH, which can be left to the worker
         return user, True, "cells may read the interpreter's folder, which is closed to ordinary users"
     return None, False, "cells run as root without its capabilities: the interpreter is closed to ordinary users"
-
-
-def _may_read_everything() -> bool:
-    """Return True if this process has CAP_DAC_READ_SEARCH, and so can leave it to the worker."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("CapEff:"):
-            return bool(int(line.split()[1], 16) & 1 << 2)
-    return False
 
 
 def _with_others(options: Options, user: tuple[int, int] | None) -> Options:

@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
 
 class KernelRepl(Repl):
-    """The REPL of a kernel.
+    """The REPL of a kernel: cells are run by the worker's own code and not by `run_cell`, so that all is the same.
 
-    Cells are run by the worker's REPL and not by `run_cell`, so that errors, output, answers and interrupts are the
-    same as in a process of ours.  IPython supplies its syntax (`%magic`, `!command`), `display` and rich forms.
+    IPython supplies its syntax (`%magic`, `!command`), `display` and rich forms.
     """
 
     def __init__(self, shell: Any, link: Link, cap: int) -> None:
