@@ -50,14 +50,14 @@ class MeteredConversation:
         if self.reply is None:
             return False
         if self._wrote is None:
-            asked = counted(self.said)
+            asked = _counted(self.said, self.opening)
             self._wrote = {line: asked[line] for line in written(self.reply) if len(line) >= LEAST}
         return any(lines.get(line, 0) > before for line, before in self._wrote.items())
 
 
-def counted(said: Sequence[RequestMessage]) -> Counter[str]:
-    """Count each line of a request from its first user message on."""
-    return Counter(line.strip() for one in said[len(opening(said)) - 1 :] for line in one.text.splitlines())
+def _counted(said: Sequence[RequestMessage], begun: Sequence[RequestMessage]) -> Counter[str]:
+    """Count each line of a request from the end of its opening on."""
+    return Counter(line.strip() for one in said[len(begun) - 1 :] for line in one.text.splitlines())
 
 
 def opening(said: Sequence[RequestMessage]) -> tuple[RequestMessage, ...]:
@@ -73,8 +73,7 @@ def _replies(said: Sequence[RequestMessage]) -> set[tuple[str, tuple[str | None,
     return {(one.text.strip(), tuple(call.id for call in one.tool_calls)) for one in ours}
 
 
-def _task(said: Sequence[RequestMessage]) -> str:
-    begun = opening(said)
+def _task(begun: Sequence[RequestMessage]) -> str:
     return own_words(begun[-1].text) if begun else ""
 
 
@@ -106,10 +105,10 @@ class Conversations:
             return max(reversed(alike), key=lambda c: common(c.said, said))
         again = _replies(said)
         for conversation in reversed(self.all[-_RECENT:]) if again else ():
-            known = _replies(conversation.said) | _replies(conversation.answered())
-            if conversation.free(arrived) and again & known and _task(conversation.said) == _task(said):
+            known = _replies((*conversation.said, *conversation.answered()))
+            if conversation.free(arrived) and again & known and _task(conversation.opening) == _task(begun):
                 return conversation
-        lines = counted(said)
+        lines = _counted(said, begun)
         for conversation in reversed(self.all[-_RECENT:]):
             same_system = conversation.opening[:-1] == begun[:-1]
             if same_system and conversation.free(arrived) and conversation.echoed(lines):

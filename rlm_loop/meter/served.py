@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ class Served(Model):
     def __init__(self, model: Model, counter: Model | None = None) -> None:
         self.model = model
         self.counter = counter
-        self._last = threading.local()
+        self._last: tuple[Prompt | None, Sequence[Part]] = (None, ())
         self.name, self.price = model.name, model.price
 
     def measure(self, prompt: Prompt) -> Sequence[Part] | None:
@@ -51,9 +50,11 @@ class Served(Model):
     def _counted(self, prompt: Prompt) -> Sequence[Part]:
         """The counter's parts, counted once for a request: before it is made and after it."""
         assert self.counter is not None
-        if getattr(self._last, "prompt", None) is not prompt:
-            self._last.prompt, self._last.parts = prompt, self.counter.measure(prompt) or ()
-        return self._last.parts
+        last, parts = self._last
+        if last is not prompt:
+            parts = self.counter.measure(prompt) or ()
+            self._last = prompt, parts
+        return parts
 
 
 @dataclass

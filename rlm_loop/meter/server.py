@@ -17,7 +17,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
@@ -162,7 +163,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(session, call, failure(error))
             return
         session.leave(call)
-        self._deliver(session, call, lambda: self._send(200, body.encode(), kind))
+        self._deliver(session, call, partial(self._send, 200, body.encode(), kind))
 
     def _models(self, name: str) -> None:
         about = {"object": "model", "created": self.server.started, "owned_by": "rlm-loop"}
@@ -258,9 +259,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _refuse(self, session: MeterSession, call: MeteredCall, told: Refused) -> None:
         session.leave(call, status=told.status, error=told.message)
-        self._deliver(session, call, lambda: self._fail(told))
+        self._deliver(session, call, partial(self._fail, told))
 
-    def _deliver(self, session: MeterSession, call: MeteredCall, send: Any) -> None:
+    def _deliver(self, session: MeterSession, call: MeteredCall, send: Callable[[], None]) -> None:
         try:
             send()
             session.settle(call)

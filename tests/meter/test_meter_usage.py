@@ -16,53 +16,45 @@ from rlm_loop.messages import Usage
 from rlm_loop.meter import metered_endpoint
 
 ASKED = {"model": "m", "messages": [user("Hi")], "max_tokens": 9}
-CHAT = ("/chat/completions", ASKED)
-RESPONSES = ("/responses", {"model": "m", "input": "Hi"})
-MESSAGES = ("/messages", ASKED)
-GEMINI = ("beta/models/m:generateContent", {"contents": [{"parts": [{"text": "Hi"}]}]})
+PATHS: dict[str, tuple[str, dict[str, Any]]] = {
+    "chat": ("/chat/completions", ASKED),
+    "responses": ("/responses", {"model": "m", "input": "Hi"}),
+    "messages": ("/messages", ASKED),
+    "gemini": ("beta/models/m:generateContent", {"contents": [{"parts": [{"text": "Hi"}]}]}),
+}
+_MESSAGE = {"id": "m", "type": "message", "content": []}
+_CONTENT = {"candidates": [{"content": {"parts": [{"text": "x"}]}}]}
 
 
-def chat(usage: dict[str, Any]) -> Answer:
-    return Answer.of({"choices": [{"index": 0, "message": {"role": "assistant", "content": "x"}}], "usage": usage})
+def whole(api: str, usage: dict[str, Any]) -> Answer:
+    return Answer.of(
+        {
+            "chat": {"choices": [{"index": 0, "message": {"role": "assistant", "content": "x"}}], "usage": usage},
+            "responses": {"id": "r", "status": "completed", "output": [], "usage": usage},
+            "messages": {**_MESSAGE, "stop_reason": "end_turn", "usage": usage},
+            "gemini": {**_CONTENT, "usageMetadata": usage},
+        }[api]
+    )
 
 
-def chat_stream(usage: dict[str, Any]) -> Answer:
+def streamed(api: str, first: dict[str, Any], last: dict[str, Any]) -> Answer:
+    """The usage as it stands in a stream: at its begin, where the API says something there, and at its end."""
     piece = {"choices": [{"index": 0, "delta": {"content": "x"}}], "usage": None}
-    return Answer.events(piece, {"choices": [], "usage": usage}, "[DONE]")
-
-
-def response(usage: dict[str, Any]) -> Answer:
-    return Answer.of({"id": "r", "status": "completed", "output": [], "usage": usage})
-
-
-def response_stream(usage: dict[str, Any]) -> Answer:
     begun = {"id": "r", "status": "in_progress", "output": [], "usage": None}
-    whole = {**begun, "status": "completed", "usage": usage}
-    return Answer.events(
-        {"type": "response.created", "response": begun}, {"type": "response.completed", "response": whole}
-    )
-
-
-def message(usage: dict[str, Any]) -> Answer:
-    return Answer.of({"id": "m", "type": "message", "content": [], "stop_reason": "end_turn", "usage": usage})
-
-
-def message_stream(start: dict[str, Any], end: dict[str, Any]) -> Answer:
-    begun = {"id": "m", "type": "message", "content": [], "usage": start}
-    return Answer.events(
-        {"type": "message_start", "message": begun},
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": end},
-        {"type": "message_stop"},
-        named=True,
-    )
-
-
-def content(usage: dict[str, Any]) -> Answer:
-    return Answer.of({"candidates": [{"content": {"parts": [{"text": "x"}]}}], "usageMetadata": usage})
-
-
-def content_stream(*usages: dict[str, Any]) -> Answer:
-    return Answer.events(*({"candidates": [{"content": {"parts": []}}], "usageMetadata": usage} for usage in usages))
+    events: dict[str, list[Any]] = {
+        "chat": [piece, {"choices": [], "usage": last}, "[DONE]"],
+        "responses": [
+            {"type": "response.created", "response": begun},
+            {"type": "response.completed", "response": {**begun, "status": "completed", "usage": last}},
+        ],
+        "messages": [
+            {"type": "message_start", "message": {**_MESSAGE, "usage": first}},
+            {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": last},
+            {"type": "message_stop"},
+        ],
+        "gemini": [{**_CONTENT, "usageMetadata": usage} for usage in (first, last)],
+    }
+    return Answer.events(*events[api], named=api in ("responses", "messages"))
 
 
 # https://platform.openai.com/docs/guides/prompt-caching: "usage.prompt_tokens_details.cached_tokens" of the
@@ -105,7 +97,6 @@ ANTHROPIC_START = {
     "cache_read_input_tokens": 0,
     "output_tokens": 2,
 }
-ANTHROPIC_END = {"output_tokens": 89}
 ANTHROPIC_SEARCHED = {
     "input_tokens": 10682,
     "cache_creation_input_tokens": 0,
@@ -169,56 +160,38 @@ DEEPSEEK = {
     "prompt_cache_hit_tokens": 448,
     "prompt_cache_miss_tokens": 52,
 }
-CASES = [
-    pytest.param(CHAT, chat(OPENAI_CHAT), Usage(2006, 300, 1920, reasoning_tokens=192), id="openai-chat"),
-    pytest.param(CHAT, chat_stream(OPENAI_CHAT), Usage(2006, 300, 1920, reasoning_tokens=192), id="openai-chat-stream"),
-    pytest.param(RESPONSES, response(OPENAI_RESPONSE), Usage(75, 1186, 0, reasoning_tokens=1024), id="responses"),
-    pytest.param(
-        RESPONSES, response_stream(OPENAI_RESPONSE), Usage(75, 1186, 0, reasoning_tokens=1024), id="responses-stream"
-    ),
-    pytest.param(MESSAGES, message(ANTHROPIC), Usage(4096, 503, 1800, cache_write_tokens=248), id="anthropic"),
-    pytest.param(
-        MESSAGES,
-        message_stream(ANTHROPIC_START, ANTHROPIC_END),
+#: The API; the usage, whole or as the begin and the end of a stream have it; and the bill.
+CASES: dict[str, tuple[str, Any, Usage]] = {
+    "openai": ("chat", OPENAI_CHAT, Usage(2006, 300, 1920, reasoning_tokens=192)),
+    "responses": ("responses", OPENAI_RESPONSE, Usage(75, 1186, 0, reasoning_tokens=1024)),
+    "anthropic": ("messages", ANTHROPIC, Usage(4096, 503, 1800, cache_write_tokens=248)),
+    "anthropic-begin-and-end": (
+        "messages",
+        (ANTHROPIC_START, {"output_tokens": 89}),
         Usage(472, 89, 0, cache_write_tokens=0),
-        id="anthropic-stream",
     ),
-    pytest.param(
-        MESSAGES,
-        message_stream(ANTHROPIC_START, ANTHROPIC_SEARCHED),
-        Usage(10682, 510, 0, cache_write_tokens=0),
-        id="anthropic-stream-with-search",
-    ),
-    pytest.param(
-        MESSAGES,
-        message_stream(ANTHROPIC_START, ANTHROPIC_COMPACTED),
-        Usage(200_045, 4734, 20_000, cache_write_tokens=0),
-        id="anthropic-compacted",
-    ),
-    pytest.param(GEMINI, content(GOOGLE), Usage(1030, 250, 600, reasoning_tokens=200), id="gemini"),
-    pytest.param(
-        GEMINI, content_stream(GOOGLE_BEGUN, GOOGLE), Usage(1030, 250, 600, reasoning_tokens=200), id="gemini-stream"
-    ),
-    pytest.param(CHAT, chat(XAI), Usage(663, 174, 654, reasoning_tokens=124), id="xai"),
-    pytest.param(CHAT, chat(DEEPSEEK), Usage(500, 40, 448), id="deepseek"),
-    pytest.param(CHAT, chat({}), Usage(None, None), id="nothing-said"),
-    pytest.param(
-        CHAT,
-        chat({"prompt_tokens": "9", "completion_tokens": True, "total_tokens": -1}),
-        Usage(None, None),
-        id="no-numbers",
-    ),
-]
+    "anthropic-search": ("messages", (ANTHROPIC_START, ANTHROPIC_SEARCHED), Usage(10682, 510, 0, cache_write_tokens=0)),
+    "anthropic-compacted": ("messages", ANTHROPIC_COMPACTED, Usage(200_045, 4734, 20_000, cache_write_tokens=0)),
+    "gemini": ("gemini", GOOGLE, Usage(1030, 250, 600, reasoning_tokens=200)),
+    "gemini-begin-and-end": ("gemini", (GOOGLE_BEGUN, GOOGLE), Usage(1030, 250, 600, reasoning_tokens=200)),
+    "xai": ("chat", XAI, Usage(663, 174, 654, reasoning_tokens=124)),
+    "deepseek": ("chat", DEEPSEEK, Usage(500, 40, 448)),
+    "nothing-said": ("chat", {}, Usage(None, None)),
+    "no-numbers": ("chat", {"prompt_tokens": "9", "completion_tokens": True, "total_tokens": -1}, Usage(None, None)),
+}
 
 
-@pytest.mark.parametrize(("asked", "answer", "expected"), CASES)
-def test_the_bill_is_the_providers_own_sum(asked: tuple[str, Any], answer: Answer, expected: Usage) -> None:
-    path, body = asked
-    with upstream(answer) as up, metered_endpoint(forward=up.url) as url:
-        assert post(url, body, path).status_code == 200
-        frame, usage = url.meter.frame(), url.meter.sessions["default"].ledger.usage
-    assert usage == expected
-    if expected.input_tokens is not None:
-        assert frame.tokens.sum() == expected.input_tokens
-        assert frame.cached.sum() == (expected.cache_read_tokens or 0)
-        assert frame.written.sum() == (expected.cache_write_tokens or 0)
+@pytest.mark.parametrize("case", CASES)
+def test_the_bill_is_the_providers_own_sum(case: str) -> None:
+    api, stated, expected = CASES[case]
+    pair = stated if isinstance(stated, tuple) else (stated, stated)
+    for answer in (streamed(api, *pair), *([] if isinstance(stated, tuple) else [whole(api, stated)])):
+        with upstream(answer) as up, metered_endpoint(forward=up.url) as url:
+            path, body = PATHS[api]
+            assert post(url, body, path).status_code == 200
+            frame, usage = url.meter.frame(), url.meter.sessions["default"].ledger.usage
+        assert usage == expected
+        if expected.input_tokens is not None:
+            assert frame.tokens.sum() == expected.input_tokens
+            assert frame.cached.sum() == (expected.cache_read_tokens or 0)
+            assert frame.written.sum() == (expected.cache_write_tokens or 0)
