@@ -35,6 +35,8 @@ _log = logging.getLogger(__name__)
 
 #: Sessions in all: a client that makes up a key for each request gets no more.
 MOST = 20_000
+#: Seconds that a request under a limit waits for a reply before it that may have ended.
+MOMENT = 0.5
 
 
 class Meter:
@@ -102,10 +104,11 @@ class Meter:
                 )
             return self.sessions[name]
 
-    def check(self) -> None:
+    def check(self, session: MeterSession, call: MeteredCall) -> None:
         """Raises `BudgetSpent` where what went through has reached a limit; the latest replies are read first."""
         if self._passed_through.budget is NO_LIMITS:
             return
+        self._passed.wait_before(session, call.arrived)
         self._passed.wait()
         if self._passed_through.priced and self._without_price:
             raise BudgetSpent("cost", f"no price of {self._without_price} is known; limit the tokens instead")
@@ -205,7 +208,7 @@ class _InOrder:
         self._under_way: list[ForwardedExchange] = []
         self._over: list[ForwardedExchange] = []
         self._closing = False
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
 
     def begin(self, exchange: ForwardedExchange) -> None:
         with self._lock:
@@ -215,7 +218,13 @@ class _InOrder:
         with self._lock:
             self._under_way.remove(exchange)
             self._over.append(exchange)
+            self._lock.notify_all()
         self._worker.submit(self._work)
+
+    def wait_before(self, session: MeterSession, arrived: float) -> None:
+        """Wait a moment for replies of a session to be over whose end its client may have had by then."""
+        with self._lock:
+            self._lock.wait_for(lambda: not self._may_follow(session, arrived), MOMENT)
 
     def wait(self) -> None:
         """Return when all is counted that can be by now."""
@@ -236,12 +245,15 @@ class _InOrder:
     def _next(self) -> ForwardedExchange | None:
         with self._lock:
             self._over.sort(key=lambda exchange: exchange.ended)
-            found = next((one for one in self._over if self._closing or not self._may_follow(one)), None)
+            found = next(
+                (one for one in self._over if self._closing or not self._may_follow(one.session, one.call.arrived)),
+                None,
+            )
             if found is not None:
                 self._over.remove(found)
             return found
 
-    def _may_follow(self, exchange: ForwardedExchange) -> bool:
-        """Return whether it may go on from a reply that is not over here."""
-        own = (one for one in self._under_way if one.session is exchange.session and one.first is not None)
-        return any(one.ended <= exchange.call.arrived for one in own)
+    def _may_follow(self, session: MeterSession, arrived: float) -> bool:
+        """Return whether a request that arrived then may go on from a reply that is not over here."""
+        own = (one for one in self._under_way if one.session is session and one.first is not None)
+        return any(one.ended <= arrived for one in own)

@@ -180,7 +180,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "POST" and (route := self.route) is not None:
             call = session.arrive(str(route.api.__name__.rpartition(".")[2]), self.arrived)
             try:
-                self.server.meter.check()
+                self.server.meter.check(session, call)
             except BudgetSpent as spent:
                 self._refuse(session, call, failure(spent))
                 return

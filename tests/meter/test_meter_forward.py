@@ -464,6 +464,21 @@ def test_a_budget_ends_any_agent_with_its_own_api_s_error() -> None:
         assert [ask(url, user("question")).status_code for _ in range(2)] == [200, 429]
 
 
+def test_a_reply_that_is_just_over_counts_against_the_limit_of_the_next_request() -> None:
+    over = threading.Event()
+    whole = Answer.events(chunk("Hello.", usage=USAGE), "[DONE]", over)
+    asked = {"model": "m", "messages": [user("question")], "stream": True}
+    with (
+        upstream(whole, Answer.of(CHAT)) as up,
+        metered_endpoint(forward=up.url, budget=Budget(tokens=5)) as url,
+        httpx.Client(trust_env=False, timeout=120) as client,
+        client.stream("POST", f"{url}/chat/completions", json=asked) as response,
+    ):
+        assert any(line == "data: [DONE]" for line in response.iter_lines())
+        threading.Timer(0.1, over.set).start()
+        assert ask(url, user("another question")).status_code == 429
+
+
 def test_tables_of_prices_are_loaded_for_a_limit_of_cost_alone(
     provider: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
