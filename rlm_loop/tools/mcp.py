@@ -20,7 +20,7 @@ import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, TextIO, TypeVar, cast
 
@@ -140,7 +140,6 @@ class Connection:
 
         from anyio import BrokenResourceError, ClosedResourceError
         from mcp.types import CONNECTION_CLOSED
-        from pydantic import ValidationError
 
         opened = self._open()
 
@@ -155,9 +154,9 @@ class Connection:
         except (Exception, CancelledError) as error:
             lost = isinstance(error, (CancelledError, BrokenResourceError, ClosedResourceError))
             if self._opened is opened and not lost and getattr(error, "code", None) != CONNECTION_CLOSED:
-                reason = " ".join(str(error).split())[:1000] or type(error).__name__  # the server's refusal
-                broken = isinstance(error, ValidationError)
-                raise ToolError("runtime", f"{name}: the answer is not in MCP's form" if broken else reason) from error
+                # the server's refusal, or an answer that breaks the protocol
+                reason = " ".join(str(error).split())[:1000] or type(error).__name__
+                raise ToolError("runtime", reason) from error
         ended = f"has ended{_last_words(opened.stderr)}; the next call starts it again"
         self._end(opened)
         raise McpError(f"the MCP server {self.server.name!r} {ended}")
@@ -183,8 +182,62 @@ async def _client(server: McpTools, stderr: IO[bytes]) -> AsyncGenerator[Client]
             else:
                 web = httpx2.AsyncClient(headers=server.headers, timeout=server.timeout)
                 transport = streamable_http_client(server.url, http_client=await stack.enter_async_context(web))
-            client = await stack.enter_async_context(Client(transport, cache=None))
+            client = await stack.enter_async_context(Client(_leniently(transport), cache=None))
         yield client
+
+
+@asynccontextmanager
+async def _leniently(transport: Any) -> AsyncGenerator[Any]:
+    async with transport as (read, write):
+        yield _Lenient(read), write
+
+
+class _Lenient:
+    """The messages of a server, with results of tools in the protocol's form: the SDK refuses any other."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __aiter__(self) -> _Lenient:
+        return self
+
+    async def __anext__(self) -> Any:
+        return _in_form(await self._stream.__anext__())
+
+    async def receive(self) -> Any:
+        return _in_form(await self._stream.receive())
+
+    async def __aenter__(self) -> _Lenient:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> Any:
+        return await self._stream.__aexit__(*error)
+
+
+def _in_form(item: Any) -> Any:
+    """Return a message whose parts of a tool's result that break the protocol are texts."""
+    from mcp.types import ContentBlock
+    from pydantic import TypeAdapter, ValidationError
+
+    message: Any = getattr(item, "message", None)
+    result: Any = getattr(message, "result", None)
+    if not isinstance(result, dict) or "content" not in result:
+        return item
+    blocks: list[Any] = []
+    for block in result["content"] if isinstance(result["content"], list) else [result["content"]]:
+        try:
+            TypeAdapter(ContentBlock).validate_python(block)
+            blocks.append(block)
+        except ValidationError:
+            blocks.append({"type": "text", "text": as_text(block)})
+    mended = {**result, "content": blocks, "isError": bool(result.get("isError"))}
+    if not isinstance(result.get("structuredContent", {}), dict):
+        mended["structuredContent"] = {"result": result["structuredContent"]}
+    return replace(item, message=message.model_copy(update={"result": mended}))
 
 
 def _reason(error: BaseException, server: McpTools) -> str:

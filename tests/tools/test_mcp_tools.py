@@ -92,6 +92,7 @@ def test_a_tool_is_told_as_the_server_has_it(tools: McpTools) -> None:
         ("people", (None,), {"limit": 0}, []),
         ("picture", (), {}, "[image image/png, 3 bytes, not shown]\na dot"),
         ("text", (3,), {}, "xxx"),
+        ("odd", (), {}, '3 rows\n{"type": "video", "uri": "a:b"}'),  # outside of the protocol
     ],
 )
 def test_a_tool_is_called_as_python(
@@ -109,7 +110,6 @@ def test_a_tool_is_called_as_python(
         ("add_numbers", '{"a": 1, "b": 2, "c": 3}', "invalid_arguments", "unexpected 'c'"),
         ("people", '{"in": "Paris"}', "invalid_arguments", "'in': Input should be 'London' or 'Arlington'"),
         ("refuse", "", "runtime", "the disk is full"),
-        ("odd", "", "runtime", "odd: the answer is not in MCP's form"),
         ("die", '{"status": 3}', "runtime", "has ended (out of memory, exit status 3); the next call starts it again"),
     ],
 )
