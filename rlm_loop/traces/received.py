@@ -20,6 +20,7 @@ LARGEST = 2 << 30
 RATIO = 100
 """Bytes that a packed byte may stand for, where the whole is larger than `_SMALL`."""
 _SMALL = 256 << 20
+_GZIP = b"\x1f\x8b"  # how it begins
 DEEPEST = 200
 """Levels of lists and objects; Python's own stack holds a few hundred more, of which callers have taken a part."""
 
@@ -52,9 +53,18 @@ def shown(value: object) -> str:
 
 
 def file_bytes(path: str | Path) -> bytes:
-    """The bytes of an ordinary file, gzip unpacked; it is opened without waiting for whoever writes to a pipe.
+    """The bytes of an ordinary file, gzip unpacked.
 
-    Raises `OSError`, also for a folder, a pipe, a device, a damaged packing and more than `LARGEST` bytes.
+    Raises `OSError` as `packed_bytes` does, for a damaged packing, and for more than `LARGEST` bytes.
+    """
+    raw = packed_bytes(path)
+    return unpacked(raw, LARGEST, path) if raw[:2] == _GZIP or Path(path).suffix == ".gz" else raw
+
+
+def packed_bytes(path: str | Path) -> bytes:
+    """The bytes of an ordinary file as they are; it is opened without waiting for whoever writes to a pipe.
+
+    Raises `OSError`, also for a folder, a pipe, a device and more than `LARGEST` bytes.
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(descriptor, "rb") as file:
@@ -63,26 +73,32 @@ def file_bytes(path: str | Path) -> bytes:
             raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
         if about.st_size > LARGEST:
             raise _too_large(path)
-        raw = file.read()
-    packed = raw[:2] == b"\x1f\x8b" or Path(path).suffix == ".gz"
-    return unpacked(raw, LARGEST, path) if packed else raw
+        return file.read()
 
 
 def unpacked(data: bytes, most: int, path: str | Path = "") -> bytes:
     """The bytes of gzip, all its members.  Raises `OSError` for damage, and for more than is bearable."""
+    text, damage = unpacked_part(data, most, path)
+    if damage:
+        raise OSError(errno.EINVAL, f"damaged gzip ({damage})", str(path))
+    return text
+
+
+def unpacked_part(data: bytes, most: int, path: str | Path = "") -> tuple[bytes, str]:
+    """The bytes of gzip up to a damage, and what it is.  Raises `OSError` for more than is bearable."""
     import gzip  # here: few processes need it
     import zlib
 
     parts, left = list[bytes](), min(most, max(_SMALL, len(data) * RATIO))
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            while part := file.read(min(left + 1, 1 << 20)):
+            while part := file.read1(min(left + 1, 1 << 20)):
                 parts.append(part)
                 if (left := left - len(part)) < 0:
                     raise _too_large(path)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise OSError(errno.EINVAL, f"damaged gzip ({error})", str(path)) from error
-    return b"".join(parts)
+        return b"".join(parts), str(error)
+    return b"".join(parts), ""
 
 
 def _too_large(path: str | Path) -> OSError:

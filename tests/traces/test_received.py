@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from rlm_loop.report.run import run_page
 from rlm_loop.study import StudyError, load_study
 from rlm_loop.study.store.folder import Store, claimed
 from rlm_loop.study.store.reading import read_fairness_check
@@ -31,13 +32,16 @@ MADE: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("made", MADE.values(), ids=MADE)
-@pytest.mark.parametrize("name", ["study.json", "results.jsonl", "results.jsonl.gz", "contract.json", "t.jsonl"])
+@pytest.mark.parametrize(
+    "name", ["study.json", "results.jsonl", "results.jsonl.gz", "contract.json", "t.jsonl", "page.jsonl"]
+)
 def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path, made: Callable[[Path], None], name: str) -> None:
     if name != "study.json":
         (tmp_path / "study.json").write_text(json.dumps(LOCK))
     made(tmp_path / name)
     reader: dict[str, Callable[[], Any]] = {
         "t.jsonl": lambda: read(tmp_path / name),
+        "page.jsonl": lambda: run_page(tmp_path / name),
         "contract.json": lambda: read_fairness_check(tmp_path),
     }
     with pytest.raises((StudyError, TraceError), match=name) as caught:
@@ -117,8 +121,12 @@ def test_what_is_packed_is_bounded_before_it_is_unpacked(tmp_path: Path, monkeyp
         with pytest.raises(OSError):
             unpacked(wrong, most)
     monkeypatch.setattr(received, "_SMALL", 1000)
-    with pytest.raises(OSError):  # small when packed, and more than the memory when not
-        unpacked(gzip.compress(b"a" * 1_000_000), 10_000_000)
+    bomb = gzip.compress(b"a" * 1_000_000)  # small when packed, and more than the memory when not
+    with pytest.raises(OSError):
+        unpacked(bomb, 10_000_000)
+    (tmp_path / "t.jsonl").write_bytes(bomb)
+    with pytest.raises(TraceError, match="too large"):
+        run_page(tmp_path / "t.jsonl")
     monkeypatch.setattr(received, "LARGEST", 999)
     (tmp_path / "f").write_bytes(data)
     (tmp_path / "plain").write_bytes(b"a" * 1000)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from rlm_loop.traces.reader import RunRecord, owner
+from rlm_loop.traces.received import LARGEST, packed_bytes, unpacked_part
 from rlm_loop.traces.redact import redactor
 from rlm_loop.traces.shapes import sound
 from rlm_loop.traces.trace import SCHEMA, TraceError
@@ -48,7 +48,7 @@ def found_in(path: str | Path) -> tuple[RunInFile, ...]:
     Raises `TraceError` for a file that cannot be opened and for one without a single event.
     """
     try:
-        raw = Path(path).read_bytes()
+        raw = packed_bytes(path)
     except OSError as error:
         raise TraceError(f"cannot read the trace {path}: {error.strerror}; name a .jsonl or .jsonl.gz file") from error
     return found_in_bytes(raw, str(path))
@@ -56,7 +56,10 @@ def found_in(path: str | Path) -> tuple[RunInFile, ...]:
 
 def found_in_bytes(raw: bytes, path: str) -> tuple[RunInFile, ...]:
     """The same for the bytes of a trace file; `path` is for messages."""
-    text, cut = _unpacked(raw)
+    try:
+        text, damage = unpacked_part(raw, LARGEST) if raw[:2] == b"\x1f\x8b" else (raw, "")
+    except OSError as error:
+        raise TraceError(f"cannot read the trace {path}: {error.strerror}") from error
     runs: list[_Run] = []
     known: dict[str, _Run] = {}
     for number, line, event in _lines(text.decode("utf-8", "replace")):
@@ -79,7 +82,7 @@ def found_in_bytes(raw: bytes, path: str) -> tuple[RunInFile, ...]:
             run.take(event, number)
     if not runs:
         raise TraceError(f"{path} holds no event of a run; name a trace that rlm_loop wrote")
-    if cut:
+    if damage:
         runs[-1].notes.append("The compressed file is cut off: what follows is lost.")
     return tuple(run.found() for run in runs)
 
@@ -116,23 +119,6 @@ class _Run:
         if record.aborted is not None:
             notes.append(f"This run does not count: {record.aborted or 'it was broken off and tried again'}.")
         return RunInFile(record, tuple(notes), tuple(self.strange))
-
-
-def _unpacked(raw: bytes) -> tuple[bytes, bool]:
-    """The text of a file, and whether its compressed form ends early."""
-    if raw[:2] != b"\x1f\x8b":
-        return raw, False
-    parts: list[bytes] = []
-    while raw[:2] == b"\x1f\x8b":  # several members may follow each other
-        member = zlib.decompressobj(wbits=31)
-        try:
-            parts.append(member.decompress(raw))
-        except zlib.error:
-            return b"".join(parts), True
-        if not member.eof:
-            return b"".join(parts), True
-        raw = member.unused_data
-    return b"".join(parts), False
 
 
 def _lines(text: str) -> Iterator[tuple[int, str, dict[str, Any] | None]]:
