@@ -474,9 +474,11 @@ def test_a_reply_that_is_just_over_counts_against_the_limit_of_the_next_request(
         httpx.Client(trust_env=False, timeout=120) as client,
         client.stream("POST", f"{url}/chat/completions", json=asked) as response,
     ):
-        assert any(line == "data: [DONE]" for line in response.iter_lines())
+        lines = response.iter_lines()
+        assert any(line == "data: [DONE]" for line in lines)
         threading.Timer(0.1, over.set).start()
         assert ask(url, user("another question")).status_code == 429
+        assert list(lines) == [""]
 
 
 def test_tables_of_prices_are_loaded_for_a_limit_of_cost_alone(
