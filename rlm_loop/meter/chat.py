@@ -130,26 +130,17 @@ def _usage(usage: Usage | None) -> dict[str, Any] | None:
     return said
 
 
-def _choice(reply: Reply) -> tuple[dict[str, Any], str]:
+def write(reply: Reply, request: Request, name: str, created: int) -> dict[str, Any]:
+    """Return the response body.  Every tool call of the reply has an id here (see `session`)."""
     message: dict[str, Any] = {"role": "assistant", "content": reply.text or (None if reply.tool_calls else "")}
+    finish = "stop" if reply.finish_reason == "error" else reply.finish_reason
     if reply.tool_calls:
-        message["tool_calls"] = [_called(c) for c in reply.tool_calls]
+        named = ((call.id, {"name": call.name, "arguments": call.arguments or "{}"}) for call in reply.tool_calls)
+        message["tool_calls"] = [{"id": name, "type": "function", "function": function} for name, function in named]
+        finish = "tool_calls"
     more: Any = reply.extra.get("message")
     if isinstance(more, Mapping):  # what a reasoning model thought, or why it refused
         message |= {k: v for k, v in cast("Mapping[str, Any]", more).items() if k in ("reasoning_content", "refusal")}
-    return (
-        message,
-        "tool_calls" if reply.tool_calls else "stop" if reply.finish_reason == "error" else reply.finish_reason,
-    )
-
-
-def _called(call: ToolCall) -> dict[str, Any]:
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments or "{}"}}
-
-
-def write(reply: Reply, request: Request, name: str, created: int) -> dict[str, Any]:
-    """The response body.  Every tool call of the reply has an id here (see `exchange`)."""
-    message, finish = _choice(reply)
     return {
         "id": f"chatcmpl-{name}",
         "object": "chat.completion",
@@ -161,24 +152,18 @@ def write(reply: Reply, request: Request, name: str, created: int) -> dict[str, 
 
 
 def stream(reply: Reply, request: Request, name: str, created: int) -> Iterator[str]:
-    """The same as server-sent events.  The reply is whole before the first: it comes in a few chunks."""
-    message, finish = _choice(reply)
-    head = {"id": f"chatcmpl-{name}", "object": "chat.completion.chunk", "created": created, "model": request.model}
-
-    def chunk(delta: Mapping[str, Any], finish: str | None = None) -> str:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        more = {"usage": None} if request.include_usage else {}
-        return f"data: {json.dumps({**head, 'choices': [choice], **more})}\n\n"
-
-    calls = message.pop("tool_calls", None)
-    yield chunk({**message, "content": ""} if message["content"] else message)
-    if message["content"]:
-        yield chunk({"content": message["content"]})
-    if calls:
-        yield chunk({"tool_calls": [{"index": i, **call} for i, call in enumerate(calls)]})
-    yield chunk({}, finish)
+    """The same as server-sent events.  The reply is whole before the first: it comes in one piece."""
+    whole = write(reply, request, name, created)
+    (choice,), usage = whole.pop("choices"), whole.pop("usage")
+    message, finish = choice["message"], choice["finish_reason"]
+    if calls := message.get("tool_calls"):
+        message["tool_calls"] = [{"index": i, **call} for i, call in enumerate(calls)]
+    head = {**whole, "object": "chat.completion.chunk", **({"usage": None} if request.include_usage else {})}
+    for delta, ended in ((message, None), ({}, finish)):
+        chunk = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": ended}
+        yield f"data: {json.dumps({**head, 'choices': [chunk]})}\n\n"
     if request.include_usage:
-        yield f"data: {json.dumps({**head, 'choices': [], 'usage': _usage(reply.usage)})}\n\n"
+        yield f"data: {json.dumps({**head, 'choices': [], 'usage': usage})}\n\n"
     yield "data: [DONE]\n\n"
 
 

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
+from pydantic.alias_generators import to_camel
+
 from rlm_loop.messages import Reply, ToolCall, Usage
 from rlm_loop.meter.request import FieldReader, Refused, Request, RequestMessage, function_of, json_of
 from rlm_loop.models.base import ModelError
@@ -50,12 +52,8 @@ def _camel(value: Any) -> Any:
         return [_camel(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
         return value
-    found: dict[str, Any] = {}
-    for name, item in cast("dict[str, Any]", value).items():
-        first, *rest = name.split("_")
-        name = first + "".join(word.capitalize() for word in rest)
-        found[name] = item if name in _OTHERS_OWN else _camel(item)
-    return found
+    named = ((to_camel(name), item) for name, item in cast("dict[str, Any]", value).items())
+    return {name: item if name in _OTHERS_OWN else _camel(item) for name, item in named}
 
 
 def _content(content: Any, where: str, role: Any = None) -> Iterator[RequestMessage]:

@@ -42,12 +42,8 @@ MOMENT = 0.5
 class Meter:
     """The account of an endpoint.  `sessions` by name; safe to use from many threads.
 
-    Requests are answered by `model`, or passed on to `forward`.
-
-    `out` is a folder that gets one trace a session (`SESSION.jsonl`); without it traces stay in memory.  `counter`
-    counts in place of the model, `known` maps causes to texts that are theirs wherever they stand, `budget` limits
-    what all sessions may spend together (of a provider `tokens`, `cost` and `calls`), and `told` is called with each
-    request as its answer goes out.
+    Requests are answered by `model`, or passed on to `forward`.  The other settings are those of `metered_endpoint`;
+    without `out`, traces stay in memory.
     """
 
     def __init__(

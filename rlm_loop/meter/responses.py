@@ -23,9 +23,8 @@ from rlm_loop.models.wire import arguments_text, to_usage
 __all__ = ["error", "heard", "joined", "read"]
 
 _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
-#: Items that are calls of the model's and what came of them, as what they are named in a chat.
+#: Items that are calls of the model's; what came of them are items named `..._output`.
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
-_RESULTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
 
 
 def read(body: Any) -> Request:
@@ -72,9 +71,6 @@ def _add(said: list[RequestMessage], item: Any, where: str) -> None:
             said.append(more)
     elif kind in _CALLS:
         _join(said, RequestMessage("assistant", "", (_called(form.body),)))
-    elif kind in _RESULTS:
-        text, unread = content_of(form.take("output"), f"{where}.output")
-        said.append(RequestMessage("tool", text, tool_call_id=form.take("call_id", str), unread=unread))
     elif kind == "reasoning":
         parts = [*(form.take("summary", list) or ()), *(form.take("content", list) or ())]
         sealed = ("thinking",) if form.take("encrypted_content") else ()
