@@ -173,6 +173,13 @@ def test_other_output_than_shown_fails(tmp_path: Path, printed: str) -> None:
         reader.read(shown)
 
 
+@pytest.mark.parametrize(
+    "readme", sorted((docs.ROOT / "experiments").glob("*/README.md")), ids=lambda path: path.parent.name
+)
+def test_an_experiment_is_told_in_800_words(readme: Path) -> None:
+    assert len(readme.read_text("utf-8").split()) <= 800
+
+
 def test_docstrings_begin_with_a_verb_or_a_name() -> None:
     trees = [ast.parse(path.read_text("utf-8")) for path in (docs.ROOT / "rlm_loop").rglob("*.py")]
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

@@ -489,7 +489,7 @@ def main() -> None:
     rows = read()
     fitted = Fitted(fit(rows), fit_written(rows))
     text = "\n\n".join([check(rows, fitted), break_even(fitted), claims(fitted.requests), compared(fitted.requests)])
-    write_between(HERE / "README.md", "break_even", text)
+    write_between(HERE / "tables.md", "break_even", text)
     draw(fitted.requests, HERE / "figures" / "break_even.png")
     print(text)
 

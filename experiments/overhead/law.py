@@ -1,7 +1,7 @@
 """Fit the frame of each agent on a short session, and predict the requests of a longer one: `python law.py`.
 
 It reads the requests that `experiments/harness_tax` recorded, and writes `results/law.csv`, `figures/law.png` and the
-finding in README.md.  No model is called.
+table in tables.md.  No model is called.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def main() -> None:
     (HERE / "results").mkdir(exist_ok=True)
     frame.to_csv(HERE / "results" / "law.csv", index=False, lineterminator="\n")
     found = table(frame)
-    write_between(HERE / "README.md", "finding", found)
+    write_between(HERE / "tables.md", "law", found)
     draw(frame, HERE / "figures" / "law.png")
     print(found)
 
