@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -113,9 +112,7 @@ def replay(
         notes.append("the context is not at hand: what was told of it is as recorded (context= checks that too)")
     playback, outcome = Playback(recorded), None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what there was to warn of was said when the run was recorded
-            outcome = _run_of(driven, material, playback).solve()
+        outcome = _run_of(driven, material, playback).solve()
     except RecordEnds:
         pass
     except (Interrupted, ModelError) as ended:
