@@ -6,9 +6,11 @@ A cell that runs again is given the recorded results of its host calls, and what
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import re
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -140,14 +142,17 @@ class PastCalls:
     """Host calls on record; each answers one call that is equal to it."""
 
     def __init__(self, calls: Sequence[CellCall]) -> None:
-        self._left, self._lock = list(calls), threading.Lock()
+        self._calls, self._lock = calls, threading.Lock()
+        self._left: dict[tuple[str, str], deque[int]] = {}  # places of the calls that nobody made yet
+        for place, call in enumerate(calls):
+            self._left.setdefault((call.name, call.asked), deque()).append(place)
         self.unknown: list[str] = []
         """Names of tools that were called otherwise than in the record."""
 
     @property
     def missing(self) -> list[str]:
         """Names of tools that were called according to the record, and now were not."""
-        return [call.name for call in self._left]
+        return [self._calls[place].name for place in sorted(itertools.chain(*self._left.values()))]
 
     def function(self, name: str, live: Callable[..., Any] | None = None) -> Callable[..., Any]:
         """A host function that gives what it gave; what is not on record the `live` one gives."""
@@ -155,9 +160,8 @@ class PastCalls:
         def play(*args: Any, **kwargs: Any) -> Any:
             asked = asked_with(args, kwargs)
             with self._lock:
-                call = next((c for c in self._left if c.name == name and c.asked == asked), None)
-                if call is not None:
-                    self._left = [c for c in self._left if c is not call]
+                places = self._left.get((name, asked))
+                call = self._calls[places.popleft()] if places else None
             if call is not None:
                 return _result(call.outcome or {"error": "RuntimeError: it had not answered when its cell ended"})
             if live is not None:

@@ -118,7 +118,8 @@ def restart_after(loss: Loss, lost: tuple[str, ...], came: tuple[str, ...], note
     """Return what the next cell tells of a restart: the names that are `lost` now, those that `came` back, and the
     `notes` on how.  A rebuild that came out as promised needs no further word."""
     if not loss.cause:
-        lost = tuple(n for n in lost if n not in loss.lost)
+        told = {*loss.lost}
+        lost = tuple(n for n in lost if n not in told)
         if not lost and not notes:
             return NO_RESTART
     began = f"before this cell the REPL was restarted ({loss.cause})" if loss.cause else "after the restart of the REPL"

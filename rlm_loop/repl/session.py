@@ -314,8 +314,9 @@ class ProcessSession(Session):
             self._events = [e for e in self._events if not (isinstance(e, CellRecord) and e.rerun)]
         last = {name: cell for cell in self.records for name in cell.changed}
         own = [n for n in self._names if n not in self._given and n not in self._variables]
-        promised = tuple(n for n in own if n in last and last[n].repeatable)
-        self._loss = Loss(self._names, tuple(n for n in own if n not in promised), promised, cause)
+        promised = {n for n in own if n in last and last[n].repeatable}
+        lost, again = (tuple(n for n in own if (n in promised) is back) for back in (False, True))
+        self._loss = Loss(self._names, lost, again, cause)
         self._names = ()
         return self._loss
 
@@ -330,8 +331,9 @@ class ProcessSession(Session):
             child = self._set_up()
             if loss is not None:
                 child, notes = self._rebuild(child, loss, self.timeout if seconds is None else seconds)
-                lost = tuple(n for n in loss.names if n not in self._names)
-                came = tuple(n for n in loss.lost + loss.promised if n in self._names)
+                now = {*self._names}
+                lost = tuple(n for n in loss.names if n not in now)
+                came = tuple(n for n in loss.lost + loss.promised if n in now)
                 restart = restart_after(loss, lost, came, notes)
                 self._untold = Restart(self._untold.lost + restart.lost, restart.note or self._untold.note)
                 self._loss = None
@@ -362,7 +364,7 @@ class ProcessSession(Session):
                         notes.append(f"cell {event.number} was not run again (it took {event.seconds:.1f} s)")
                     out.append(event)
                     self._drop(child, event.changed)
-            self._drop(child, [n for n in self._names if n not in loss.names])
+            self._drop(child, {*self._names}.difference(loss.names))
         except _Ended:
             self._events = [e for e in self._events if not isinstance(e, CellRecord)]
             return self._set_up(), ["the cells that were run again ended the process"]
@@ -394,8 +396,8 @@ class ProcessSession(Session):
 
     def _drop(self, child: Child, names: Iterable[str]) -> None:
         """Remove names, but not those that the host or the setup code gave, which come back as they were given."""
-        if gone := [n for n in names if n in self._names and n not in self._given and n not in self._variables]:
-            self._again(child, {"t": "drop", "names": gone})
+        if gone := {*self._names}.intersection(names) - self._given - self._variables:
+            self._again(child, {"t": "drop", "names": [*gone]})
 
     def _again(
         self,

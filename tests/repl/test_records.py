@@ -13,7 +13,7 @@ from processes import gone
 from rlm_loop.repl import PythonREPL
 from rlm_loop.repl.base import CellCall
 from rlm_loop.repl.host.frames import IN_FRAME
-from rlm_loop.repl.records import asked_with
+from rlm_loop.repl.records import PastCalls, asked_with
 
 DIE = "import os; os._exit(3)"
 
@@ -250,6 +250,27 @@ def test_values_of_the_host_come_back_as_they_were_then(repl: PythonREPL) -> Non
     repl.run("m = len(big)")
     repl.run(DIE)
     assert repl.get("(n, m, big[0], len(big))") == (IN_FRAME + 1, IN_FRAME + 3, "d", IN_FRAME + 3)
+
+
+def test_many_recorded_calls_are_answered_in_no_more_time_than_they_are() -> None:
+    """Each was looked for in a list that was copied for it, in time that no limit of a cell counts."""
+    many = range(40_000)
+    past = PastCalls([CellCall("ask", asked_with([n], {}), {"value": n}) for n in many])
+    ask, watch = past.function("ask"), Stopwatch()
+    assert [ask(n) for n in many if n != 7] == [n for n in many if n != 7]
+    assert past.missing == ["ask"]
+    assert watch.fair < 4
+
+
+def test_a_namespace_of_any_size_is_compared_in_no_time() -> None:
+    """Each name was looked for among all the others, which took minutes."""
+    with PythonREPL(timeout=60, launcher="plain") as repl:
+        repl.run("for i in range(40_000): globals()[f'n{i}'] = i")
+        repl.run("import os\nfor i in range(40_000): globals()[f'm{i}'] = os.getpid()\nprint(os.getpid())")
+        watch = Stopwatch()
+        assert "will be rebuilt" in repl.run(DIE).message
+        assert repl.run("n7 + 1").output.splitlines()[-1] == "8"
+        assert watch.fair < 8
 
 
 # -- any small session, killed at any place
