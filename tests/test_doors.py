@@ -17,6 +17,7 @@ INSIDE = {
     "agents/test_one_run.py": "the six parts of an environment, streamed text, and little patience",
     "agents/test_stopping.py": "pure arithmetic: which turns end a run",
     "cli/test_doctor.py": "the facts of the machine that the command prints",
+    "agents/recursion/test_trees.py": "calls whose reply never came",
     "conformance/test_compaction_laws.py": "laws over histories that no run makes",
     "dialects/test_any_text.py": "any text, given to each reader",
     "dialects/test_fences.py": "blocks of code in replies",
