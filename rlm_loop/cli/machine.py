@@ -207,20 +207,12 @@ def _extra(name: Extra) -> Finding:
     return Finding(f"extra {name}", True, ", ".join(versions))
 
 
+_PROVIDERS = ("openai", "anthropic", "gemini", "mistral", "groq", "deepseek", "xai", "fireworks_ai", "cerebras")
 #: The environment's variable of each provider's key (as LiteLLM has it), and the names of the models that it reaches.
-KEYS: Mapping[str, tuple[str, ...]] = {
-    "OPENAI_API_KEY": ("openai/NAME",),
-    "ANTHROPIC_API_KEY": ("anthropic/NAME",),
-    "GEMINI_API_KEY": ("gemini/NAME",),
-    "GOOGLE_API_KEY": ("gemini/NAME",),
-    "MISTRAL_API_KEY": ("mistral/NAME",),
-    "GROQ_API_KEY": ("groq/NAME",),
-    "DEEPSEEK_API_KEY": ("deepseek/NAME",),
-    "OPENROUTER_API_KEY": ("openrouter/OWNER/NAME",),
-    "XAI_API_KEY": ("xai/NAME",),
-    "TOGETHERAI_API_KEY": ("together_ai/OWNER/NAME",),
-    "FIREWORKS_AI_API_KEY": ("fireworks_ai/NAME",),
-    "CEREBRAS_API_KEY": ("cerebras/NAME",),
+KEYS: Mapping[str, str] = {f"{name.upper()}_API_KEY": f"{name}/NAME" for name in _PROVIDERS} | {
+    "GOOGLE_API_KEY": "gemini/NAME",
+    "OPENROUTER_API_KEY": "openrouter/OWNER/NAME",
+    "TOGETHERAI_API_KEY": "together_ai/OWNER/NAME",
 }
 _WAIT = 1.0  # seconds for Ollama's list
 _LISTED = 4
@@ -269,6 +261,6 @@ def ollama() -> Finding:
 
 def by_key(environment: Mapping[str, str]) -> list[Finding]:
     """Look which providers have a key in an environment."""
-    found = [Finding(name, True, f"set: {', '.join(KEYS[name])}") for name in KEYS if environment.get(name, "").strip()]
+    found = [Finding(name, True, f"set: {KEYS[name]}") for name in KEYS if environment.get(name, "").strip()]
     how = "export OPENAI_API_KEY=... or that of another provider: docs/models.md"
     return found or [Finding("keys", False, "no provider's key is in the environment", how)]

@@ -132,24 +132,6 @@ def test_a_thought_that_is_sent_back_is_told_apart(path: str, body: Any, more: A
     assert causes_of(path, {name: [*said, {"role": role, part: [more]}]})["assistant", "thinking"] > 0
 
 
-BAD: list[tuple[str, dict[str, Any], str]] = [
-    ("/responses", {}, "input"),
-    ("/responses", {"input": [{"type": "message", "role": "robot"}]}, "robot"),
-    ("/responses", {"input": "Q", "tools": ["file_search"]}, "tools[0]"),
-    ("/messages", {}, "messages"),
-    ("/messages", {"messages": [{"role": "robot", "content": "x"}]}, "robot"),
-    (GEMINI_PATH, {}, "contents"),
-    (GEMINI_PATH, {"contents": [{"role": "robot"}]}, "robot"),
-]
-
-
-@pytest.mark.parametrize(("path", "body", "says"), BAD)
-def test_what_cannot_be_read_is_named(path: str, body: dict[str, Any], says: str) -> None:
-    with upstream(ANY) as up, metered_endpoint(forward=up.url) as url:
-        assert post(url, body, path).status_code == 200
-        assert says in url.meter.calls[0].unread
-
-
 #: What coding agents send beside functions: tools that the provider runs, groups of tools, tools that take plain text.
 TOOLS = {
     "/chat/completions": [TOOL, {"type": "custom", "custom": {"name": "patch"}}],
