@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import re
 import signal
 import socket
-import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 
 import pytest
+from serving import interrupted
 
 from rlm_loop.cli.main import main
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_serve_look_interrupt(tmp_path: Path, number: signal.Signals) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rlm_loop.cli.main", "view", str(tmp_path), "--port", "0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
-    try:
-        assert process.stderr is not None
-        address = re.search(r"http://127\.0\.0\.1:\d+/", process.stderr.readline())
-        assert address is not None
-        with urllib.request.urlopen(address[0]) as answer:
+    def look(address: str) -> None:
+        with urllib.request.urlopen(address) as answer:
             assert b"Episodes of" in answer.read()
-        process.send_signal(number)
-        shown, said = process.communicate(timeout=300)
-    finally:
-        process.kill()
-        process.communicate()
-    assert (process.returncode, shown, said) == (0, "", "")
+
+    assert interrupted(number, look, "view", str(tmp_path), "--port", "0") == (0, "", "")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from wires import ask, user  # pyright: ignore
+from serving import interrupted
+from wires import ask, user
 
 from rlm_loop.cli.main import main
 from rlm_loop.messages import Reply, ToolCall
@@ -23,39 +21,21 @@ CALL = ToolCall("c1", "add", '{"a": 1}')
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_serve_ask_interrupt(tmp_path: Path, number: signal.Signals) -> None:
-    provider = ScriptedModel(["Hello.", Reply("", (CALL,), "tool_calls")])
-    with metered_endpoint(provider) as url:
-        served(url.removesuffix("/v1"), tmp_path / "out", number)
-
-
-def served(provider: str, out: Path, number: signal.Signals) -> None:
-    argv = ["meter", "--forward", provider, "--port", "0", "--out", str(out)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rlm_loop.cli.main", *argv],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "COLUMNS": "120", "PYTHONUNBUFFERED": "1"},
-    )
-    try:
-        assert process.stderr is not None
-        address = re.search(r"http://127\.0\.0\.1:\d+/v1", process.stderr.readline())
-        assert address is not None
-        assert ask(address[0], user("A question?")).json()["choices"][0]["message"]["content"] == "Hello."
-        second = ask(address[0], user("A question?"), user("More")).json()["choices"][0]["message"]
+    def look(address: str) -> None:
+        assert ask(address, user("A question?")).json()["choices"][0]["message"]["content"] == "Hello."
+        second = ask(address, user("A question?"), user("More")).json()["choices"][0]["message"]
         assert second["tool_calls"][0]["function"] == {"name": "add", "arguments": '{"a": 1}'}
-        assert ask(address[0], user(7)).status_code == 400
-        process.send_signal(number)
-        shown, said = process.communicate(timeout=300)
-    finally:
-        process.kill()
-        process.communicate()
-    assert process.returncode == 0
+        assert ask(address, user(7)).status_code == 400
+
+    with metered_endpoint(ScriptedModel(["Hello.", Reply("", (CALL,), "tool_calls")])) as url:
+        options = ("--forward", url.root, "--port", "0", "--out", str(tmp_path / "out"))
+        code, shown, said = interrupted(number, look, "meter", *options)
+    assert code == 0
     assert "default turn 1: 10 tokens in, 2 out" in said
     assert "refused with 400" in said
     assert re.search(r"task +3 +3 +6 +24.0% +50.0%", shown)
     assert re.search(r"default +2 +1 +", shown)
-    assert (out / "default.jsonl").is_file()
+    assert (tmp_path / "out" / "default.jsonl").is_file()
 
 
 def test_tables_of_recorded_sessions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
