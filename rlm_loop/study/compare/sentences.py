@@ -125,11 +125,14 @@ def verdicts(comparison: Judged, planned: Sequence[Plan]) -> list[str]:
             open_.setdefault(of_any, []).append(c)
     not_shown: list[str] = []
     for of_any, of in open_.items():
-        why = {c.arm: _why_not(c, comparison, planned) for c in of}
         if len(of) == 1:
-            not_shown.append(f"that {_claim(of[0], comparison)} ({why[of[0].arm]}){_by_model(of[0], several)}")
-        else:
-            not_shown.append(f"that {of_any}: {', '.join(f'{arm} ({each})' for arm, each in why.items())}")
+            why = _why_not(of[0], comparison, planned)
+            not_shown.append(f"that {_claim(of[0], comparison)} ({why}){_by_model(of[0], several)}")
+        else:  # what all of them suppose is said once
+            truths = {truth for c in of if (truth := _needs(c, planned)[0])}
+            once = truths.pop() if len(truths) == 1 else ""
+            arms = ", ".join(f"{c.arm} ({_why_not(c, comparison, planned, said=once)})" for c in of)
+            not_shown.append(f"that {of_any}: {arms}{once and f'; each {once}'}")
     return [f"{word}: {'; '.join(of)}." for word, of in (("Shown", shown), ("Not shown", not_shown)) if of]
 
 
@@ -177,7 +180,7 @@ def _claim(contrast: Contrast, comparison: Judged) -> str:
     return f"{arm} resolves {'more' if (contrast.estimate or 0) > 0 else 'fewer'} tasks than {baseline}"
 
 
-def _why_not(contrast: Contrast, comparison: Judged, planned: Sequence[Plan]) -> str:
+def _why_not(contrast: Contrast, comparison: Judged, planned: Sequence[Plan], said: str = "") -> str:
     margin = comparison.margin
     ahead = (contrast.estimate or 0.0) > margin
     rate = contrast.effect == "difference"
@@ -187,11 +190,13 @@ def _why_not(contrast: Contrast, comparison: Judged, planned: Sequence[Plan]) ->
             f"{p_equals(contrast.p_holm)}; {floor}, so that a loop which resolves nothing would be as close: harder or "
             "easier tasks, not more of them, are needed"
         )
-    return f"{p_equals(contrast.p_holm)}{_needs(contrast, planned)}"
+    truth, needs = _needs(contrast, planned)
+    needed = ", ".join(filter(None, ["" if truth == said else truth, needs]))
+    return "; ".join(filter(None, [p_equals(contrast.p_holm), needed]))
 
 
-def _needs(contrast: Contrast, planned: Sequence[Plan]) -> str:
-    """Say what it would take if the truth is as observed, or if arms that do not differ in favour are alike."""
+def _needs(contrast: Contrast, planned: Sequence[Plan]) -> tuple[str, str]:
+    """Say what is supposed (the truth is as observed, or arms not ahead are alike), and what it would take then."""
     of = {
         p.assuming: p
         for p in planned
@@ -200,17 +205,15 @@ def _needs(contrast: Contrast, planned: Sequence[Plan]) -> str:
     ahead = contrast.effect == "ratio" or (contrast.estimate or 0.0) > 0
     plan = of.get("as observed") if ahead or "no difference" not in of else of["no difference"]
     if plan is None:
-        return ""
+        return "", ""
     if contrast.effect == "difference" and contrast.used < _TO_PLAN_BY and not ahead:
-        return f"; {contrast.used} pairs are too few to say how many it would take"
+        return "", f"{contrast.used} pairs are too few to say how many it would take"
     truth = "if the two are truly alike" if plan.assuming == "no difference" else "if the truth is as observed"
     if plan.more_tasks is None:
-        return f"; no number of tasks would show it {truth}"
+        return truth, "no number of tasks would show it"
     if plan.more_tasks == 0:
-        return f"; {truth}, a new study of this size would show it with a chance of {100 * plan.power_now:.0f} %"
-    return (
-        f"; {truth}, about {about(plan.more_tasks)} more task{'s' * (plan.more_tasks != 1)} would show it (power 80 %)"
-    )
+        return truth, f"a new study of this size would show it with a chance of {100 * plan.power_now:.0f} %"
+    return truth, f"about {about(plan.more_tasks)} more task{'s' * (plan.more_tasks != 1)} would show it (power 80 %)"
 
 
 def _is_worse(contrast: Contrast, comparison: Judged) -> bool:
