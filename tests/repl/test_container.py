@@ -13,7 +13,7 @@ from containers import podman
 from processes import host, told, until
 from suite.world import marked
 
-from rlm_loop.repl import Container, ContextFile, Limits, PythonREPL, ReplError
+from rlm_loop.repl import Container, Limits, PythonREPL, ReplError
 from rlm_loop.workspace.testing import run_tests
 
 
@@ -113,20 +113,6 @@ def test_the_command_follows_the_limits(tmp_path: Path) -> None:
     assert limited[limited.index("--pids-limit") + 1] == "18"
     files = 100 if hard == resource.RLIM_INFINITY else min(100, hard)
     assert f"nofile={files}:{files}" in limited
-
-
-def test_contexts_on_disk_are_bound_read_only(image: str, tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_bytes(b"a\r\nb")
-    (tmp_path / "closed.txt").write_text("closed to others")
-    (tmp_path / "closed.txt").chmod(0o600)
-    with PythonREPL(launcher=Container(image), timeout=120) as repl:
-        repl.set("notes", ContextFile(tmp_path / "notes.txt"), reserved=True)
-        repl.set("closed", ContextFile(tmp_path / "closed.txt"))
-        assert repl.get("(notes, closed)") == ("a\r\nb", "closed to others")
-        assert repl.run(f"open({str(tmp_path / 'notes.txt')!r}, 'w')").error == "runtime"
-        repl.set("late", ContextFile(tmp_path / "closed.txt"))
-        assert repl.get("late") == "closed to others"
-    assert (tmp_path / "notes.txt").read_bytes() == b"a\r\nb"
 
 
 def test_a_table_needs_its_package_in_the_image(image: str) -> None:

@@ -18,7 +18,7 @@ from marks import as_root
 from processes import left_nothing, until
 from suite.world import marked
 
-from rlm_loop.repl import Container, Hardened, Limits, PythonREPL, ReplError, Sandbox
+from rlm_loop.repl import Container, ContextFile, Hardened, Limits, PythonREPL, ReplError, Sandbox
 from rlm_loop.repl.host.launch import isolated_environment
 from rlm_loop.repl.isolation.harden import landlock_abi
 from rlm_loop.repl.isolation.launchers import LAUNCHERS
@@ -155,6 +155,25 @@ def test_values_of_any_size_cross_also_after_a_restart(boxes: Open, kind: str) -
         assert repl.run("while True: pass", timeout=0.3).error == "timeout"
         assert (repl.cwd / "a.txt").read_text() == "abcd"
         assert repl.run("while True:\n try:\n  while True: pass\n except BaseException: pass", timeout=0.3).error
+
+
+@ALL
+def test_files_are_bound_read_only_also_late_and_after_a_restart(boxes: Open, kind: str, tmp_path: Path) -> None:
+    notes, closed = tmp_path / "notes.txt", tmp_path / "closed.txt"
+    notes.write_bytes(b"a\r\nb")
+    closed.write_text("closed to others")
+    closed.chmod(0o600)
+    with boxes(kind, rebuild=True) as repl:
+        repl.set("notes", ContextFile(notes), reserved=True)
+        repl.set("closed", ContextFile(closed))
+        assert repl.get("(notes, closed)") == ("a\r\nb", "closed to others")
+        assert repl.run(f"open({str(notes)!r}, 'w')").error == "runtime"
+        repl.set("late", ContextFile(closed), reserved=True)
+        assert repl.get("late == closed") is True
+        assert repl.run("import os; os._exit(1)").error == "died"
+        assert repl.get("(notes, late, closed == late)") == ("a\r\nb", "closed to others", True)
+        assert repl.run(f"open({str(tmp_path / 'other')!r}, 'w')").error == "runtime"
+    assert notes.read_bytes() == b"a\r\nb"
 
 
 FORKS = (

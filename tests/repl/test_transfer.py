@@ -173,21 +173,15 @@ def test_any_text_goes_through_the_process_and_back(shared: PythonREPL, text: st
 TEXT = "a\r\nb\rc\u2028ä😀\n" * 3
 
 
-def isolated(kind: str) -> PythonREPL:
-    launcher = {"hardened": Hardened(), "sandbox": Sandbox()}[kind]
-    if problem := launcher.problem(sys.executable):
-        pytest.skip(problem)
-    return PythonREPL(launcher=launcher, timeout=30)
-
-
 @pytest.fixture(params=[*KINDS, "hardened", "sandbox"])
 def any_session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
-    if request.param in KINDS:
-        with session(request.param, tmp_path / "ipython", timeout=30) as repl:
-            yield repl
-    else:
-        with isolated(request.param) as repl:
-            yield repl
+    launcher: Any = {"hardened": Hardened(), "sandbox": Sandbox()}.get(request.param)
+    if launcher is not None and (problem := launcher.problem(sys.executable)):
+        pytest.skip(problem)
+    options = {} if launcher is None else {"launcher": launcher}
+    kind = "subprocess" if options else request.param
+    with session(kind, tmp_path / "ipython", timeout=30, **options) as repl:
+        yield repl
 
 
 @pytest.fixture
@@ -249,19 +243,6 @@ def test_the_users_file_is_never_touched(file: Path) -> None:
         repl.run("import os; os._exit(1)")
         assert repl.get("kept") == TEXT
     assert file.read_bytes() == TEXT.encode()
-
-
-@pytest.mark.parametrize("kind", ["hardened", "sandbox"])
-def test_isolated_cells_reach_what_is_given_late_or_closed_to_others(kind: str, file: Path) -> None:
-    file.chmod(0o600)
-    with isolated(kind) as repl:
-        repl.set("first", ContextFile(file))
-        repl.run("x = 1")
-        repl.set("context", ContextFile(file), reserved=True)
-        assert repl.get("(first == context, context)") == (True, TEXT)
-        repl.run("import os; os._exit(1)")
-        assert repl.get("context") == TEXT
-        assert repl.run(f"open({str(file.parent / 'other')!r}, 'w')").error == "runtime"
 
 
 def test_the_frame_of_a_file_holds_its_place_and_nothing_of_it(file: Path) -> None:
