@@ -182,7 +182,8 @@ def _conversation(node: str, calls: Sequence[Call], models: Mapping[int, str]) -
     spent: list[Branch] = []
     for call in calls:
         model, out = models.get(call.call, ""), call.usage.output_tokens
-        price = known_price(model) if "/" in model else None  # models of ours have none here
+        provider, slash, _ = model.partition("/")  # an address that is no provider's has no price, and none of ours
+        price = known_price(model) if slash and not {".", ":"} & {*provider} else None
         for row in call.rows:
             read = Usage(row.tokens, 0, row.cached, cache_write_tokens=row.written)
             first, dollars = row.tokens if call is calls[0] else 0, None if price is None else price.of(read)
