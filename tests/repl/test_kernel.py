@@ -136,12 +136,3 @@ def test_any_kernelspec_for_python(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     }.items():
         with KernelREPL(name) as repl, pytest.raises(ReplError, match=message):
             repl.run("1")
-
-
-def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "jupyter_client.kernelspec", None)
-    with KernelREPL() as repl, pytest.raises(ReplError, match=r'pip install -e "\.\[kernel\]"'):
-        repl.run("1")
-
-
-# -- the side channel

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.repl import PythonREPL, ReplError, RestrictedREPL, SetupFailed, open_repl
+from rlm_loop.repl import PythonREPL, RestrictedREPL, SetupFailed, open_repl
 
 pytest.importorskip("RestrictedPython", reason='needs RestrictedPython: pip install -e ".[restricted]"')
 
@@ -181,9 +180,3 @@ def test_setup_keeps_to_the_rules() -> None:
         assert made.run("dumped([1])").output == "'[1]'"
     with RestrictedREPL(setup="import os") as made, pytest.raises(SetupFailed, match="'os' cannot be imported"):
         made.run("1")
-
-
-def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "RestrictedPython", None)
-    with pytest.raises(ReplError, match=r'pip install -e "\.\[restricted\]"'):
-        RestrictedREPL()

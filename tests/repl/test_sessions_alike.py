@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,7 @@ from patience import Held
 from session_kinds import KINDS, need, session
 
 from rlm_loop.actions import FinalAnswer
-from rlm_loop.repl import EvaluationFailed, ReplError
+from rlm_loop.repl import EvaluationFailed, ReplError, open_repl
 
 REFUSED = "SyntaxError: not allowed in a restricted session"
 
@@ -508,3 +509,19 @@ def test_an_agent_picks_one_by_name(kind: str, tmp_path: Any) -> None:
     model = ScriptedModel(["```python\nfinal_answer = len(context)\n```"])
     outcome = ToolLoopAgent(model, repl=kind).run("How long?", context="abc", trace=tmp_path / "t.jsonl")
     assert (outcome.answer, outcome.isolation) == (3, kind)
+
+
+MISSING = {
+    "kernel": ("jupyter_client.kernelspec", r'pip install -e "\.\[kernel\]"'),
+    "restricted": ("RestrictedPython", r'pip install -e "\.\[restricted\]"'),
+    "notebook": ("IPython", "no notebook here to attach to"),
+}
+
+
+@pytest.mark.parametrize("kind", MISSING)
+def test_what_is_missing_is_named(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    need(kind)
+    module, told = MISSING[kind]
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ReplError, match=told), open_repl(kind) as made:
+        made.run("1")
