@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from lazy import Lazy, needs
 from wires import TOOL, ask, connected, events, post, raw, system, user  # pyright: ignore
 
 from rlm_loop import Budget
@@ -111,6 +112,25 @@ def test_a_stream(usage: bool) -> None:
     assert [c["finish_reason"] for c in choices][-1] == "tool_calls"
     stated = [chunk["usage"]["prompt_tokens"] for chunk in chunks if chunk.get("usage")]
     assert stated == ([url.meter.calls[0].input_tokens] if usage else [])
+
+
+@needs("openai", extra="litellm")
+@pytest.mark.slow
+def test_openais_client_reads_what_the_model_said() -> None:
+    openai = Lazy("openai")
+    script = ScriptedModel([CALLS, CALLS, ModelError("broken")])
+    with metered_endpoint(script) as url, openai.OpenAI(base_url=url, api_key="any") as client:
+        asked: Any = {"model": "m", "messages": [user("1 + 2?")], "tools": [TOOL]}
+        whole = client.chat.completions.create(**asked)
+        with client.chat.completions.stream(**asked, stream_options={"include_usage": True}) as stream:
+            streamed = stream.get_final_completion()
+        for reply in (whole, streamed):
+            message = reply.choices[0].message
+            assert (message.content, message.tool_calls[0].function.arguments) == ("I add.", '{"a": 1}')
+            assert reply.usage.prompt_tokens == url.meter.calls[0].input_tokens
+        with pytest.raises(openai.InternalServerError, match="broken"):
+            client.chat.completions.create(**asked)
+        assert len(url.meter.calls) == 3  # it was told not to try again
 
 
 def test_what_cannot_be_taken_is_on_record() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ import pytest
 from wires import TOOL, ask, assistant, post, system, user  # pyright: ignore
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.accounting import tree_of
+from rlm_loop.accounting import Part, tree_of
 from rlm_loop.agents import outcome_of
 from rlm_loop.messages import Prompt, Reply, ToolCall
 from rlm_loop.meter import metered_endpoint, read_meter
@@ -135,9 +138,6 @@ def test_a_history_written_anew_into_one_message_goes_on() -> None:
 
 
 def test_requests_side_by_side_are_conversations_of_their_own() -> None:
-    import threading
-    from concurrent.futures import ThreadPoolExecutor
-
     both = threading.Barrier(2, timeout=30)
 
     def wait(_: Prompt) -> str:
@@ -155,8 +155,6 @@ def test_requests_side_by_side_are_conversations_of_their_own() -> None:
 def test_times_add_up() -> None:
     class Slow(ScriptedModel):
         def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
-            from dataclasses import replace
-
             return replace(super().complete(prompt, max_tokens=max_tokens), seconds=0.25)
 
     with metered_endpoint(Slow(["a", "b"])) as url:
@@ -177,8 +175,6 @@ class Counter(ScriptedModel):
         super().__init__([])
 
     def measure(self, prompt: Prompt) -> list[Any]:
-        from rlm_loop.accounting import Part
-
         return [
             Part(span.cause, m.turn, i, len(span.text.split()))
             for i, m in enumerate(prompt.messages)
@@ -270,14 +266,8 @@ def test_a_trace_cut_in_the_middle_keeps_what_was_whole(recorded: tuple[Any, Pat
     lines = file.read_text().splitlines(keepends=True)
     second = [i for i, line in enumerate(lines) if json.loads(line)["event"] == "metered"][1]
     file.write_text("".join(lines[: second + 1]) + lines[second + 1][:20])
-    assert read_meter(file).calls == list(map(without_arrival, url.meter.calls[:2]))
+    assert read_meter(file).calls == [replace(call, arrived=0.0) for call in url.meter.calls[:2]]
     assert "no end" in outcome_of(read(file)).reason
-
-
-def without_arrival(call: Any) -> Any:
-    from dataclasses import replace
-
-    return replace(call, arrived=0.0)
 
 
 def test_a_folder_without_traces(tmp_path: Path) -> None:
