@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.accounting.ledger import Ledger
@@ -135,6 +136,10 @@ class Outcome:
         tree = self.tree
         below = drawing("rlm_loop.report.notebook.html.tree_html")(tree) if len(tree) > 1 else ""
         return drawing("rlm_loop.report.notebook.html.outcome_html")(self) + below
+
+    def to_notebook(self, path: str | Path) -> Path:
+        """Write the run as a notebook file and return its path; see `report.notebook.saved`."""
+        return drawing("rlm_loop.report.notebook.saved.write_notebook")(self, path)
 
     def _repr_html_(self) -> str:
         return self.to_html()

@@ -26,6 +26,7 @@ from rlm_loop.traces.received import LARGEST, file_bytes, parse
 
 #: What names of tables end in, gzip included or not.
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
+_NO_VERDICT = "it holds one run and no verdict; give the results of a benchmark, a task a row"
 _SAMPLES = re.compile(r"samples_(?P<task>.+?)(_\d{4}-\d\d-\d\dT[\d:.\-]+)?\.jsonl(\.gz)?")
 _LETTERS = {"C": True, "I": False, "N": False, "P": 0.5}
 #: What ends a trial of Harbor and is the agent's own doing, so that a trial without a reward is not resolved.
@@ -77,12 +78,14 @@ def sources_at(path: Path, options: Options) -> list[Source]:
             and ("resolved_ids" in value or all(type(v) is bool for v in value.values()))
         ):
             return [_report(path, value)]
-    if (
-        plain.endswith((".jsonl", ".ndjson"))
-        and (first := _objects(path)[:1])
-        and {"doc_id", "resps"} <= set(first[0][1])
-    ):
-        return [_samples(path, options)]
+        if isinstance(value, dict) and "trajectory_format" in value:
+            raise StudyError(f"{path} is a transcript of mini-swe-agent: {_NO_VERDICT}")
+    if plain.endswith((".jsonl", ".ndjson")) and (objects := _objects(path)):
+        names = set(objects[0][1])
+        if "sessionId" in names and "task" not in names:
+            raise StudyError(f"{path} is a transcript of Claude Code: {_NO_VERDICT}")
+        if {"doc_id", "resps"} <= names:
+            return [_samples(path, options)]
     if plain.endswith(TABLES):
         return [_table(path, options)]
     raise StudyError(f"{path} is no kind of results that is known; give one that ends in {', '.join(TABLES)} or .eval")

@@ -311,6 +311,8 @@ def test_what_is_no_name_and_no_number_of_a_frame_is_said() -> None:
         ("t.jsonl", '{"task": 1}\n{"task": \n', r"t\.jsonl, line 2, is no JSON"),
         ("t.jsonl", "[1]\n", r"t\.jsonl, line 1, is no JSON object"),
         ("t.json", "{}", r"t\.json is no list of JSON objects, and no evaluation log that this version knows"),
+        ("t.traj.json", '{"info": {}, "messages": [], "trajectory_format": "mini-swe-agent-1"}', "of mini-swe-agent"),
+        ("t.jsonl", '{"type": "user", "sessionId": "x", "message": {}}', "is a transcript of Claude Code"),
         ("t.txt", "", r"t\.txt is no kind of results that is known"),
     ],
 )
