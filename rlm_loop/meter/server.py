@@ -28,11 +28,10 @@ from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.meter import chat, gemini, messages, responses
 from rlm_loop.meter.body import PATIENCE, body_of
-from rlm_loop.meter.failures import failure
 from rlm_loop.meter.figures import MeteredCall
 from rlm_loop.meter.forward import ForwardedExchange, ForwardedProvider, answered
 from rlm_loop.meter.meter import Meter
-from rlm_loop.meter.request import Refused
+from rlm_loop.meter.request import Refused, failure
 from rlm_loop.meter.session import MeterSession
 from rlm_loop.models.http import Answer, Lost
 from rlm_loop.traces.logs import exception
