@@ -251,7 +251,8 @@ class ProcessSession(Session):
 
     def _offer(self, tools: dict[str, Callable[..., Any]], what: str) -> None:
         """Let the cells have these tools and no others."""
-        self._tell(tools_frame(tools), what)
+        if (child := self._living()) is not None:
+            self._must(child, tools_frame(tools), what)
         self._tools = tools
 
     def _tell(self, frame: Mapping[str, Any], what: str) -> None:

@@ -8,7 +8,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from serving import interrupted
+from served_commands import interrupted
 
 from rlm_loop.cli.main import main
 

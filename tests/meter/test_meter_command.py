@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from serving import interrupted
+from served_commands import interrupted
 from wires import ask, user
 
 from rlm_loop.cli.main import main

@@ -6,6 +6,7 @@ Semantics 61 and 62.
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import socket
 import sys
@@ -197,6 +198,23 @@ def test_a_flood_between_cells_ends_and_costs_the_repl_only(repl: PythonREPL, si
         told = result.output + result.message
         assert time.perf_counter() - began < 20
     assert repl.run("1 + 1").output.splitlines()[-1] == "2"
+
+
+@through_proc
+def test_a_flood_that_outlasts_the_clock_ends_too() -> None:
+    """The host refused the same REPL again and again, for ever, where time was up before the messages were too many."""
+    ticks = itertools.count()  # a second passes at each look
+    with PythonREPL(launcher="plain", timeout=1e9, clock=lambda: float(next(ticks))) as repl:
+        frames = 'while True: os.write(link[0], b\'{"t":"hello"}\\n\')'
+        repl.run(
+            f"{FIND}import threading\ndef flood():\n    {frames}\nthreading.Thread(target=flood, daemon=True).start()"
+        )
+        time.sleep(0.3)
+        told: list[str] = []
+        asking = threading.Thread(target=lambda: told.append(repl.run("1").message + repl.run("1").output), daemon=True)
+        asking.start()
+        asking.join(60)
+        assert "nobody had asked" in told[0]
 
 
 def test_results_of_tools_count_in_what_is_kept(repl: PythonREPL, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -244,7 +244,7 @@ class Child:
             while self._frames or self._ended or self._sock_fd in dict(self._poll.poll(0)):
                 if self._settings.clock() > end:
                     self._refuse(_FLOOD)
-                elif self._receive(0) is not None:
+                if self._receive(0) is not None:
                     self._count_unasked()
         except ChildEnded:
             cause = self._death()

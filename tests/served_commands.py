@@ -13,7 +13,7 @@ from collections.abc import Callable
 def interrupted(number: signal.Signals, look: Callable[[str], None], *argv: str) -> tuple[int, str, str]:
     """Look at the address that the command prints, end it by a signal; its exit code, output and further notes."""
     words, pipe = [sys.executable, "-m", "rlm_loop.cli.main", *argv], subprocess.PIPE
-    env = {**os.environ, "COLUMNS": "120", "PYTHONUNBUFFERED": "1"}
+    env = {**os.environ, "COLUMNS": "1000", "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, env=env)
     try:
         assert process.stderr is not None
