@@ -85,7 +85,7 @@ CONDITIONS = (
 def run(
     agent: Agent, condition: Condition, cache: Path, counter: Any, found: install.Found, tokens: int | None = None
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """One run: its row and the rows of its requests.  The meter refuses requests once `tokens` are spent."""
+    """Return the row of a run and the rows of its requests; the meter refuses requests once `tokens` are spent."""
     row = {"agent": agent.name, "label": agent.label, "package": agent.package, "version": found.version}
     row |= {"condition": condition.name, "turns": condition.turns, "loopback_only": bool(os.environ.get(_ALONE))}
     if condition.mcp and not agent.mcp:

@@ -1,4 +1,4 @@
-"""What a frame costs a real model: four loops with the same tools on the same tasks; the method is in README.md."""
+"""Compare the cost of four frames for a real model, with the same tools on the same tasks; see README.md."""
 
 from __future__ import annotations
 

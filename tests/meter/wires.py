@@ -53,7 +53,7 @@ def connected(url: str) -> socket.socket:
 
 
 def raw(url: str, request: bytes, *, half: bool = False) -> bytes:
-    """What comes back on a connection of its own, head included, until the other side hangs up or (`half`) we do."""
+    """Return what comes back on a connection of its own, head included, until either side (`half`: we) hangs up."""
     with connected(url) as sock:
         sock.sendall(request)
         if half:

@@ -26,7 +26,7 @@ from rlm_loop.repl.isolation.ordinary_user import may_read
 
 
 def from_cell(repl: PythonREPL, name: str, code: str, **given: Any) -> Any:
-    """What a cell left in a variable, which has been given others."""
+    """Return the value that a cell left in a variable."""
     for variable, value in given.items():
         repl.set(variable, value)
     result = repl.run(code)
@@ -283,7 +283,7 @@ with PythonREPL(launcher=Container(*sys.argv[1:]) if sys.argv[1:] else "sandbox"
 
 
 def as_ordinary_user(image: str = "") -> str:
-    """What a session says that an account without rights opens: in a sandbox, or in a container of this image."""
+    """Return the words of a session that an account without rights opens: in a sandbox, or in a container."""
     package = str(Path(__file__).parents[2])
     if not may_read([package]) or not shutil.which(SYSTEM_PYTHON):
         pytest.skip("the repository, or a Python, has to be in a folder that any user may read")
@@ -303,7 +303,7 @@ def as_ordinary_user(image: str = "") -> str:
 
 @contextlib.contextmanager
 def _with_containers(image: str, how: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """How to start a program as an account that may run containers and has the image."""
+    """Return a command that starts a program as an account that may run containers and has the image."""
     home = Path(tempfile.mkdtemp())
     try:
         rows = [line.split(":") for line in Path("/etc/subuid").read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""What tests need of the machine that they run on."""
+"""Marks for tests that need something of the machine."""
 
 from __future__ import annotations
 

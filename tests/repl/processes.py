@@ -17,7 +17,7 @@ from suite.world import marked
 
 
 def until(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
-    """Whether something becomes true within the time."""
+    """Return True once something becomes true within the time, else False."""
     end = time.monotonic() + seconds
     while not (true := condition()) and time.monotonic() < end:
         time.sleep(0.01)
