@@ -10,35 +10,41 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments`
 
+from experiments.loops.reasoning import reasoning
 from experiments.recovery.shown import WAYS, Shown
-from experiments.shared import LOOPS
+from experiments.shared import LOOPS, with_window
 from rlm_loop import Budget, Suite, Task
 from rlm_loop.agents import Agent, outcome_of
-from rlm_loop.models import LocalModel
 from rlm_loop.models.base import Model
 from rlm_loop.outcome import Outcome
 from rlm_loop.replay import fork
 from rlm_loop.study import Analysis, Study, load_study, read_trace
-from rlm_loop.tasks import get_suite
+from rlm_loop.tasks import Split, get_suite
 
 HERE = Path(__file__).resolve().parent
-#: The first turns: tasks of both splits, since nothing is chosen but the way.
-SUITES = ("humaneval", "computation", "frames")
+#: Drawn from each of reasoning-gym's families.  HumanEval is not asked: an action that defines a function hardly fails.
+EACH = 5
 STEPS = 6
+#: Replies that are written side by side: a batch may change a text, and the first turns are recorded ones.
+SLOTS = 4
 PLAN = Analysis(baseline="today", family=("resolved",), missing="worst")
 
 
 def model_of(model: Any) -> Model:
-    """Return the model; a local one reads each prompt whole, so that the same prompt gets the same reply."""
-    return LocalModel(model, context_size=8192, prompt_cache=False) if isinstance(model, str) else model
+    """Return the model; a local one answers `SLOTS` calls at once."""
+    return with_window(model, 8192, slots=SLOTS)
 
 
-def first(model: Any = "local", split: str = "dev") -> Study:
+def suites(split: Split) -> list[Suite]:
+    """Return the tasks whose first turns are taken."""
+    return [get_suite(f"computation/{split}"), get_suite(f"frames/{split}"), reasoning(split, EACH)]
+
+
+def first(model: Any = "local", split: Split = "dev") -> Study:
     """The study of first turns: the code loop and the lean loop take one turn each."""
     common: dict[str, Any] = {"budget": Budget(steps=1), "max_tokens": 500}
-    suites = [get_suite(f"{name}/{split}") for name in SUITES]
     arms = {name: LOOPS[name](**common) for name in ("code", "lean")}
-    return Study("recovery-first", arms, suites, model=model_of(model), question="Which first actions fail?")
+    return Study("recovery-first", arms, suites(split), model=model_of(model), question="Which first actions fail?")
 
 
 @dataclass(frozen=True)
@@ -73,18 +79,19 @@ def failures(folder: Path, loop: str) -> dict[str, tuple[str, str | None]]:
     return found
 
 
-def study(model: Any = "local", loop: str = "code", split: str = "dev", firsts: str | Path = HERE / "first") -> Study:
+def study(model: Any = "local", loop: str = "code", split: Split = "dev", firsts: str | Path = HERE / "first") -> Study:
     """Five arms on the tasks whose first action failed in one loop; without `firsts` the study of first turns."""
     folder, made = Path(firsts), model_of(model)
     if not folder.is_dir():
         return first(model, split)
     traces = failures(folder, loop)
     agent = LOOPS[loop](model=made, budget=Budget(steps=STEPS), max_tokens=500)
-    suites = [get_suite(f"{name}/{split}") for name in SUITES]
     return Study(
         name=f"recovery-{loop}-{split}",
         arms={way: Recovered(agent, way, made, folder, traces) for way in WAYS},
-        tasks=[Suite(s.name, tuple(t for t in s.tasks if t.id in traces), s.description, s.licence) for s in suites],
+        tasks=[
+            Suite(s.name, tuple(t for t in s.tasks if t.id in traces), s.description, s.licence) for s in suites(split)
+        ],
         model=made,
         differs=("other", "loop", "model", "sampling"),
         analysis=PLAN,
