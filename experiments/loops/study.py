@@ -40,6 +40,10 @@ MAKERS: Mapping[str, Any] = {
     "program": ToolLoopAgent,
     "prose": partial(DirectAgent, window=6000),
 }
+#: The code loop once more: how often it differs from itself is the noise floor.
+AGAIN = "code-again"
+#: Replies that are written side by side; a batch may change a text, which the noise floor shows.
+SLOTS = 4
 #: Loops of each part: without a second reply nothing can be searched, so repairs have no such arm.
 LOOPS = {"questions": tuple(MAKERS), "repairs": ("code", "lean", "react", "react-calls")}
 STEPS = {"questions": 6, "repairs": 10}
@@ -81,12 +85,14 @@ def study(
     for loop in LOOPS[part]:
         kinds = KINDS if tune else [CHOSEN[part].get(loop, "both")]
         tried |= {f"{loop}-{kind}" if tune else loop: agent(loop, kind, part, **options) for kind in kinds}
+    if not tune:
+        tried[AGAIN] = agent("code", CHOSEN[part].get("code", "both"), part, **options)
     return Study(
         name=f"loops-{part}" + ("-tuning" if tune else ""),
         arms=chosen(tried, words(only)),
         tasks=suites(part, "dev" if tune else split, tune, function_edit),
         seeds=(0,),
-        model=with_window(model, 8192),
+        model=with_window(model, 8192, slots=SLOTS),
         differs=DIFFERS,
         analysis=None if tune or "code" not in chosen(tried, words(only)) else PLAN,
         question="Which texts are best for each loop?" if tune else "Which loop resolves more, and at what price?",

@@ -21,7 +21,7 @@ from rlm_loop.tasks import Split, get_suite
 #: The wordings that did best on dev tasks, by depth; `""`: still to be chosen.
 CHOSEN: Mapping[int, str] = {0: "", 1: "", 2: ""}
 #: The same for every arm: root and sub-calls together.
-BUDGET = Budget(steps=5, tokens=12_000, calls=80, seconds=600)
+BUDGET = Budget(steps=5, tokens=12_000, calls=80)
 DIFFERS = ("loop", "system", "tools", "tool_presentation", "recursion")
 PLAN = Analysis(baseline="depth-0", family=("resolved",), missing="worst")
 
@@ -58,7 +58,7 @@ def study(
         arms=picked,
         tasks=suites("dev" if tune else split, tasks),
         seeds=(0,),
-        model=with_window(model, 8192),
+        model=with_window(model, 8192, slots=4),
         differs=DIFFERS,
         analysis=PLAN if "depth-0" in picked else None,
         question="Which wording is best at each depth?" if tune else "What do sub-calls add where texts need reading?",
