@@ -38,7 +38,10 @@ OF_OTHERS = {"referee_arms/results/peers/traces.tar.xz"}
 
 #: Runs of an experiment's own class of agent, which replay does not import from a trace: each agent by its name.
 OWN: dict[str, dict[str, Agent]] = {
-    "container/results/traces.tar.xz": {name: Container(container=name, budget=Budget(steps=1)) for name in CONTAINERS},
+    f"container/{folder}/traces.tar.xz": {
+        name: Container(container=name, budget=Budget(steps=1)) for name in CONTAINERS
+    }
+    for folder in ("results", "results-0.5b")
 }
 
 

@@ -6,7 +6,10 @@ each reply.  No model is called.
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +25,7 @@ from rlm_loop.agents import outcome_of
 from rlm_loop.models import ScriptedModel
 from rlm_loop.report import Table, write_between
 from rlm_loop.study import compare, load_study, read_trace
+from rlm_loop.study.store.rows import Row
 from rlm_loop.tasks import Attempt
 
 HERE = Path(__file__).resolve().parent
@@ -42,8 +46,8 @@ def readings(folder: Path, model: str, words: int) -> list[dict[str, Any]]:
     """Return a row for each reply: its verdict by the fair reader (as it was run) and by the other two."""
     plan: Any = study(words=words)
     tasks = {(suite.name, task.id): task for suite in plan.tasks for task in suite.tasks}
-    rows: list[dict[str, Any]] = []
-    for row in load_study(folder).rows:
+
+    def verdicts(row: Row) -> dict[str, Any]:
         task, key = tasks[row["suite"], row["task"]], {name: row[name] for name in ("suite", "task", "arm")}
         turns = outcome_of(read_trace(folder, row["trace"], run=row.get("trace_run") or None)).turns
         replies = [turn.reply for turn in turns]
@@ -53,8 +57,10 @@ def readings(folder: Path, model: str, words: int) -> list[dict[str, Any]]:
             ).resolved
             for reader in OTHERS
         }
-        rows.append({"model": model, "words": words, **key, "fair": bool(row["resolved"]), **found})
-    return rows
+        return {"model": model, "words": words, **key, "fair": bool(row["resolved"]), **found}
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # the code runs in processes of its own
+        return list(pool.map(verdicts, load_study(folder).rows))
 
 
 def counts(frame: Any) -> str:
@@ -69,7 +75,7 @@ def counts(frame: Any) -> str:
         lines.append(line)
     columns = ["container", "tasks"]
     for reader in ("fair", *OTHERS):
-        columns += [f"{reader} reader", "points from fence (95 %)"]
+        columns += [f"{reader} reader", "from fence"]
     return Table("Resolved", columns, lines).to_markdown().strip()
 
 
@@ -129,10 +135,15 @@ def draw(frame: Any, path: Path) -> None:
 
 
 def finding(_: Any = None) -> str:
-    """Return the tables of all runs, from the recorded verdicts."""
+    """Return the table of each run, from the recorded verdicts."""
+    return tables(counts)
+
+
+def tables(of: Callable[[Any], str]) -> str:
+    """Return what `of` makes of the verdicts of each run."""
     frame: Any = pd.read_csv(VERDICTS)
     return "\n\n".join(
-        f"**{model}, words {words + 1}**\n\n{counts(own)}\n\n{by_suite(own)}"
+        f"**{model}, words {words + 1}**\n\n{of(own)}"
         for (model, words), own in frame.groupby(["model", "words"], sort=False)
     )
 
@@ -141,9 +152,15 @@ def main() -> None:
     found = [row for name, how in RUNS.items() if (HERE / name).is_dir() for row in readings(HERE / name, *how)]
     frame: Any = pd.DataFrame(found)
     frame.to_csv(VERDICTS, index=False, lineterminator="\n")
-    write_between(HERE / "README.md", "finding", finding())
+    told()
     draw(frame[frame.words == 0], HERE / "figures" / "finding.png")
     print(finding())
+
+
+def told() -> None:
+    """Write the tables: all tasks into README.md, by suite into `tables.md`."""
+    write_between(HERE / "README.md", "finding", finding())
+    (HERE / "tables.md").write_text(f"# Tasks resolved by suite\n\n{tables(by_suite)}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
