@@ -58,13 +58,19 @@ def test_the_headline_of_the_pages_is_that_of_the_rows() -> None:
     assert f"\n{table}\n" in (EXPERIMENTS.parent / "README.md").read_text("utf-8")
 
 
-def test_the_readers_counts_are_those_of_the_rows() -> None:
+@pytest.mark.parametrize(
+    ("model", "results", "arm", "said"),
+    [
+        ("1.5B", "results", "json", "Of the same {} JSON replies, {}, {} or {} are resolved"),
+        ("0.5B", "results-0.5b", "xml", "of the {} XML replies of the 0.5B, of which 35 hold a fence, {}, {} or {}"),
+    ],
+)
+def test_the_readers_counts_are_those_of_the_rows(model: str, results: str, arm: str, said: str) -> None:
     pd = pytest.importorskip("pandas")
     folder = EXPERIMENTS / "container"
-    verdicts = pd.read_csv(folder / "results" / "readers.csv").query("model == '1.5B' and words == 0")
-    rows = pd.read_json(folder / "results" / "results.jsonl.gz", lines=True).dropna(subset="arm")
+    verdicts = pd.read_csv(folder / "results" / "readers.csv").query(f"model == '{model}' and words == 0")
+    rows = pd.read_json(folder / results / "results.jsonl.gz", lines=True).dropna(subset="arm")
     fair = rows.groupby("arm").resolved.sum()
     assert verdicts.groupby("arm").fair.sum().to_dict() == fair.to_dict()
-    counts = verdicts[verdicts.arm == "json"][["strict", "usual", "fair"]].sum()
-    said = "Of the same {} JSON replies, {}, {} or {} are resolved".format(len(rows) // 5, *counts)
-    assert said in (folder / "README.md").read_text("utf-8")
+    counts = verdicts[verdicts.arm == arm][["strict", "usual", "fair"]].sum()
+    assert said.format(len(rows) // 5, *counts) in (folder / "README.md").read_text("utf-8")
