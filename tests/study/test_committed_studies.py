@@ -14,7 +14,9 @@ EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 STUDIES = sorted(path.parent.relative_to(EXPERIMENTS).as_posix() for path in EXPERIMENTS.rglob("study.json"))
 FINDINGS = sorted(p.parent.name for p in EXPERIMENTS.glob("*/finding.py") if (p.parent / "results/study.json").exists())
 #: Studies whose file loads without another package or a data set from the hub.
-FILES = sorted({p.parent.name for p in EXPERIMENTS.glob("*/study.py")} - {"harness_tax", "loops", "swebench_lite"})
+FILES = sorted(
+    {p.parent.name for p in EXPERIMENTS.glob("*/study.py")} - {"harness_tax", "loops", "recovery", "swebench_lite"}
+)
 #: Their findings take a bootstrap of mixed models, or the tests of 100 tasks.
 LONG = {"noise_floor", "headline", "answer_contract"}
 #: Studies of thousands of traces.
