@@ -159,7 +159,7 @@ class Agent:
     @cached_property
     def dialect(self) -> Dialect:
         """The language of the strategy, its injectors included."""
-        injectors = tuple(i for i in self.injectors if not isinstance(i, Localise)) if self.injectors else ()
+        injectors = tuple(i for i in self.injectors if not isinstance(i, Localise))
         if self.rules.may_block:
             injectors = (*injectors, Told(MAY_BLOCK, "may_block"))
         return Injected(self._speaks(), injectors) if injectors else self._speaks()
@@ -223,17 +223,11 @@ class Agent:
         return agent.attempt(asked(question, context), trace=kept_in_notebook(trace), workspace=workspace)
 
     def start(self, question: str, *, hooks: Iterable[object] = (), **options: Any) -> BackgroundRun:
-        """Run in the background: returns at once; `.stop()` ends the run, `.result()` waits for its outcome.
-
-        `options` are those of `run`.
-        """
+        """Run in the background, with the options of `run`: returns at once; `.result()` waits, `.stop()` ends it."""
         return BackgroundRun(lambda more: self.run(question, hooks=(*hooks, *more), **options)).begin()
 
     async def arun(self, question: str, *, hooks: Iterable[object] = (), **options: Any) -> Outcome:
-        """Run without blocking the event loop; where the task that awaits it is cancelled, the run is stopped.
-
-        `options` are those of `run`, and it raises as `run` does.
-        """
+        """Run as `run` does, without blocking the event loop; the run stops where the awaiting task is cancelled."""
         return await awaited(lambda more: self.run(question, hooks=(*hooks, *more), **options))
 
     def session(
@@ -281,8 +275,7 @@ class Agent:
         account, recursion = Account(self.budget, price=model.price), self.recursion()
         meter = self.meter(model, account, Ledger(), record, recursion)
         more: dict[str, Any] = {"session": exchange.about} if exchange is not None else {}
-        known = None if hashed is None else hashed.known
-        record_start(record, self, task, model, known, window=window_of(model), **more)
+        record_start(record, self, task, model, hashed and hashed.known, window=window_of(model), **more)
 
         def solve() -> Outcome:
             with self.open(task, meter, recursion, workspace=workspace, exchange=exchange, told=told) as run:
@@ -337,7 +330,7 @@ class Agent:
     ) -> Generator[Run]:
         """Yield a run of the task that has been put and took no turn yet; what it opens is closed with it.
 
-        A `workspace` that is given stays open.  The texts of `told` follow the question.
+        A `workspace` that is given stays open.
         """
         dialect = self.dialect
         mode = dialect.action_mode
@@ -351,8 +344,9 @@ class Agent:
                 if workspace is None and mode != "none" and task.workspace is not None:
                     workspace = task.workspace()
                     stack.callback(quietly, "the workspace could not be closed", workspace.close)
-                queries = SubcallRunner(meter, recursion, self._sub_agent(task, own, recursion))
-                place = stack.enter_context(self.environment(task, own, queries, meter, workspace, exchange))
+                queries = SubcallRunner(meter, recursion, partial(self._solve_below, task, own, recursion))
+                place = self.environment(task, own, queries, meter, workspace, exchange)
+                stack.callback(place.close)
                 ended = meter.node.scope.at_end(threading.Thread(target=place.close, daemon=True).start)
                 stack.callback(meter.node.scope.forget, ended)
                 conversation = Conversation(dialect, self.compaction(), number=meter.turn)
@@ -362,8 +356,7 @@ class Agent:
                 began = meter.account.seconds if meter.node.depth else 0.0
                 run = Run(task, conversation, place, meter, dialect.name, began=began)
                 problem, brief = self.problem(task, workspace)
-                repl = place.cells is not None
-                record_problem(meter, task, problem, place.tools.values(), brief, mode, repl, workspace)
+                record_problem(meter, task, problem, place, brief, mode)
                 if exchange is not None:
                     problem = exchange.begin(problem, meter)
                 if workspace is not None:
@@ -418,22 +411,18 @@ class Agent:
         rules = self.rules, AnswerCheck(self.answer_type, self.verify)
         return make(cells, offer, workspace, rules, self.budget, meter)
 
-    def _sub_agent(
-        self, task: Task, tools: Iterable[ToolLike], recursion: Recursion
-    ) -> Callable[[str, Any, Meter], Outcome]:
-        """Return a function that runs this strategy one level down.
+    def _solve_below(
+        self, task: Task, tools: Iterable[ToolLike], recursion: Recursion, question: str, context: Any, meter: Meter
+    ) -> Outcome:
+        """Run this strategy one level down, with the tools of this run and a REPL of its own.
 
-        It has the tools of this run, a REPL of its own, and no checks of the answer, which are for the whole question.
+        The answer is not checked: checks are for the whole question.
         """
-
-        def run(question: str, context: Any, meter: Meter) -> Outcome:
-            repl = "auto" if isinstance(self.repl, Session) else self.repl
-            below = replace(self, model=meter.model, tools=tuple(tools), answer_type=None, verify=None, repl=repl)
-            about = Task("llm_query", question, unscored, context=context, tools=task.tools)
-            with below.open(about, meter, recursion) as inner:
-                return inner.solve()
-
-        return run
+        repl = "auto" if isinstance(self.repl, Session) else self.repl
+        below = replace(self, model=meter.model, tools=tuple(tools), answer_type=None, verify=None, repl=repl)
+        about = Task("llm_query", question, unscored, context=context, tools=task.tools)
+        with below.open(about, meter, recursion) as inner:
+            return inner.solve()
 
     def hearing(self, hooks: Iterable[object], live: bool) -> Agent:
         """Return the agent with more hooks, and with a live view where one is wanted."""

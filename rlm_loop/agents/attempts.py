@@ -83,7 +83,9 @@ def _attempts(
             if verdict.passed:
                 break
             if mends:
-                told = (_what_failed(verdict, patch),)
+                feedback = clip(verdict.feedback.strip() or "(it does not say why)", _FEEDBACK)[0]
+                failed = _FAILED.format(feedback=feedback, state=_PATCHED if patch.strip() else _FRESH)
+                told = (Told(failed, "repair"),)
                 put = replace(task, workspace=partial(_checkout, task, patch))
     except BaseException as error:
         with suppress(AttributeError):  # an exception class with slots keeps what it can
@@ -110,9 +112,3 @@ def _judged(task: Task, check: Check, patch: str) -> CheckResult:
         return CheckResult(False, f"the patch does not apply: {error}")
     with space:
         return check(space)
-
-
-def _what_failed(verdict: CheckResult, patch: str) -> Told:
-    text = _FAILED.replace("{state}", _PATCHED if patch.strip() else _FRESH)
-    feedback = verdict.feedback.strip() or "(it does not say why)"
-    return Told(text.replace("{feedback}", clip(feedback, _FEEDBACK)[0]), "repair")

@@ -24,8 +24,7 @@ class Cells:
     """Runs the cells of one run in a session; with `kept`, of one run after the other.
 
     `source` makes the session when a cell first needs it, or is a session of the caller's; at the end it is closed or
-    given back.  `context` becomes its variable
-    of that name, and `functions` are the host functions that cells may call.
+    given back.  `context` becomes its variable of that name, and `functions` are those that cells may call.
     """
 
     def __init__(self, source: Callable[[], Session] | Session, context: Any = None, *, kept: bool = False) -> None:
@@ -53,7 +52,7 @@ class Cells:
 
     def run(self, code: str, seconds: float | None, left: float | None) -> CellResult:
         """Run a cell for `seconds`, and no longer than is `left` of the run; raises `BudgetSpent` where none is."""
-        session = self._session if self._begun and self._session is not None else self._open()
+        session = self._open()
         if left is None or (seconds is not None and seconds < left):
             return session.run(code, timeout=seconds)
         if left == 0:

@@ -87,12 +87,9 @@ def turns_in(prompt: Prompt) -> list[int]:
 
 def without_outputs(prompt: Prompt, kept: Collection[int]) -> Prompt:
     """The prompt with a mark in place of each result, where that is shorter, of the turns that are not `kept`."""
-    return replace(
-        prompt,
-        messages=tuple(
-            m if not m.turn or m.turn in kept else replace(m, spans=tuple(map(_mark, m.spans))) for m in prompt.messages
-        ),
-    )
+    stays = {0, *kept}
+    messages = [m if m.turn in stays else replace(m, spans=tuple(map(_mark, m.spans))) for m in prompt.messages]
+    return replace(prompt, messages=tuple(messages))
 
 
 def without_turns(prompt: Prompt, kept: Collection[int], *, summary: str | None = None) -> Prompt:
@@ -104,14 +101,11 @@ def without_turns(prompt: Prompt, kept: Collection[int], *, summary: str | None 
     turns = turns_in(prompt)
     if set(turns) <= set(kept):
         return prompt
-    rest = [m for m in prompt.messages if m.turn in kept]
-    out = turns[-1] - len({m.turn for m in rest})  # those of earlier compactions included
-    if summary is None:
-        lines = [*([before] if (before := summary_in(prompt)) else []), LEFT_OUT.format(count=out)]
-    else:
+    out = turns[-1] - len({m.turn for m in prompt.messages if m.turn in kept})  # with those of earlier compactions
+    lines = [summary_in(prompt), LEFT_OUT.format(count=out)]
+    if summary is not None:
         lines = [SUMMARY_OF.format(count=out) + summary]
     messages: list[Message] = []
-    brief = 0  # messages before the first turn that is kept
     for message in prompt.messages:
         stays = message
         if message.turn not in kept:  # of the brief stays what no compaction added, of a turn what was asked in it
@@ -125,9 +119,8 @@ def without_turns(prompt: Prompt, kept: Collection[int], *, summary: str | None 
             messages[-1] = replace(messages[-1], spans=(*messages[-1].spans, *stays.spans))
         else:
             messages.append(stays)
-        if not any(m.turn for m in messages):
-            brief = len(messages)
-    added = tuple(Span(f"\n{line}", CAUSE) for line in lines)
+    brief = next((index for index, m in enumerate(messages) if m.turn), len(messages))  # before the turns that stay
+    added = tuple(Span(f"\n{line}", CAUSE) for line in lines if line)
     if brief and messages[brief - 1].role == "user":  # joined to the task: some templates refuse two users in a row
         messages[brief - 1] = replace(messages[brief - 1], spans=(*messages[brief - 1].spans, *added))
     else:
@@ -240,7 +233,8 @@ class History:
             return None, None
         request = summary_request(prompt, dropped, words=plan.summary_tokens * 3 // 5)
         try:
-            reply = self._meter.apart("compaction", plan.summary_tokens).complete(request, turn=turns_in(prompt)[-1])
+            apart = self._meter.scoped(self._meter.node, purpose="compaction", max_tokens=plan.summary_tokens)
+            reply = apart.complete(request, turn=turns_in(prompt)[-1])
         except Diverged:
             raise
         except (ModelError, BudgetSpent) as error:

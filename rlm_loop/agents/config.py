@@ -11,19 +11,18 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from importlib import import_module
-from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
+from rlm_loop.agents.environment import Environment
 from rlm_loop.agents.meter import Meter
 from rlm_loop.dialects.base import ActionMode, Problem
 from rlm_loop.dialects.injectors import Injector
 from rlm_loop.models.base import Model
 from rlm_loop.models.names import model_name
 from rlm_loop.tasks.base import Task
-from rlm_loop.tools.function import Tool, as_tool
+from rlm_loop.tools.function import as_tool
 from rlm_loop.traces.trace import Trace
 from rlm_loop.versions import versions
-from rlm_loop.workspace import Workspace
 
 #: Where the classes are that a trace may name, each by its own name; it does not say in which module, so they may move.
 _MODULES = (
@@ -62,42 +61,24 @@ class Unknown:
 
 def settings_of(agent: Any) -> dict[str, Any]:
     """Return the settings that identify a strategy, also defaults: without functions, and models by name."""
-    rules, subcalls = agent.rules, agent.subcalls
+    subcalls = agent.subcalls
     return {
         "agent": type(agent).__name__,
         "dialect": agent.dialect,
-        **{name: getattr(agent, name) for name in _settings(type(agent))},
+        **{f.name: getattr(agent, f.name) for f in fields(agent) if f.name not in _NOT_SETTINGS},
         **({"answer_tool": False} if not getattr(agent, "answer_tool", True) else {}),
         "budget": agent.budget,
-        "rules": {
-            "allow": rules.allow,
-            "require_code": rules.require_code,
-            "one_action": rules.one_action,
-            "may_block": rules.may_block,
-        },
+        "rules": {name: value for name, value in vars(agent.rules).items() if name != "approve"},
         "subcalls": {
             **vars(subcalls),
             "model": None if subcalls.model is None else model_name(subcalls.model),
-            "models": {name: model_name(model) for name, model in subcalls.listed.items()} if subcalls.models else {},
+            "models": {name: model_name(model) for name, model in subcalls.listed.items()},
         },
     }
 
 
-@functools.cache
-def _settings(kind: type[Any]) -> tuple[str, ...]:
-    return tuple([f.name for f in fields(kind) if f.name not in _NOT_SETTINGS])
-
-
-def agent_config(agent: Any) -> dict[str, Any]:
-    """The agent's class and what differs from its defaults; its tools by name."""
-    return {**_object(agent, _SKIPPED), "tools": [as_tool(t).name for t in agent.tools] if agent.tools else []}
-
-
 def agent_from_config(
-    made: Mapping[str, Any],
-    family: type[A],
-    unknown: Callable[[str, Unknown], Any],
-    settings: Mapping[str, Any] = MappingProxyType({}),
+    made: Mapping[str, Any], family: type[A], unknown: Callable[[str, Unknown], Any], settings: Mapping[str, Any]
 ) -> A:
     """Return the agent, one of a `family` of classes; `unknown` is asked for what is not known here, by its field.
 
@@ -191,47 +172,40 @@ def record_start(trace: Trace, agent: Any, task: Task, model: Model, context: An
         budget=agent.budget,
         versions=versions(),
         context=context,
-        made=agent_config(agent),
+        made={**_object(agent, _SKIPPED), "tools": [as_tool(tool).name for tool in agent.tools]},
         price=model.price,
         **more,
     )
 
 
 def record_problem(
-    meter: Meter,
-    task: Task,
-    problem: Problem,
-    tools: Iterable[Tool],
-    brief: Iterable[Injector],
-    mode: ActionMode,
-    repl: bool,
-    workspace: Workspace | None,
+    meter: Meter, task: Task, problem: Problem, place: Environment, brief: Iterable[Injector], mode: ActionMode
 ) -> None:
     """Record the line about the context, the tools that are not ours, and what else a later run needs of the task.
 
     Texts that stand in the first request anyway are named, not repeated.
     """
     trace = meter.trace
-    own = [t for t in tools if t.name not in OURS]
+    told = [
+        {"name": t.name, "description": t.description, "signature": t.signature}
+        | ({"parameters": t.parameters} if mode == "calls" else {})
+        for t in place.tools.values()
+        if t.name not in OURS
+    ]
     meter.record(
         "problem",
         context=problem.context,
         inline_chars=len(problem.inline),
-        told=[i.name for i in brief] if brief else [],
-        tools=trace.once("tools", tools=[described(t, mode == "calls") for t in own]) if own else None,
-        repl=repl,
-        workspace=None if workspace is None else workspace.base,
+        told=[i.name for i in brief],
+        tools=trace.once("tools", tools=told) if told else None,
+        repl=place.cells is not None,
+        workspace=None if place.workspace is None else place.workspace.base,
         setup=trace.text(task.setup) if task.setup else None,
-        files={name: _sha256(content) for name, content in task.files.items()} if task.files else {},
+        files={name: sha256(content) for name, content in task.files.items()},
     )
 
 
-def described(tool: Tool, schema: bool) -> Mapping[str, Any]:
-    """A tool as a model is told of it; its JSON schema only where calls are made by one."""
-    about = {"name": tool.name, "description": tool.description, "signature": tool.signature}
-    return {**about, "parameters": tool.parameters} if schema else about
-
-
-def _sha256(content: str | bytes) -> str:
+def sha256(content: str | bytes) -> str:
+    """Return the hash by which events name a text or a file."""
     data = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
     return hashlib.sha256(data).hexdigest()

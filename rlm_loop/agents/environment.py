@@ -88,10 +88,10 @@ class Environment:
         record: Meter,
     ) -> None:
         own = [*tools.listed, *(workspace.tools() if workspace is not None else ())]
-        if own:
-            names = [tool.name for tool in (*own, *tools.quiet)]
-            if clashes := sorted({n for n in names if names.count(n) > 1 or n in _RESERVED}):
-                raise ValueError(f"these tool names are taken or used twice: {', '.join(clashes)}; rename them")
+        reached = (*own, *tools.quiet)
+        names = [tool.name for tool in reached]
+        if clashes := [n for n in names if names.count(n) > 1 or n in _RESERVED]:
+            raise ValueError(f"these tool names are taken or used twice: {', '.join(sorted({*clashes}))}; rename them")
         self.cells, self.workspace = repl, workspace
         self._rules, self.check = rules
         approve = self._rules.approve
@@ -121,28 +121,16 @@ class Environment:
             seconds_left=record.account.seconds_left,
             approve=self._approval,
         )
-        reached = (*own, *tools.quiet)
         self._polls = {tool.name for tool in reached if tool.polls}
         if repl is not None:
             repl.functions = {tool.name: self._caller(tool) for tool in reached}
         self.tools: Mapping[str, Tool] = {} if tools.mode == "none" else {t.name: t for t in self._gateway.tools}
 
-    def __enter__(self) -> Environment:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with shielded():
-            self.close()
-
     def close(self) -> None:
         """Close the session that the run opened."""
         if self.cells is not None:
-            quietly("the session could not be closed", self.cells.leave)
-
-    @property
-    def isolation(self) -> str:
-        """The way cells are kept apart from this machine; empty while no session is open, or without isolation."""
-        return "" if self.cells is None else self.cells.isolation
+            with shielded():
+                quietly("the session could not be closed", self.cells.leave)
 
     def acted(self) -> None:
         """Code was run before this run began, in the part that it goes on from: it is not asked for again."""
@@ -158,7 +146,7 @@ class Environment:
         failed = False
         order: Sequence[int] = range(len(actions))
         if len(actions) > 1 and not self._rules.one_action:
-            order = sorted(order, key=lambda i: _ends(actions[i]))
+            order = sorted(order, key=lambda i: isinstance(a := actions[i], CallTool) and a.name == "final_answer")
         for index in order:
             action = actions[index]
             if self._rules.one_action and index:
@@ -194,7 +182,7 @@ class Environment:
             return self.cells.evaluate(expression, self._limits.cell_seconds, self._record.account.seconds_left())
         return None
 
-    def partial_artifact(self) -> str | None:
+    def patch_so_far(self) -> str | None:
         """Return the patch where a run broke off: the git diff, else the last one that was seen."""
         if self.workspace is None:
             return None
@@ -312,7 +300,3 @@ def quietly(fault: str, clean_up: Callable[[], None]) -> None:
         clean_up()
     except Exception as error:
         _log.warning("%s: %.200s", fault, describe(error))
-
-
-def _ends(action: Action) -> bool:
-    return isinstance(action, CallTool) and action.name == "final_answer"

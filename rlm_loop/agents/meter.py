@@ -123,9 +123,10 @@ class Meter:
         max_tokens: int | None = None,
         account: Account | None = None,
     ) -> Meter:
-        """Return a meter for another caller of the tree: on the same account, or on a part of it.
+        """Return a meter that has sent nothing, for another caller of the tree or a request beside the conversation.
 
-        The same model is asked with the same temperature, another one with its own.
+        It is on the same account, or on a part of it.  The same model is asked with the same temperature, another one
+        with its own.
         """
         return replace(
             self,
@@ -138,10 +139,6 @@ class Meter:
             turn=0,
             _sent=_Sent(),
         )
-
-    def apart(self, purpose: str, max_tokens: int) -> Meter:
-        """Return a meter for a request outside of the conversation: nothing of the prompt was sent before."""
-        return replace(self, purpose=purpose, max_tokens=max_tokens, _sent=_Sent())
 
     def complete(self, prompt: Prompt, *, turn: int = 0) -> Reply:
         """Wait for a free slot, reserve, call, settle, charge, record; the reply is billed before anybody reads it.
@@ -195,10 +192,9 @@ class Meter:
                 if direct:
                     reply = self._asked(asked, held.max_tokens)
                 else:  # a reply that comes when the run has ended is on record too, where the trace is still open
-                    about = {**who, "request": prompt}
 
                     def late(reply: Reply) -> None:
-                        self.trace.record("late_reply", **about, usage=reply.usage, seconds=reply.seconds)
+                        self.trace.record("late_reply", **who, request=prompt, usage=reply.usage, seconds=reply.seconds)
 
                     reply = self._in_time(lambda: self._asked(asked, held.max_tokens), late)
             except Exception as error:

@@ -50,9 +50,9 @@ class Run:
             stop, reason = self._take_turns()
             artifact = self.environment.collect(self.task.collect)
         except KeyboardInterrupt:
-            raise Interrupted(self._broken_off(Stop.INTERRUPTED, "interrupted")) from None
+            raise Interrupted(self.finish(Stop.INTERRUPTED, "interrupted", self.environment.patch_so_far())) from None
         except Exception as error:
-            attach(error, self._broken_off(Stop.FAILED, describe(error)))
+            attach(error, self.finish(Stop.FAILED, describe(error), self.environment.patch_so_far()))
             raise
         return self.finish(stop, reason, artifact)
 
@@ -117,7 +117,7 @@ class Run:
             question=self.task.question,
             model=meter.model.name,
             agent=self.agent,
-            isolation=place.isolation,
+            isolation="" if place.cells is None else place.cells.isolation,
             unfinished=meter.unfinished,
         )
         self.outcome = outcome
@@ -129,9 +129,6 @@ class Run:
                 raise
             return noted(outcome, [f"the trace has no end: {error}"])
         return outcome
-
-    def _broken_off(self, stop: Stop, reason: str) -> Outcome:
-        return self.finish(stop, reason, self.environment.partial_artifact())
 
     def _steps_left(self) -> int | None:
         """Turns that this run may still take; `None` without a limit."""

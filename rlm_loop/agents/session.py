@@ -51,12 +51,8 @@ class AgentSession:
         self._id = f"s{os.urandom(5).hex()}"
         self._meter: Meter | None = None  # of the question under way
         self._sent: tuple[Message, ...] = ()  # messages that a model has read
-        self._context_known = self._closed = False
+        self._context_known = self.closed = False
         self._busy = threading.Lock()
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
 
     @property
     def usage(self) -> Usage:
@@ -72,7 +68,7 @@ class AgentSession:
         if not self._busy.acquire(blocking=False):
             raise RuntimeError("another question of this session is under way; wait for it, or stop it")
         try:
-            if self._closed:
+            if self.closed:
                 raise RuntimeError("the session is closed; begin another with agent.session(...)")
             return self._ask(question, context, tuple(hooks), live)
         finally:
@@ -90,7 +86,7 @@ class AgentSession:
 
     def close(self) -> None:
         """Close the REPL and the trace file, but not what the caller handed in; closing twice is harmless."""
-        self._closed = True
+        self.closed = True
         if self.cells is not None:
             self.cells.close()
         if self._owned:

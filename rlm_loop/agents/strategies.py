@@ -51,12 +51,9 @@ class LeanAgent(Agent):
     def __post_init__(self, max_steps: int | None, seconds: float | None, max_depth: int | None) -> None:
         super().__post_init__(max_steps, seconds, max_depth)
         one_of("presentation", self.presentation, (None, *get_args(Presentation)))
-        if self.presentation == "constrained" and not self.answer_tool:
-            raise ValueError('presentation="constrained" lets a reply be a call only: leave answer_tool on')
-        if self.presentation == "constrained" and self.rules.may_block:
-            raise ValueError(
-                'presentation="constrained" lets a reply be a call only, never a BLOCKED line: leave may_block off'
-            )
+        if self.presentation == "constrained" and (self.rules.may_block or not self.answer_tool):
+            only = 'presentation="constrained" lets a reply be a call only'
+            raise ValueError(f"{only}: leave may_block off and answer_tool on")
 
     def _answers_by_tool(self) -> bool:
         return self.answer_tool

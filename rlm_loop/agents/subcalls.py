@@ -7,7 +7,6 @@ d + 1 < max_depth, and as one plain completion where d + 1 == max_depth.
 from __future__ import annotations
 
 import contextvars
-import hashlib
 import sys
 import threading
 import time
@@ -20,6 +19,7 @@ from rlm_loop.accounting.budget import Account, Budget, BudgetSpent, UnknownPric
 from rlm_loop.accounting.call_tree import Caller
 from rlm_loop.accounting.scope import Cancelled, Scope, Slots, cell_scope
 from rlm_loop.actions import FailureKind
+from rlm_loop.agents.config import sha256
 from rlm_loop.agents.meter import Meter
 from rlm_loop.agents.rules import SubCalls
 from rlm_loop.dialects.reader import without_reasoning
@@ -77,7 +77,7 @@ class Recursion:
         limited = budget.cost is not None or (subcalls.budget is not None and subcalls.budget.cost is not None)
         if self.model is not None and self.model.price is None and limited:
             raise UnknownPrice("a cost limit needs a model of sub-calls whose price is known; limit tokens or calls")
-        self.models = {name: get_model(named) for name, named in subcalls.listed.items()} if subcalls.models else {}
+        self.models = {name: get_model(named) for name, named in subcalls.listed.items()}
         self.max_depth = subcalls.depth if budget.depth is None else min(subcalls.depth, int(budget.depth))
         self.budget, self.concurrency = subcalls.budget, subcalls.concurrency
         self.calls, self.agents = Slots(self.concurrency), Slots(self.concurrency)
@@ -105,40 +105,23 @@ class Recursion:
 
 @dataclass
 class SubcallRunner:
-    """The sub-calls of one agent, which runs on `agent`."""
+    """The sub-calls of one agent, which runs on `agent`.  Its methods have no docstrings, which cells would show."""
 
     agent: Meter
     settings: Recursion
     sub_agent: SubAgent
 
-
-def query_tools(asking: SubcallRunner) -> tuple[Tool, Tool]:
-    """Both tools, for the agent of `asking`.  They take as long as they take: time limits are the run's."""
-    one, many = _functions(asking)
-    known = _tools()
-    return known[0].over(one), known[1].over(many)
-
-
-@cache
-def _tools() -> tuple[Tool, Tool]:
-    """Both tools as every run describes them: their signatures are read once.  Nothing calls their functions."""
-    one, many = _functions(cast("SubcallRunner", None))
-    forever = float("inf")
-    single = Tool("llm_query", HELP, one, timeout=forever)
-    batched = Tool("llm_query_batched", HELP_BATCHED, many, timeout=forever)
-    _ = single.signature, batched.signature  # kept with the tools, as their fields are
-    return single, batched
-
-
-def _functions(asking: SubcallRunner) -> tuple[Callable[..., str], Callable[..., list[Any]]]:
-    def llm_query(prompt: str, context: Any = None, *, model: str | None = None, max_tokens: int | None = None) -> str:
+    def llm_query(
+        self, prompt: str, context: Any = None, *, model: str | None = None, max_tokens: int | None = None
+    ) -> str:
         _check([prompt], max_tokens)
-        result = _Group(asking, [(prompt, context)], model, max_tokens).asked()[0]
+        result = _Group(self, [(prompt, context)], model, max_tokens).asked()[0]
         if isinstance(result, BaseException):
             raise result
         return result
 
     def llm_query_batched(
+        self,
         prompts: list[str],
         contexts: list[Any] | None = None,
         *,
@@ -151,15 +134,35 @@ def _functions(asking: SubcallRunner) -> tuple[Callable[..., str], Callable[...,
             raise ToolError("invalid_arguments", message)
         if not prompts:
             return []
-        _require_room(asking, len(prompts))
-        calls = list(zip(prompts, contexts or [None] * len(prompts), strict=True))
-        results = _Group(asking, calls, model, max_tokens, asking.agent.node.batch()).asked()
+        agent, needed = self.agent, len(prompts)
+        if out := agent.account.spent_out():
+            raise out
+        left = agent.account.calls_left() if agent.node.depth < self.settings.max_depth else None
+        if left is not None and needed > left:  # refused as a whole: nothing is paid for, nothing lost
+            message = f"{needed} calls are needed and {left} are left: nothing was asked, send fewer prompts"
+            raise SubCallError(message, "budget")
+        calls = list(zip(prompts, contexts or [None] * needed, strict=True))
+        results = _Group(self, calls, model, max_tokens, agent.node.batch()).asked()
         spent = [result for result in results if isinstance(result, BudgetSpent)]
         if spent and not any(isinstance(result, str) for result in results):
             raise spent[0]
         return [SubAnswer(r) if isinstance(r, str) else SubFailure(r.reason) for r in results]
 
-    return llm_query, llm_query_batched
+
+def query_tools(asking: SubcallRunner) -> tuple[Tool, Tool]:
+    """Return both tools of an agent.  They take as long as they take: time limits are the run's."""
+    single, batched = _tools()
+    return single.over(asking.llm_query), batched.over(asking.llm_query_batched)
+
+
+@cache
+def _tools() -> tuple[Tool, Tool]:
+    """Return both tools as every run describes them: their signatures are read once, and nothing calls them."""
+    nobody, forever = SubcallRunner(*cast("Any", (None, None, None))), float("inf")
+    single = Tool("llm_query", HELP, nobody.llm_query, timeout=forever)
+    batched = Tool("llm_query_batched", HELP_BATCHED, nobody.llm_query_batched, timeout=forever)
+    _ = single.signature, batched.signature  # kept with the tools, as their fields are
+    return single, batched
 
 
 def _check(prompts: list[str], max_tokens: int | None) -> None:
@@ -170,17 +173,6 @@ def _check(prompts: list[str], max_tokens: int | None) -> None:
             raise ToolError("invalid_arguments", f"{which} is empty")
     if max_tokens is not None and max_tokens < 1:
         raise ToolError("invalid_arguments", f"max_tokens is a number of tokens, 1 or more, not {max_tokens}")
-
-
-def _require_room(asking: SubcallRunner, needed: int) -> None:
-    """Refuse as a whole what the limit of calls cannot answer as a whole: nothing is paid for, nothing lost."""
-    agent = asking.agent
-    if spent := agent.account.spent_out():
-        raise spent
-    left = agent.account.calls_left() if agent.node.depth < asking.settings.max_depth else None
-    if left is not None and needed > left:
-        message = f"{needed} calls are needed and {left} are left: nothing was asked, send fewer prompts"
-        raise SubCallError(message, "budget")
 
 
 class _Group:
@@ -246,17 +238,15 @@ class _Group:
             try:
                 node = Caller(self._agent.node, self._numbers[index], self._scope)
                 self._results[index] = _SubCall(self._asking, node, index, *self._calls[index], *self._how).ask()
-            except (SubCallError, BudgetSpent) as error:
-                if isinstance(error, DepthExceeded):  # no other one would fare better
-                    self._failure = error
+            except BaseException as error:
+                if isinstance(error, DepthExceeded) or not isinstance(error, (SubCallError, BudgetSpent)):
+                    self._failure = error  # no other one would fare better
                     self._done.set()
-                elif isinstance(error, BudgetSpent) and self._agent.account.spent_out() is not None:
+                    break
+                if isinstance(error, BudgetSpent) and self._agent.account.spent_out() is not None:
                     self._spent = error
                     self._stop()
                 self._results[index] = error
-            except BaseException as error:
-                self._failure = error
-                self._done.set()
         with self._lock:
             self._working -= 1
             if not self._working:
@@ -393,7 +383,7 @@ class _SubCall:
                 kind=kind,
                 model=model,
                 max_tokens=self.max_tokens,
-                prompt_sha256=_sha256(prompt) if stored else agent.trace.text(prompt),
+                prompt_sha256=sha256(prompt) if stored else agent.trace.text(prompt),
                 batch=self.batch,
                 index=None if self.batch is None else self.index,
             )
@@ -409,8 +399,8 @@ class _SubCall:
             used = agent.ledger.usage_of(self.node.path)
             told = {**self._who, "ok": error is None, "seconds": time.monotonic() - began, "usage": used}
             why = None if error is None else {"kind": error[0], "message": error[1]}
-            sha256 = None if answer is None else _sha256(answer)
-            agent.trace.record("subcall_end", **told, error=why, answer_sha256=sha256, stop=stop)
+            hashed = None if answer is None else sha256(answer)
+            agent.trace.record("subcall_end", **told, error=why, answer_sha256=hashed, stop=stop)
         agent.hooks.notify("on_subcall_end", **told, error=error and error[1], answer=answer)
 
 
@@ -428,7 +418,3 @@ def _why(error: BaseException) -> tuple[str, str]:
         case _:
             kind = "runtime" if isinstance(error, Exception) else "interrupted"
             return kind, f"{type(error).__name__}: {error}"
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
