@@ -17,9 +17,9 @@ from rlm_loop.study.plan.analysis import Analysis
 from rlm_loop.study.plan.fairness import FACTORS, FairnessCheck, Unfair, fairness_check
 from rlm_loop.study.plan.grid import Episode
 from rlm_loop.study.plan.loader import load_study_file
-from rlm_loop.study.rescore import rescore
 from rlm_loop.study.results import Results, load_study
-from rlm_loop.study.run.status import Status, status
+from rlm_loop.study.run.episode import rescore
+from rlm_loop.study.run.progress import Status, status
 from rlm_loop.study.run.submit import submit
 from rlm_loop.study.store.archive import export, read_trace, verify_traces
 from rlm_loop.study.study import Study

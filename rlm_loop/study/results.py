@@ -107,9 +107,9 @@ class Results(Rows):
         sessions: list[Mapping[str, Any]] = list(self.lock.get("sessions", []))
         days = sorted(str(r["started"])[:10] for r in self.rows)
         return {
-            "model": ", ".join(_ordered(r.get("model_name", r["model"]) for r in self.rows)),
+            "model": ", ".join(dict.fromkeys(r.get("model_name", r["model"]) for r in self.rows)),
             "seeds": list(self.lock.get("seeds", [])),
-            "date": " to ".join(_ordered([days[0], days[-1]])) if days else "",
+            "date": " to ".join(dict.fromkeys([days[0], days[-1]])) if days else "",
             "machine": _distinct(s.get("machine") for s in sessions),
             "command": _distinct(s.get("command") for s in sessions),
         }
@@ -140,7 +140,7 @@ class Results(Rows):
 
     def suite_summary(self, baseline: str | None = None) -> list[ArmSummary]:
         """As `summary`, one for each suite and arm."""
-        suites = _ordered(r["suite"] for r in self.rows)
+        suites = dict.fromkeys(r["suite"] for r in self.rows)
         return [s for model in self.models for suite in suites for s in self._summary(model, suite, baseline)]
 
     def by_suite(self, baseline: str | None = None) -> pd.DataFrame:
@@ -200,10 +200,6 @@ def _tidy(row: Row) -> Row:
     return {**row, "arm_base": row.get("arm_base", row["arm"]), "error_class": kind_of(row), **factors}
 
 
-def _ordered(values: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(values))
-
-
 def _distinct(values: Iterable[Any]) -> list[Any]:
     kept: list[Any] = []
     for value in values:
@@ -218,16 +214,16 @@ def load_study(folder: str | Path) -> Results:
 
     Raises `StudyError` where the folder holds no study, or something in it cannot be read.
     """
-    unsorted = Results(read_rows(folder), lock_of(folder), folder=str(folder), recorded=True)
-    return replace(unsorted, rows=_in_order(unsorted.rows, unsorted.arms))
+    found = Results(read_rows(folder), lock_of(folder), folder=str(folder), recorded=True)
+    # chance, several jobs and episodes tried again mix the order of running
+    tasks = _places((row["suite"], row["task"]) for row in found.rows)
+    blocks = _places((row["model"], row["seed"]) for row in found.rows)
+    arms = _places(found.arms)
 
+    def place(row: Row) -> tuple[int, int, int]:
+        return tasks[row["suite"], row["task"]], blocks[row["model"], row["seed"]], arms[row["arm"]]
 
-def _in_order(rows: Sequence[Row], arms: Sequence[str]) -> list[Row]:
-    """Rows by task, block and arm: chance, several jobs and episodes tried again mix the order of running."""
-    tasks = _places((row["suite"], row["task"]) for row in rows)
-    blocks = _places((row["model"], row["seed"]) for row in rows)
-    place = _places(arms)
-    return sorted(rows, key=lambda r: (tasks[r["suite"], r["task"]], blocks[r["model"], r["seed"]], place[r["arm"]]))
+    return replace(found, rows=sorted(found.rows, key=place))
 
 
 def _places(values: Iterable[Any]) -> dict[Any, int]:

@@ -15,16 +15,16 @@ from typing import Any
 from rlm_loop.accounting.budget import Budget
 from rlm_loop.models.names import default_model, model_name
 from rlm_loop.study.errors import StudyError, StudyInterrupted, StudyWarning
-from rlm_loop.study.plan.analysis import Analysis, agreed, planned
+from rlm_loop.study.plan.analysis import Analysis, StudyPower, agreed, planned, planned_power
 from rlm_loop.study.plan.fairness import FairnessCheck, Unfair, declared_factors, fairness_check, unequal
 from rlm_loop.study.plan.grid import (
+    Agents,
     ArmFactory,
     Arms,
     DesignedArm,
     Episode,
     StudyAgent,
     Values,
-    arm_settings,
     arms_for,
     by_name,
     changed,
@@ -33,13 +33,10 @@ from rlm_loop.study.plan.grid import (
     factorial_design,
     in_turn,
     suites_of,
-    task_digest,
 )
-from rlm_loop.study.plan.identity import extended, identity, local_models, mark_of, mixture, session, versions_of
-from rlm_loop.study.plan.power import StudyPower, planned_power
-from rlm_loop.study.rescore import correct
+from rlm_loop.study.plan.identity import extended, identity, mark_of, mixture, session, versions_of
 from rlm_loop.study.results import Results, load_study
-from rlm_loop.study.run.episode import can_be_scored, utc_now
+from rlm_loop.study.run.episode import can_be_scored, correct, utc_now
 from rlm_loop.study.run.progress import progress_of
 from rlm_loop.study.run.runner import Runner, executor_named, workers_of
 from rlm_loop.study.run.spending import Spending
@@ -47,8 +44,6 @@ from rlm_loop.study.store.folder import Store
 from rlm_loop.study.store.reading import every_row, latest, read_lock
 from rlm_loop.study.store.rows import Row, key, to_run
 from rlm_loop.tasks.base import Suite, Task
-
-Agents = Mapping[tuple[str, int], Mapping[str, StudyAgent]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -119,7 +114,7 @@ class Study:
         code of this package that runs episodes.
         """
         agents, arms = self._made()
-        return mark_of(self._identity(agents, self._episodes(agents, arms, None)))
+        return mark_of(identity(self.name, agents, self._episodes(agents, arms, None), self.seeds))
 
     def agents(self) -> dict[tuple[str, int], dict[str, StudyAgent]]:
         """The agents of each model (by name) and seed; arms that are crossed with factors once for each value."""
@@ -220,7 +215,7 @@ class Study:
                 raise StudyError(f"{folder} has no study.json: rlm-loop study submit writes it before its jobs begin")
             known = {key(row): row for row in latest(every)}
             todo = _left(grid if share is None else grid[share[0] :: share[1]], known, folder, retry_failed)
-            now = self._identity(agents, grid)
+            now = identity(self.name, agents, grid, self.seeds)
             lock = extended(old, now, folder, more=bool(todo), mixed=mixed)
             lock |= agreed(old, self.analysis, bool(every), folder)
             lock |= planned(old, self._plan(names, agents), bool(every))
@@ -303,15 +298,6 @@ class Study:
         """
         correct(self.name, {(suite.name, task.id): task for suite in self.suites for task in suite}, folder)
         return load_study(folder)
-
-    def _identity(self, agents: Agents, grid: Sequence[Episode]) -> dict[str, Any]:
-        arms: dict[str, dict[str, dict[str, Any]]] = {}
-        for (model, _), by_arm in agents.items():
-            for arm, agent in by_arm.items():
-                arms.setdefault(arm, {}).setdefault(model, arm_settings(agent))
-        tasks = {(c.suite, c.task.id): c.task for c in grid}
-        local = local_models(agent for by_arm in agents.values() for agent in by_arm.values())
-        return identity(self.name, arms, [(s, t, task_digest(t)) for (s, _), t in tasks.items()], self.seeds, local)
 
 
 def _left(

@@ -225,8 +225,8 @@ def _of_model(
             tasks=tasks,
             pairs=len(pairs),
             missing=pairs.missing,
-            missing_here=pairs.missing_here,
-            missing_baseline=pairs.missing_there,
+            missing_here=pairs.here.count(None),
+            missing_baseline=pairs.there.count(None),
             policy=plan.missing,
             effect="difference" if rate else "ratio",
             claim=f"no more than {100 * margin:g} points fewer" if rate and margin else "differs",
@@ -248,7 +248,7 @@ def _measured(plain: Contrast, pairs: Pairs, margin: float, alpha: float, level:
     if plain.effect == "difference":
         found = rate_effect(pairs, plain.policy, margin, alpha, level)
     else:
-        found = ratio_effect(pairs, plain.policy, alpha, level)
+        found = ratio_effect(pairs, plain.policy, level)
     figures = {} if found is None else asdict(found)  # what is no number (an interval of one cluster) is not known
     known = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in figures.items()}
     return replace(plain, **known, confidence=1 - level)

@@ -38,30 +38,25 @@ class Effect:
     design: float = 1.0
 
 
-def rate_effect(pairs: Pairs, policy: Policy, margin: float, alpha: float, level: float | None = None) -> Effect | None:
+def rate_effect(pairs: Pairs, policy: Policy, margin: float, alpha: float, level: float) -> Effect | None:
     """The difference of the resolve rates; `None` where no pair is known.
 
     Worst case: a missing attempt of the arm is not resolved and one of the baseline is; the best case is the reverse.
-    The interval is that of 1 - `level` (alpha where not given), and excludes what is claimed against just where `p` is
-    at most `level`.
+    The interval is that of 1 - `level`, and excludes what is claimed against just where `p` is at most `level`.
     """
-    at = alpha if level is None else level
     if len(pairs) == pairs.missing:
         return None
     if policy == "drop" or not pairs.missing:
-        return _rate(pairs.known(), margin, alpha, at)
+        return _rate(pairs.known(), margin, alpha, level)
     worst_case, best_case = (
-        _rate(pairs.filled(here, there), margin, alpha, at) for here, there in ((0.0, 1.0), (1.0, 0.0))
+        _rate(pairs.filled(here, there), margin, alpha, level) for here, there in ((0.0, 1.0), (1.0, 0.0))
     )
-    complete = _rate(pairs.known(), margin, alpha, at) if policy == "bounds" else None
+    complete = _rate(pairs.known(), margin, alpha, level) if policy == "bounds" else None
     return _over(worst_case, best_case, complete, one_sided=margin > 0)
 
 
 def _rate(pairs: Pairs, margin: float, alpha: float, level: float) -> Effect:
-    codes = statistics.codes_of(pairs.clusters)  # before the import: it says what to install
-    from rlm_loop.study.statistics.rates import effective_table
-
-    least = 0.0 - margin
+    codes, least = statistics.codes_of(pairs.clusters), 0.0 - margin
 
     def interval(at: float) -> tuple[float, float]:
         found = statistics.paired_difference(pairs.here, pairs.there, codes, at)
@@ -72,7 +67,7 @@ def _rate(pairs: Pairs, margin: float, alpha: float, level: float) -> Effect:
         return low > least or (not margin and high < 0)
 
     _, wins, losses, _ = statistics.paired_table(pairs.here, pairs.there)
-    both, here, lost, rest = (float(x) for x in effective_table(pairs.here, pairs.there, codes, alpha))
+    both, here, lost, rest = (float(x) for x in statistics.effective_table(pairs.here, pairs.there, codes, alpha))
     n, size = len(pairs), both + here + lost + rest
     p_difference = tested = statistics.mcnemar(pairs.here, pairs.there, codes)
     test = "exact McNemar test"
@@ -97,7 +92,7 @@ def _rate(pairs: Pairs, margin: float, alpha: float, level: float) -> Effect:
     )
 
 
-def ratio_effect(pairs: Pairs, policy: Policy, alpha: float, level: float | None = None) -> Effect | None:
+def ratio_effect(pairs: Pairs, policy: Policy, level: float) -> Effect | None:
     """Compute how many times as much the arm uses: the geometric mean of the ratios of the pairs.
 
     `None` where fewer than two pairs are known, or a value is 0, of which there is no ratio.  A use of tokens has no
@@ -109,14 +104,13 @@ def ratio_effect(pairs: Pairs, policy: Policy, alpha: float, level: float | None
     if len(both) < 2 or not all(h and t for h, t in both):
         return None
     logs = [math.log(h or 1.0) - math.log(t or 1.0) for h, t in both]
-    at = alpha if level is None else level
-    complete = _ratio(logs, known, at)
+    complete = _ratio(logs, known, level)
     if policy == "drop" or not pairs.missing:
         return complete
     lost = pairs.at([i for i, of in enumerate(zip(pairs.here, pairs.there, strict=True)) if None in of])
     wide = replace(known, clusters=[*known.clusters, *lost.clusters])
     worst_case, best_case = (
-        _ratio([*logs, *[put] * len(lost)], wide, at) for put in (max(0.0, *logs), min(0.0, *logs))
+        _ratio([*logs, *[put] * len(lost)], wide, level) for put in (max(0.0, *logs), min(0.0, *logs))
     )
     return _over(worst_case, best_case, complete if policy == "bounds" else None, null=1.0)
 

@@ -39,14 +39,6 @@ class Pairs:
     def missing(self) -> int:
         return sum(h is None or t is None for h, t in zip(self.here, self.there, strict=True))
 
-    @property
-    def missing_here(self) -> int:
-        return sum(h is None for h in self.here)
-
-    @property
-    def missing_there(self) -> int:
-        return sum(t is None for t in self.there)
-
     def filled(self, here: float, there: float) -> Pairs:
         """The same with values in place of those that are missing."""
         found = [here if h is None else h for h in self.here]

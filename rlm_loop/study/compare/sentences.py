@@ -45,20 +45,15 @@ class ArmFindings:
 
 def findings(comparison: Judged) -> list[ArmFindings]:
     """For each model and arm the differences from the baseline, each with its interval."""
-    groups: dict[tuple[str, str], list[Contrast]] = {}
-    for contrast in comparison.contrasts:
-        groups.setdefault((contrast.model, contrast.arm), []).append(contrast)
-    return [
-        ArmFindings(model, arm, tuple(group), _differences(group, comparison)) for (model, arm), group in groups.items()
-    ]
+    groups = {of: tuple(c for c in comparison.contrasts if (c.model, c.arm) == of) for of in comparison.compared}
+    return [ArmFindings(*of, group, _differences(group, comparison)) for of, group in groups.items()]
 
 
 def _differences(group: Sequence[Contrast], comparison: Judged) -> str:
     told = [c for c in group if c.measure in {*_TOLD, *comparison.family}]
     parts = [_effect(c) for c in told if c.estimate is not None]
-    parts += [
-        _unknown(c) for c in told if c.estimate is None and (c.used or c.measure in {"resolved", *comparison.family})
-    ]
+    asked = {"resolved", *comparison.family}
+    parts += [_unknown(c) for c in told if c.estimate is None and (c.used or c.measure in asked)]
     parts += _missing(group)
     one = group[0]
     return f"{one.arm} against {one.baseline}, on {_where(one, comparison)}: {'; '.join(parts)}."
@@ -77,7 +72,7 @@ def by_suite(effects: Sequence[SuiteEffect], tests: Sequence[Interaction]) -> li
             open_.setdefault((test.baseline, test.model, test.suites), []).append(test)
             continue
         of = [e for e in effects if (e.model, e.arm) == (test.model, test.arm)]
-        parts = [f"{e.suite or '(no suite)'} {_points(e.estimate, e.low, e.high)}" for e in of]
+        parts = [f"{e.suite or '(no suite)'} {_points(e)}" for e in of]
         told.append(
             f"{test.arm} against {test.baseline}{_with(test.model)} {differs_by_suite(test)}, points resolved: "
             f"{'; '.join(parts)}."
@@ -99,14 +94,13 @@ def _by_test(suites: int) -> str:
 
 
 def _effect(contrast: Contrast) -> str:
-    interval = f"{percent(contrast.confidence)} interval {_interval(contrast)}"
-    if contrast.effect == "ratio" and contrast.low is None:
-        interval = (
-            f"no interval: that of a ratio needs {FEWEST_OF_RATIO} {_CLUSTERS.get(contrast.clustered_by, 'clusters')}"
-        )
-    if contrast.effect == "ratio":
-        return f"{_times(contrast)} the {_NOUNS[contrast.measure]} ({interval})"
-    return f"{100 * (contrast.estimate or 0):+.1f} points resolved ({interval})"
+    estimate, interval = contrast.estimate or 0.0, f"{percent(contrast.confidence)} interval {_interval(contrast)}"
+    if contrast.effect == "difference":
+        return f"{100 * estimate:+.1f} points resolved ({interval})"
+    if contrast.low is None:
+        clusters = _CLUSTERS.get(contrast.clustered_by, "clusters")
+        interval = f"no interval: that of a ratio needs {FEWEST_OF_RATIO} {clusters}"
+    return f"{estimate:.{1 if estimate >= 2 else 2}f} times the {_NOUNS[contrast.measure]} ({interval})"
 
 
 def verdicts(comparison: Judged, planned: Sequence[Plan]) -> list[str]:
@@ -138,15 +132,12 @@ def verdicts(comparison: Judged, planned: Sequence[Plan]) -> list[str]:
 
 def _exploratory(comparison: Judged) -> str:
     told = [c for c in comparison.contrasts if c.measure in {*_TOLD, *comparison.family}]
-    known = [c for c in told if c.low is not None and c.high is not None]
-    apart = [c for c in known if not _contains_none(c)]
+    known = [
+        (c.low, 1.0 if c.effect == "ratio" else 0.0, c.high) for c in told if c.low is not None and c.high is not None
+    ]
+    apart = sum(not low <= none <= high for low, none, high in known)
     why = comparison.departs or "this analysis was not declared before the run"
-    return f"Exploratory: {why}, so no claim is judged; {len(apart)} of {len(known)} intervals exclude no difference."
-
-
-def _contains_none(contrast: Contrast) -> bool:
-    none = 1.0 if contrast.effect == "ratio" else 0.0
-    return contrast.low is None or contrast.high is None or contrast.low <= none <= contrast.high
+    return f"Exploratory: {why}, so no claim is judged; {apart} of {len(known)} intervals exclude no difference."
 
 
 def _where(contrast: Contrast, comparison: Judged) -> str:
@@ -197,11 +188,8 @@ def _why_not(contrast: Contrast, comparison: Judged, planned: Sequence[Plan], sa
 
 def _needs(contrast: Contrast, planned: Sequence[Plan]) -> tuple[str, str]:
     """Say what is supposed (the truth is as observed, or arms not ahead are alike), and what it would take then."""
-    of = {
-        p.assuming: p
-        for p in planned
-        if (p.model, p.arm, p.measure) == (contrast.model, contrast.arm, contrast.measure)
-    }
+    mine = (contrast.model, contrast.arm, contrast.measure)
+    of = {p.assuming: p for p in planned if (p.model, p.arm, p.measure) == mine}
     ahead = contrast.effect == "ratio" or (contrast.estimate or 0.0) > 0
     plan = of.get("as observed") if ahead or "no difference" not in of else of["no difference"]
     if plan is None:
@@ -267,21 +255,14 @@ def methods(comparison: Judged) -> str:
     return f"Intervals are {100 * (1 - comparison.alpha):g} % ones, {holm}, and {by}{few}.{ratios}{weights}{left}"
 
 
-def _times(contrast: Contrast) -> str:
-    estimate = contrast.estimate or 0.0
-    return f"{estimate:.1f} times" if estimate >= 2 else f"{estimate:.2f} times"
-
-
-def _points(estimate: float | None, low: float | None, high: float | None) -> str:
-    if estimate is None or low is None or high is None:
+def _points(effect: SuiteEffect) -> str:
+    if effect.estimate is None or effect.low is None or effect.high is None:
         return "not known"
-    return f"{100 * estimate:+.1f} ({100 * low:.1f} to {100 * high:.1f})"
+    return f"{100 * effect.estimate:+.1f} ({100 * effect.low:.1f} to {100 * effect.high:.1f})"
 
 
 def _interval(contrast: Contrast) -> str:
-    low, high = contrast.low, contrast.high
-    if low is None or high is None:
+    if contrast.low is None or contrast.high is None:
         return "not known"
-    if contrast.effect == "difference":
-        return f"{100 * low:.1f} to {100 * high:.1f}"
-    return f"{low:.2f} to {high:.2f}"
+    scale, digits = (100, 1) if contrast.effect == "difference" else (1, 2)
+    return f"{scale * contrast.low:.{digits}f} to {scale * contrast.high:.{digits}f}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rlm_loop.study import statistics
 from rlm_loop.study.compare.contrast import Judged
@@ -70,13 +70,10 @@ def suite_effects(rows: Sequence[Row], comparison: Judged, cluster: str | None =
         for suite, (units, pairs) in by_suite.items():
             known = pairs.known()
             apart = [(h or 0.0) - (t or 0.0) for h, t in zip(known.here, known.there, strict=True)]
-            effect = rate_effect(pairs, comparison.missing, 0.0, comparison.alpha)
+            e = rate_effect(pairs, comparison.missing, 0.0, comparison.alpha, comparison.alpha)
             of_pairs = (len({u[2] for u in units}), len(pairs), pairs.missing, apart.count(1.0), apart.count(-1.0))
-            made = SuiteEffect(model, arm, comparison.baseline, suite, *of_pairs)
-            if effect is not None:
-                interval = {"estimate": effect.estimate, "low": effect.low, "high": effect.high}
-                made = replace(made, rate=effect.value, baseline_rate=effect.baseline_value, **interval)
-            found.append(made)
+            figures = () if e is None else (e.value, e.baseline_value, e.estimate, e.low, e.high)
+            found.append(SuiteEffect(model, arm, comparison.baseline, suite, *of_pairs, *figures))
     return found
 
 
@@ -115,9 +112,10 @@ def flips(rows: Sequence[Row], comparison: Judged) -> list[Flip]:
     of_episode, units = by_episode(rows), complete_and_incomplete(rows)[0]
     found: list[Flip] = []
     for model, arm in comparison.compared:
+        mine: list[Flip] = []
         for unit in units:
             here, there = (is_resolved(of_episode.get((name, unit))) for name in (arm, comparison.baseline))
             if unit[0] == model and None not in (here, there) and here != there:
-                found.append(Flip(model, arm, comparison.baseline, *unit[1:], gained=bool(here)))
-    order = list(comparison.compared)
-    return sorted(found, key=lambda flip: (order.index((flip.model, flip.arm)), not flip.gained))
+                mine.append(Flip(model, arm, comparison.baseline, *unit[1:], gained=bool(here)))
+        found += sorted(mine, key=lambda flip: not flip.gained)
+    return found

@@ -11,6 +11,9 @@ from rlm_loop.study.compare.pairs import rate_of
 from rlm_loop.study.statistics import mean, percentile, ratio, total
 from rlm_loop.study.store.rows import Row, finished
 
+#: The figures of a summary that are means of a column.
+_MEANS = ("input_tokens", "output_tokens", "new_tokens", "scaffold_tokens", "steps", "seconds", "cost")
+
 
 @dataclass(frozen=True)
 class ArmSummary:
@@ -73,9 +76,6 @@ def _summary(
     crashed = [r for r in rows if not finished(r)]
     n, rows = len(rows), list(filter(finished, rows))
 
-    def mean_of(name: str) -> float | None:
-        return mean(r[name] for r in rows)
-
     def total_of(name: str) -> float | None:
         return total(r[name] for r in rows)
 
@@ -88,19 +88,12 @@ def _summary(
         rate=ratio(resolved, judged),
         low=low,
         high=high,
-        input_tokens=mean_of("input_tokens"),
-        output_tokens=mean_of("output_tokens"),
         total_tokens=mean(total_tokens(r) for r in rows),
-        new_tokens=mean_of("new_tokens"),
-        scaffold_tokens=mean_of("scaffold_tokens"),
         scaffold_share=ratio(total_of("scaffold_tokens"), total_of("input_tokens")),
-        steps=mean_of("steps"),
         steps_p95=percentile((r["steps"] for r in rows), 95),
-        seconds=mean_of("seconds"),
         seconds_p95=percentile((r["seconds"] for r in rows), 95),
         failed_actions=ratio(total(r["tool_failures"] + r["cell_errors"] for r in rows), total_of("actions")),
         malformed=ratio(total_of("malformed_turns"), total_of("steps")),
-        cost=mean_of("cost"),
         baseline=baseline,
         wins=both.count((True, False)),
         losses=both.count((False, True)),
@@ -108,6 +101,7 @@ def _summary(
         measured=len(rows),
         crashed=len(crashed),
         crashes=crashes_by_kind(crashed),
+        **{name: mean(r[name] for r in rows) for name in _MEANS},
     )
 
 

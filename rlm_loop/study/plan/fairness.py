@@ -23,7 +23,7 @@ from rlm_loop.messages import digest
 from rlm_loop.models.base import Model
 from rlm_loop.models.names import Seeded, model_name
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.grid import StudyAgent, arm_settings, in_turn, models_of
+from rlm_loop.study.plan.grid import Agents, StudyAgent, arm_settings, in_turn, models_of
 from rlm_loop.tasks.base import Task, current_suite
 
 #: The factors that a study may declare in `differs`, and what each covers.
@@ -134,8 +134,9 @@ class FairnessCheck:
         lines = [
             f"{self.study}: {len(arms)} arms ({', '.join(arms)}), compared on {len(self.probes)} first requests each"
         ]
-        there = {d.factor for d in self.differences}
-        lines += [f"  {f:<18}{self._standing(f, f in there):<24}{covers}" for f, covers in FACTORS.items()]
+        differ = "differs" if self.differs is None else "UNDECLARED"
+        standing = {d.factor: "declared" if d.factor in (self.differs or ()) else differ for d in self.differences}
+        lines += [f"  {f:<18}{standing.get(f, 'alike'):<24}{covers}" for f, covers in FACTORS.items()]
         other = "it is not an agent of this package, only its settings are compared"
         none = [(p, arm) for p in self.probes for arm, request in p.requests.items() if request is None]
         lines += [f"  no request of {arm} on {p.suite}/{p.task}: {p.failed.get(arm, other)}" for p, arm in none]
@@ -147,11 +148,6 @@ class FairnessCheck:
             lines += ["", label, f"  on {first.probe.suite}/{first.probe.task} ({first.probe.model}){more}"]
             lines += [f"  {line}" for line in _diffs(first)]
         return "\n".join(lines)
-
-    def _standing(self, factor: str, differs: bool) -> str:
-        if not differs:
-            return "alike"
-        return "differs" if self.differs is None else "declared" if factor in self.differs else "UNDECLARED"
 
     def to_dict(self) -> dict[str, Any]:
         """As `contract.json` keeps it: each value once, by its hash."""
@@ -202,9 +198,7 @@ class Unfair(StudyError):
         self.add_note(self.diff)
 
 
-def fairness_check(
-    study: Any, *, limit: int | None = None, agents: Mapping[tuple[str, int], Mapping[str, StudyAgent]] | None = None
-) -> FairnessCheck:
+def fairness_check(study: Any, *, limit: int | None = None, agents: Agents | None = None) -> FairnessCheck:
     """Compare the first requests of the arms of a `Study`; no model is called, and no REPL started.
 
     One task of each suite (among the first `limit` tasks) and one seed are looked at, for each model.  Raises

@@ -34,6 +34,9 @@ Arms = Mapping[str, StudyAgent] | StudyAgent
 #: Makes the arms for a model (a name or an object) and a seed.
 ArmFactory = Callable[[Any, int], Arms]
 
+#: The agents of each model (by name) and seed.
+Agents = Mapping[tuple[str, int], Mapping[str, StudyAgent]]
+
 #: A factor's values: a list, or a mapping of labels to values where a value is no number, text or named object.
 Values = Sequence[Any] | Mapping[str, Any]
 
@@ -177,16 +180,14 @@ def episodes(
     (the machine, a provider) meets all arms alike.  Raises `StudyError` where two episodes cannot be told apart.
     """
     grid: dict[str, Episode] = {}
-    for suite, task in tasks:
-        for model in models:
-            for seed in seeds:
-                for arm in _by_chance(arms, order_seed, model, suite, task.id, seed):
-                    trace = trace_path(arm.name, model, suite, task.id, seed)
-                    episode = Episode(arm.name, model, suite, task, seed, trace, arm.base, arm.values)
-                    if trace in grid:
-                        both = f"{grid[trace].key} and {episode.key}"
-                        raise StudyError(f"episodes {both} would share the trace {trace}; rename one of them")
-                    grid[trace] = episode
+    for (suite, task), model, seed in product(tasks, models, seeds):
+        for arm in _by_chance(arms, order_seed, model, suite, task.id, seed):
+            trace = trace_path(arm.name, model, suite, task.id, seed)
+            episode = Episode(arm.name, model, suite, task, seed, trace, arm.base, arm.values)
+            if trace in grid:
+                both = f"{grid[trace].key} and {episode.key}"
+                raise StudyError(f"episodes {both} would share the trace {trace}; rename one of them")
+            grid[trace] = episode
     return list(grid.values())
 
 

@@ -15,38 +15,32 @@ from rlm_loop.messages import digest
 from rlm_loop.models import LocalModel
 from rlm_loop.models.llama_server import llama_build
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.grid import StudyAgent, made_model, models_of
+from rlm_loop.study.plan.grid import Agents, Episode, StudyAgent, arm_settings, made_model, models_of, task_digest
 from rlm_loop.study.store.reading import BY_TASK, SCHEMA
-from rlm_loop.tasks.base import Task
 from rlm_loop.traces.redact import redact
 from rlm_loop.versions import __version__
 from rlm_loop.workspace.git import Git, WorkspaceError
 
 
-def identity(
-    name: str,
-    arms: Mapping[str, Mapping[str, Mapping[str, Any]]],
-    tasks: Iterable[tuple[str, Task, str]],
-    seeds: Sequence[int],
-    local: Mapping[str, Mapping[str, Any]],
-) -> dict[str, Any]:
-    """The identity of a study: `arms` are the settings by arm and model name, `tasks` (suite, task, digest), `local`
-    the weights and slots of local models by name."""
+def identity(name: str, agents: Agents, grid: Sequence[Episode], seeds: Sequence[int]) -> dict[str, Any]:
+    """The identity of a study: its arms' settings, models, seeds and local weights, and the tasks of its grid."""
+    arms: dict[str, dict[str, dict[str, Any]]] = {}
+    for (model, _), by_arm in agents.items():
+        for arm, agent in by_arm.items():
+            settings = arm_settings(agent)
+            arms.setdefault(arm, {}).setdefault(model, {"digest": digest(settings)[:16], "settings": settings})
     marks: dict[str, dict[str, dict[str, str]]] = {part: {} for part in BY_TASK}
-    for suite, task, mark in tasks:
-        for part, of_task in zip(BY_TASK, (mark, *task.judged_by), strict=True):
-            marks[part].setdefault(suite, {})[task.id] = of_task
+    for (suite, _), task in {(c.suite, c.task.id): c.task for c in grid}.items():
+        for part, mark in zip(BY_TASK, (task_digest(task), *task.judged_by), strict=True):
+            marks[part].setdefault(suite, {})[task.id] = mark
     return {
         "schema": SCHEMA,
         "name": name,
-        "arms": {
-            arm: {model: {"digest": digest(dict(s))[:16], "settings": dict(s)} for model, s in by_model.items()}
-            for arm, by_model in arms.items()
-        },
-        "models": sorted({model for by_model in arms.values() for model in by_model}),
+        "arms": arms,
+        "models": sorted({model for model, _ in agents}),
         "seeds": list(seeds),
         **marks,
-        "local_models": {name: dict(of) for name, of in local.items()},
+        "local_models": local_models(agent for by_arm in agents.values() for agent in by_arm.values()),
         "package": dict(package()),
     }
 

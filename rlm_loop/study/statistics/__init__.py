@@ -17,8 +17,6 @@ from rlm_loop.study.statistics.descriptive import mean, percentile, ratio, total
 
 if TYPE_CHECKING:
     from rlm_loop.study.statistics.clusters import *
-    from rlm_loop.study.statistics.confidence_sequences import *
-    from rlm_loop.study.statistics.interaction import *
     from rlm_loop.study.statistics.multiple_testing import *
     from rlm_loop.study.statistics.non_inferiority import *
     from rlm_loop.study.statistics.power import *
@@ -26,10 +24,7 @@ if TYPE_CHECKING:
     from rlm_loop.study.statistics.ratios import *
 
 #: The modules of the functions, those first that load without `scipy.stats`, which takes seconds.
-_MODULES = (
-    *("multiple_testing", "clusters", "rates", "interaction", "confidence_sequences"),
-    *("non_inferiority", "power", "ratios"),
-)
+_MODULES = ("multiple_testing", "clusters", "rates", "non_inferiority", "power", "ratios")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Resolve rates: that of an arm, the difference of two arms on the same tasks; intervals and exact tests."""
+"""Resolve rates: that of an arm, the difference of two on the same tasks, and whether it is the same everywhere."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ from rlm_loop.study.statistics.clusters import (
     sums,
     variance_of_mean,
 )
+
+#: Permuted studies held at once, times the clusters: their arrays fit into a processor's cache.
+_BLOCK = 50_000
+#: Permutations of a test.
+_RESAMPLES = 9999
 
 
 def wilson_interval(rate: Any, n: Any, alpha: float = 0.05) -> tuple[Floats, Floats]:
@@ -97,10 +102,7 @@ def effective_table(
 
 
 def paired_difference(
-    here: Any,
-    there: Any,
-    codes: NDArray[np.intp],
-    alpha: float = 0.05,
+    here: Any, there: Any, codes: NDArray[np.intp], alpha: float = 0.05
 ) -> tuple[Floats, Floats, Floats]:
     """The difference of two arms' resolve rates on the same units, with Newcombe's interval, by cluster."""
     difference = np.asarray(here, dtype=float) - np.asarray(there, dtype=float)
@@ -115,8 +117,9 @@ def mcnemar(here: Any, there: Any, codes: NDArray[np.intp]) -> float:
     own clusters this is the exact test of Q. McNemar, Psychometrika 12 (1947).  All sign changes are counted (by
     convolution), none is drawn.
     """
-    moved = np.abs(np.rint(sums(np.asarray(here, dtype=float) - np.asarray(there, dtype=float), codes))).astype(int)
-    seen = abs(int(np.rint((np.asarray(here, dtype=float) - np.asarray(there, dtype=float)).sum())))
+    difference = np.asarray(here, dtype=float) - np.asarray(there, dtype=float)
+    moved = np.abs(np.rint(sums(difference, codes))).astype(int)
+    seen = abs(int(np.rint(difference.sum())))
     moved = moved[moved > 0]
     if moved.size and moved.max() == 1:
         return max(sign_test((moved.size + seen) // 2, (moved.size - seen) // 2), sys.float_info.min)
@@ -139,3 +142,44 @@ def sign_test(here: int, there: int) -> float:
     from scipy.stats import binomtest
 
     return float(binomtest(here, here + there).pvalue) if here + there else 1.0
+
+
+def heterogeneity_p(differences: Any, codes: NDArray[np.intp], groups: NDArray[np.intp]) -> float:
+    """The p of "the mean difference is the same in all groups", by permutation of the clusters among the groups.
+
+    `differences` are of the pairs (1: only the arm resolved, -1: only the baseline), `codes` their clusters, `groups`
+    their groups; each cluster belongs to one group.  The statistic is W. G. Cochran's Q (Biometrics 10 (1954)), the sum
+    of the groups' squared distances from their weighted mean, each over its variance by cluster, so that groups that
+    differ in spread alone are not found different (E. Chung & J. P. Romano, Annals of Statistics 41 (2013)).  Each
+    variance has one discordant pair added, without which a group of pairs that are all alike would outweigh all others.
+    1 for fewer than two groups; a cluster is drawn whole.
+    """
+    total, size = sums(differences, codes), sizes(codes)
+    home = np.zeros(total.size, dtype=np.intp)
+    home[codes] = groups
+    count = int(groups.max()) + 1 if groups.size else 0
+    if count < 2:
+        return 1.0
+    seen = float(_spread(total[None, :], size[None, :], home, count)[0])
+    rng = np.random.default_rng(0)
+    as_far, done, block = 0, 0, max(1, _BLOCK // total.size)
+    while done < _RESAMPLES:
+        now = min(block, _RESAMPLES - done)
+        order = rng.permuted(np.tile(np.arange(total.size), (now, 1)), axis=1)
+        as_far += int((_spread(total[order], size[order], home, count) >= seen - 1e-9 * abs(seen)).sum())
+        done += now
+    return (as_far + 1) / (_RESAMPLES + 1)
+
+
+def _spread(total: Floats, size: Floats, home: NDArray[np.intp], count: int) -> Floats:
+    """Cochran's Q of each row of clusters, whose groups are `home`."""
+    member = np.zeros((home.size, count))
+    member[np.arange(home.size), home] = 1.0
+    n = size @ member
+    mean = (total @ member) / n
+    residual = total - size * mean[:, home]
+    clusters = member.sum(axis=0)
+    variance = (residual**2 @ member * clusters / np.maximum(clusters - 1, 1) + 1) / n**2
+    weight = 1 / variance
+    middle = (weight * mean).sum(axis=1, keepdims=True) / weight.sum(axis=1, keepdims=True)
+    return (weight * (mean - middle) ** 2).sum(axis=1)

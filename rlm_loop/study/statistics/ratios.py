@@ -13,6 +13,8 @@ from scipy import special, stats
 from rlm_loop.study.statistics.clusters import Floats, sizes, sums
 from rlm_loop.study.statistics.multiple_testing import smallest_level
 
+#: Draws of the bootstrap, and changes of sign.
+_RESAMPLES, _FLIPS = 4000, 9999
 #: Up to so many clusters all changes of sign are counted.
 _COUNTED = 15
 #: So many changes of sign are summed at once.
@@ -24,13 +26,7 @@ _ROUNDING = 1e-9
 
 
 def mean_interval(
-    values: Any,
-    codes: NDArray[np.intp],
-    alpha: float = 0.05,
-    *,
-    resamples: int = 4000,
-    flips: int = 9999,
-    seed: int = 0,
+    values: Any, codes: NDArray[np.intp], alpha: float = 0.05, *, resamples: int = _RESAMPLES, flips: int = _FLIPS
 ) -> tuple[Floats, Floats, Floats]:
     """The mean of the last axis and its interval: from BCa bootstrap and `flip_interval`, whichever reaches further.
 
@@ -42,41 +38,32 @@ def mean_interval(
     """
     total, of = sums(values, codes), sizes(codes)
     mean = np.asarray(total.sum(axis=-1) / of.sum())
-    flip_low, flip_high = flip_interval(values, codes, alpha, resamples=flips, seed=seed)
+    flip_low, flip_high = flip_interval(values, codes, alpha, resamples=flips)
     low, high = np.full_like(mean, np.nan), np.full_like(mean, np.nan)
     if np.isinf(flip_low).all():
         return mean, low, high
     varies = np.ptp(total - of * mean[..., None], axis=-1) > 1e-12  # where nothing does, nothing can be drawn
     if varies.any():
-        low[varies], high[varies] = bca_interval(total[varies], of, resamples, seed)(alpha)
+        low[varies], high[varies] = bca_interval(total[varies], of, resamples, 0)(alpha)
     low = np.where(varies, np.fmin(low, flip_low), mean)
     high = np.where(varies, np.fmax(high, flip_high), mean)
     return mean, low, high
 
 
-def mean_p(
-    values: Any,
-    codes: NDArray[np.intp],
-    null: float = 0.0,
-    *,
-    resamples: int = 4000,
-    flips: int = 9999,
-    seed: int = 0,
-) -> float:
-    """The two-sided p of "the mean is `null`" of one study, by sign flips and BCa: what `mean_interval` goes with.
+def mean_p(values: Any, codes: NDArray[np.intp]) -> float:
+    """The two-sided p of "the mean is 0" of one study, by sign flips and BCa: what `mean_interval` goes with.
 
-    It is at most alpha exactly where the interval of level 1 - alpha excludes `null`, as both reach as far as they do.
+    It is at most alpha exactly where the interval of level 1 - alpha excludes 0, as both reach as far as they do.
     """
     total, of = sums(values, codes), sizes(codes)
-    moved = np.asarray(values, dtype=float) - null
-    least = float(sign_flip(moved, codes, resamples=flips, seed=seed))
+    least = float(sign_flip(values, codes))
     if np.ptp(total - of * total.sum() / of.sum()) <= 1e-12:
         return least
-    bounds = bca_interval(total, of, resamples, seed)
+    bounds = bca_interval(total, of, _RESAMPLES, 0)
 
     def excludes(alpha: float) -> bool:
         low, high = (float(x) for x in bounds(alpha))
-        return not (low <= null <= high)
+        return not (low <= 0 <= high)
 
     return smallest_level(least, excludes)
 
@@ -147,8 +134,8 @@ def _sum(values: Floats, counts: NDArray[Any]) -> Floats:
     return np.concatenate([values @ counts[at : at + _BLOCK].T.astype(float) for at in starts], axis=-1)
 
 
-def bootstrap(values: Sequence[float], *, resamples: int = 2000, seed: int = 0) -> tuple[float, float] | None:
-    """The 95 % percentile bootstrap interval of a mean, the same for the same seed; `None` for fewer than two values.
+def bootstrap(values: Sequence[float]) -> tuple[float, float] | None:
+    """The 95 % percentile bootstrap interval of a mean, always the same; `None` for fewer than two values.
 
     B. Efron, Annals of Statistics 7 (1979), with the percentiles of `expanded_tail`.  It is for figures, which show few
     values too: BCa can turn round where they are fewer than six.  Where most values are alike it covers less than 95 %
@@ -159,10 +146,10 @@ def bootstrap(values: Sequence[float], *, resamples: int = 2000, seed: int = 0) 
     found = stats.bootstrap(
         (values,),
         np.mean,
-        n_resamples=resamples,
+        n_resamples=2000,
         confidence_level=1 - 2 * expanded_tail(len(values), 0.05),
         method="percentile",
-        rng=np.random.default_rng(seed),
+        rng=np.random.default_rng(0),
     ).confidence_interval
     return float(found.low), float(found.high)
 
@@ -176,7 +163,7 @@ def expanded_tail(n: int, alpha: float) -> float:
     return float(special.ndtr(np.sqrt(n / (n - 1)) * special.stdtrit(n - 1, alpha / 2)))
 
 
-def sign_flip(values: Any, codes: NDArray[np.intp], *, resamples: int = 9999, seed: int = 0) -> Floats:
+def sign_flip(values: Any, codes: NDArray[np.intp], *, resamples: int = _FLIPS) -> Floats:
     """The two-sided p of "the mean is 0": the signs of whole clusters are changed at random.
 
     Exact for values that are symmetric about 0 under that hypothesis, as the difference of two arms that are alike;
@@ -186,17 +173,12 @@ def sign_flip(values: Any, codes: NDArray[np.intp], *, resamples: int = 9999, se
     total = sums(values, codes)
     seen = total.sum(axis=-1, keepdims=True)
     tolerance = _ROUNDING * np.abs(total).sum(axis=-1, keepdims=True)
-    as_far = np.abs(seen - 2 * _changed(total, resamples, seed)) >= np.abs(seen) - tolerance
+    as_far = np.abs(seen - 2 * _sum(total, _changes(total.shape[-1], resamples))) >= np.abs(seen) - tolerance
     return (as_far.sum(axis=-1) + 1) / (as_far.shape[-1] + 1)
 
 
 def flip_interval(
-    values: Any,
-    codes: NDArray[np.intp],
-    alpha: float = 0.05,
-    *,
-    resamples: int = 9999,
-    seed: int = 0,
+    values: Any, codes: NDArray[np.intp], alpha: float = 0.05, *, resamples: int = _FLIPS
 ) -> tuple[Floats, Floats]:
     """The lowest and the highest mean that `sign_flip` does not reject at `alpha`, with the same draws.
 
@@ -207,7 +189,8 @@ def flip_interval(
     6 clusters at 95 %).
     """
     total, of = sums(values, codes), sizes(codes)
-    changed, part, n = _changed(total, resamples, seed), _changed(of, resamples, seed), of.sum()
+    changes, n = _changes(of.size, resamples), of.sum()
+    changed, part = _sum(total, changes), _sum(of, changes)
     scale = _ROUNDING * np.abs(total).sum(axis=-1, keepdims=True)
     kept, rest = total.sum(axis=-1, keepdims=True) - changed, n - part
     rest = np.where(rest <= _ROUNDING * n, 0.0, rest)  # of floats the parts of a whole leave a rest
@@ -225,18 +208,13 @@ def flip_interval(
     return low - tolerance, high + tolerance
 
 
-def _changed(total: Floats, resamples: int, seed: int) -> Floats:
-    """The sum of the clusters that change their sign, for each change; all changes where they are few, else draws.
-
-    "No cluster changes" is not among all changes, and their last cluster keeps its sign, since a change and its reverse
-    are as far from 0.
-    """
-    return _sum(total, _changes(total.shape[-1], resamples, seed))
-
-
 @functools.lru_cache(maxsize=4)
-def _changes(groups: int, resamples: int, seed: int) -> NDArray[Any]:
-    """Draw the clusters that change their sign, a row for each change: the same for all measures of as many tasks."""
+def _changes(groups: int, resamples: int) -> NDArray[Any]:
+    """The clusters that change their sign, a row for each change; all changes where they are few, else draws.
+
+    They are the same for all measures of as many tasks.  "No cluster changes" is not among all changes, and their last
+    cluster keeps its sign, since a change and its reverse are as far from 0.
+    """
     if groups <= _COUNTED:
         return ((np.arange(1, 2 ** max(groups - 1, 0))[:, None] >> np.arange(groups)) & 1).astype(float)
-    return _quick(np.random.default_rng(seed).integers(0, 2, (resamples, groups), dtype=np.int8))
+    return _quick(np.random.default_rng(0).integers(0, 2, (resamples, groups), dtype=np.int8))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import time
@@ -133,10 +134,6 @@ def claimed(path: Path) -> bool:
 
 
 def _lock(file: BinaryIO) -> bool:
-    try:
-        import fcntl
-    except ImportError:  # not a POSIX system: two writers are not noticed there
-        return True
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

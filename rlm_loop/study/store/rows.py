@@ -100,7 +100,8 @@ def score_fields(score: Score | None) -> Row:
         return {"resolved": None, "value": None, "score_reason": reason}
     known = {"expected": clipped(shown(score.evidence["expected"]), 300)} if "expected" in score.evidence else {}
     broke = {"broke_others": True} if score.evidence.get("broke_others") is True else {}
-    return {"resolved": bool(score.resolved), "value": _finite(score.value), "score_reason": reason, **known, **broke}
+    value = float(score.value) if math.isfinite(score.value) else 0.0
+    return {"resolved": bool(score.resolved), "value": value, "score_reason": reason, **known, **broke}
 
 
 def _facts(task: Task) -> Row:
@@ -220,10 +221,6 @@ def key(row: Mapping[str, Any]) -> tuple[str, str, str, str, int]:
 
 def clipped(text: str, most: int = _CLIP) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _finite(value: float) -> float:
-    return float(value) if math.isfinite(value) else 0.0
 
 
 def frame_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> pd.DataFrame:
