@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 from rlm_loop.workspace import WorkspaceError, sources
@@ -15,42 +14,30 @@ class CloneError(ValueError):
     """A repository, or a commit of it, that is not there; the message is one line that says what to do."""
 
 
-@dataclass(frozen=True)
-class Clone:
-    """A repository on this machine: a checkout or a bare mirror.  Nothing of it is ever changed."""
-
-    path: Path
-
-    @classmethod
-    def at(cls, path: Path) -> Clone:
-        """Return the repository whose top folder this is.  Raises `CloneError` where it is none."""
-        folder = path.resolve()
-        try:
-            known = sources.find(folder) is not None
-        except WorkspaceError as error:
-            raise CloneError(str(error)) from None
-        if not known:
-            raise CloneError(f"{path} is no git repository; name a local clone or bare mirror")
-        return cls(folder)
-
-    def _git(self, *arguments: str) -> str:
-        inner = self.path / ".git"
-        git = Git(inner, self.path) if os.path.lexists(inner) else Git(self.path)
-        return git(*arguments).decode("utf-8", "surrogateescape").strip()
-
-    def need(self, commit: str, why: str) -> None:
-        """Raise `CloneError` that says how to get it, if the commit is not here."""
-        try:
-            self._git("cat-file", "-e", f"{commit}^{{tree}}")
-        except WorkspaceError:
-            shallow = self._git("rev-parse", "--is-shallow-repository") == "true"
-            how = "git fetch --unshallow" if shallow else f"git fetch origin {commit}"
-            kind = "shallow clone" if shallow else "clone"
-            lacks = f"the {kind} {self.path} has no commit {commit[:12]}; run `{how}` in it"
-            raise CloneError(f"{why}: {lacks}") from None
+def clone_at(path: Path) -> Git:
+    """Return the repository whose top folder this is: a checkout or a bare mirror.  Raises `CloneError` for none."""
+    try:
+        git = sources.find(path.resolve())
+    except WorkspaceError as error:
+        raise CloneError(str(error)) from None
+    if git is None:
+        raise CloneError(f"{path} is no git repository; name a local clone or bare mirror")
+    return git
 
 
-def find_clone(name: str, folder: str | os.PathLike[str]) -> Clone:
+def need(git: Git, commit: str, why: str) -> None:
+    """Raise `CloneError` that says how to get it, if the commit is not in a clone."""
+    try:
+        git("cat-file", "-e", f"{commit}^{{tree}}")
+    except WorkspaceError:
+        shallow = git("rev-parse", "--is-shallow-repository").strip() == b"true"
+        how = "git fetch --unshallow" if shallow else f"git fetch origin {commit}"
+        kind = "shallow clone" if shallow else "clone"
+        lacks = f"the {kind} {git.folder} has no commit {commit[:12]}; run `{how}` in it"
+        raise CloneError(f"{why}: {lacks}") from None
+
+
+def find_clone(name: str, folder: str | os.PathLike[str]) -> Git:
     """Return the clone of `OWNER/NAME` in a folder: a checkout or a bare mirror called `OWNER__NAME` or `NAME`, with or
     without `.git`.  Raises `CloneError` that says what was looked for."""
     top = Path(folder).expanduser()
@@ -59,14 +46,14 @@ def find_clone(name: str, folder: str | os.PathLike[str]) -> Clone:
     wanted = name.replace("/", "__")
     for candidate in (top / f"{n}{end}" for n in (wanted, name.rpartition("/")[2]) for end in ("", ".git")):
         if candidate.is_dir():
-            return Clone.at(candidate)
+            return clone_at(candidate)
     raise CloneError(
         f"there is no clone of {name} in {folder}: put a checkout or bare mirror there as {wanted}, for example with "
         f"`git clone --mirror https://github.com/{name}.git {top / wanted}.git`, or ask for it with clone=True"
     )
 
 
-def fetch_clone(name: str, folder: str | os.PathLike[str], url: str) -> Clone:
+def fetch_clone(name: str, folder: str | os.PathLike[str], url: str) -> Git:
     """Make a bare mirror `OWNER__NAME.git` in a folder from an address.  Raises `CloneError` where that fails.
 
     The clone appears under its name only when it is complete, so an interrupted one is never taken for it.
@@ -84,4 +71,4 @@ def fetch_clone(name: str, folder: str | os.PathLike[str], url: str) -> Clone:
         raise CloneError(f"cannot clone {name} from {url} ({reason}); {how}") from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    return Clone.at(target)
+    return clone_at(target)

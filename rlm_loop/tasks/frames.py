@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
-import lzma
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 from rlm_loop.errors import install_line
@@ -73,16 +70,11 @@ def _task(row: Mapping[str, Any], table: Mapping[str, Any], split: int) -> Task:
 def rows_of(key: str) -> list[dict[str, Any]]:
     """Return the rows of a table such as `orders/0.0.0` by column; `None` is missing."""
     columns = packaged("frame_tables.json")[key.partition("/")[0]]["columns"]
-    rows = [dict(zip(columns, values, strict=True)) for values in _recorded()[key]]
+    rows = [dict(zip(columns, values, strict=True)) for values in packaged("frame_rows.json.xz")[key]]
     for name in (name for name, kind in columns.items() if kind == "time"):
         for row in rows:
             row[name] = row[name] and datetime.fromisoformat(row[name])
     return rows
-
-
-@cache
-def _recorded() -> Mapping[str, Any]:
-    return json.loads(lzma.decompress((Path(__file__).parent / "data" / "frame_rows.json.xz").read_bytes()))
 
 
 def _frame(key: str) -> Any:

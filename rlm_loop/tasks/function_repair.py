@@ -55,11 +55,10 @@ class Case:
     @classmethod
     def of(cls, row: dict[str, Any]) -> Case:
         """A row of the file: the source line by line, the arguments of each call as a Python literal."""
-        values: dict[str, Any] = dict(row)
-        values["source"] = "".join(f"{line}\n" for line in row["source"])
-        for which in ("visible", "hidden"):
-            values[which] = tuple(map(ast.literal_eval, row[which]))
-        return cls(**values)
+        source = "".join(f"{line}\n" for line in row["source"])
+        calls = {which: tuple(map(ast.literal_eval, row[which])) for which in ("visible", "hidden")}
+        made: dict[str, Any] = {**row, "source": source, **calls}
+        return cls(**made)
 
 
 CASES: tuple[Case, ...] = tuple(map(Case.of, packaged("function_repair.json")))

@@ -40,14 +40,14 @@ def dataset_suite(
     """
     title = f"{Path(name).name}/{split}"
     tasks: dict[str, Task] = {}
-    for number, source in enumerate(islice(dataset_rows(name, split=split, **options), limit)):
+    for number, (row, place) in enumerate(islice(dataset_rows(name, split=split, **options), limit)):
 
-        def of(column: Column, source: SourceRow = source) -> Any:
+        def of(column: Column, row: Mapping[str, Any] = row, place: str = place) -> Any:
             if callable(column):
-                return column(source.row)
-            if column not in source.row:
-                raise SuiteFileError(f"{source.place}: no column {column!r}; there are {', '.join(source.row)}")
-            return source.row[column]
+                return column(row)
+            if column not in row:
+                raise SuiteFileError(f"{place}: no column {column!r}; there are {', '.join(row)}")
+            return row[column]
 
         task = Task(
             str(number if id is None else of(id)),
@@ -58,7 +58,7 @@ def dataset_suite(
             tags=(title,),
         )
         if task.id in tasks:
-            raise SuiteFileError(f"{source.place}: id {task.id!r} was used before; ids must differ")
+            raise SuiteFileError(f"{place}: id {task.id!r} was used before; ids must differ")
         tasks[task.id] = task
     return Suite(title, tuple(tasks.values()), f"rows of {name}, split {split}")
 
@@ -72,6 +72,6 @@ def dataset_rows(name: str, /, *, split: str = "test", **options: Any) -> Iterat
     options = {"streaming": not Path(name).exists(), **options}
     try:
         for number, row in enumerate(load(name, split=split, **options), 1):
-            yield SourceRow(row, f"{name}:{split}:{number}")
+            yield row, f"{name}:{split}:{number}"
     except (OSError, ValueError) as error:  # no such set, no such split, no connection, no such format
         raise SuiteFileError(f"{name}: {' '.join(str(error).split())[:300]}") from None

@@ -68,13 +68,13 @@ def read_problems(path: str | os.PathLike[str] | None = None) -> list[HumanEvalP
     source = _installed() if path is None else Path(path)
     wanted = [f.name for f in fields(HumanEvalProblem)]
     problems: list[HumanEvalProblem] = []
-    for found in rows_of(str(source)):
+    for row, place in rows_of(str(source)):
         try:
-            problem = HumanEvalProblem(**{name: str(found.row[name]) for name in wanted})
+            problem = HumanEvalProblem(**{name: str(row[name]) for name in wanted})
             _ = problem.preamble
         except (ValueError, KeyError) as error:
             reason = f"{type(error).__name__}: {error}"
-            raise ValueError(f"{found.place} is not a HumanEval problem ({reason})") from None
+            raise ValueError(f"{place} is not a HumanEval problem ({reason})") from None
         problems.append(problem)
     return problems
 

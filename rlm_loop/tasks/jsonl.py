@@ -9,7 +9,6 @@ is refused with the file's name, the line's number and the field.
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -125,22 +124,3 @@ def _task(line: Any, path: Path, texts: dict[Path, str]) -> Task:
         tags=(path.stem,),
         needles=tuple(line.needles or ()),
     )
-
-
-def write_lines(path: str | os.PathLike[str], text: str, ending: str, what: str) -> Path:
-    """Write a file in one step; returns the path.  Raises `SuiteFileError` for another ending, or where it cannot be.
-
-    The text is ASCII: the readers of others open the file in the machine's own encoding.
-    """
-    target = Path(path)
-    if target.suffix != ending:
-        raise SuiteFileError(f"{path}: {what}; choose a name that ends in {ending}")
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, encoding="ascii")
-        os.replace(part, target)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise SuiteFileError(f"cannot write {path}: {error.strerror}; choose another path") from None
-    return target

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlm_loop.repl.host.clearing import temporary
-from rlm_loop.repl.host.launch import Launch
 from rlm_loop.repl.isolation.launchers import weaker
 from rlm_loop.repl.isolation.readable import Script
 from rlm_loop.repl.worker import tasks_of_user
@@ -95,7 +94,15 @@ def judge(
             copy_tree(Path(folder), home / "work")
         mark = secrets.token_hex(8)  # not the word: the solution's process has it in its environment
         command = isolated_command(place, sys.executable, home, {"RLM_LOOP_JUDGE": mark}, (), _CHILD)
-        _allow(command, cells)
+        if weaker(command.kind, cells):
+            command.cleanup()
+            raise JudgeFailed(
+                f"the answer is not run: its cells were isolated as {cells!r}, here it would run as {command.kind!r}; "
+                "`rlm-loop doctor` says what is missing and how to get it"
+            )
+        if command.kind == "plain" and command.note:
+            what = f"answers that are code are run with your rights to judge them ({command.note})"
+            warnings.warn(what, RuntimeWarning, 2)
         ends_alone = command.kind in ("sandbox", "container")  # with all that was started in it
         done = run_command(
             command,
@@ -122,16 +129,3 @@ def judge(
     if fault:
         raise JudgeFailed(fault)
     return JudgeResult(not reason, reason, False, command.kind)
-
-
-def _allow(command: Launch, cells: str) -> None:
-    if weaker(command.kind, cells):
-        command.cleanup()
-        raise JudgeFailed(
-            f"the answer is not run: its cells were isolated as {cells!r}, here it would run as {command.kind!r}; "
-            "`rlm-loop doctor` says what is missing and how to get it"
-        )
-    if command.kind == "plain" and command.note:
-        warnings.warn(
-            f"answers that are code are run with your rights to judge them ({command.note})", RuntimeWarning, 3
-        )

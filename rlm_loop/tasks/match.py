@@ -40,16 +40,14 @@ class Match:
             raise ValueError(f"how={self.how!r} is none of {', '.join(HOWS)}")
         if self.tolerance is not None and not (0 <= self.tolerance < float("inf")):
             raise ValueError(f"tolerance must be a number of at least 0, not {self.tolerance!r}")
-        if self.how in ("list", "any_order") and not isinstance(self.expected, list | tuple):
-            raise ValueError(f"expected {self.expected!r} cannot be compared as {self.how}")
-        if self.how == "truth" and not isinstance(self.expected, bool):
-            raise ValueError(f"expected {self.expected!r} cannot be compared as truth")
+        kinds: dict[str, Any] = {"list": (list, tuple), "any_order": (list, tuple), "truth": bool}
+        fits = isinstance(self.expected, kinds.get(self.how, object))
         if self.how == "regex":
             try:
                 re.compile(str(self.expected))
             except re.error as error:
                 raise ValueError(f"expected {self.expected!r} is not a regular expression: {error}") from None
-        elif not matches(self.expected, self.expected, self.how, self.tolerance):
+        elif not fits or not matches(self.expected, self.expected, self.how, self.tolerance):
             raise ValueError(f"expected {self.expected!r} cannot be compared as {self.how}")
 
     def __call__(self, attempt: Attempt) -> Score:

@@ -11,15 +11,8 @@ from rlm_loop.plugins import offered, plugin
 from rlm_loop.tasks.base import Suite
 from rlm_loop.tasks.jsonl import read_suite
 
-_MAKERS = {
-    "computation": "rlm_loop.tasks.computation:computation",
-    "frames": "rlm_loop.tasks.frames:frames",
-    "function-repair": "rlm_loop.tasks.function_repair:function_repair",
-    "humaneval": "rlm_loop.tasks.humaneval:humaneval",
-    "humaneval-repair": "rlm_loop.tasks.humaneval_repair:humaneval_repair",
-    "package_bugs": "rlm_loop.tasks.package_bugs:package_bugs",
-}
-
+#: Each is made by the function of its name in the module of its name.
+_OURS = ("computation", "frames", "function-repair", "humaneval", "humaneval-repair", "package_bugs")
 _LONG = ("needle", "needles", "chain", "records", "identifiers", "pairs", "classify")
 
 
@@ -28,7 +21,7 @@ def list_suites() -> tuple[str, ...]:
 
     Those of long contexts may be followed by a size, as in `@8k` or `@10M`.
     """
-    return (*_MAKERS, *(f"long_context/{family}" for family in _LONG), *offered("suites"))
+    return (*_OURS, *(f"long_context/{family}" for family in _LONG), *offered("suites"))
 
 
 def get_suite(name: str, **options: Any) -> Suite:
@@ -58,13 +51,12 @@ def _suite(name: str, options: dict[str, Any]) -> Suite:
     if form := re.fullmatch(r"package[_-]bugs(?:@(\w+))?", name):
         stated = {"statement": form[1]} if form[1] else {}
         return import_module("rlm_loop.tasks.package_bugs").package_bugs(**stated, **options)
-    maker = _MAKERS.get(name.replace("_", "-"))
-    if maker is None:
-        if (made := plugin("suites", name)) is not None:
-            return made(**options)
-        hint = nearest(name, list_suites()) or ";"
-        raise ValueError(
-            f"there is no suite {name!r}{hint} known are {', '.join(list_suites())}, or a file that ends in .jsonl"
-        )
-    module, _, function = maker.partition(":")
-    return getattr(import_module(module), function)(**options)
+    if name.replace("_", "-") in _OURS:
+        function = name.replace("-", "_")
+        return getattr(import_module(f"rlm_loop.tasks.{function}"), function)(**options)
+    if (made := plugin("suites", name)) is not None:
+        return made(**options)
+    hint = nearest(name, list_suites()) or ";"
+    raise ValueError(
+        f"there is no suite {name!r}{hint} known are {', '.join(list_suites())}, or a file that ends in .jsonl"
+    )

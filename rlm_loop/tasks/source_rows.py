@@ -5,19 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from rlm_loop.tasks.jsonl import SuiteFileError
 
-
-@dataclass(frozen=True)
-class SourceRow:
-    """A row and where it stands, for messages."""
-
-    row: Mapping[str, Any]
-    place: str
+#: A row and where it stands, for messages.
+SourceRow = tuple[Mapping[str, Any], str]
 
 
 def rows_of(place: str) -> Iterator[SourceRow]:
@@ -51,4 +45,4 @@ def _read(data: bytes, place: str) -> Any:
 def _row(value: Any, place: str) -> SourceRow:
     if not isinstance(value, dict):
         raise SuiteFileError(f"{place}: this is a JSON {type(value).__name__}, not an object")
-    return SourceRow(cast("dict[str, Any]", value), place)
+    return cast("dict[str, Any]", value), place

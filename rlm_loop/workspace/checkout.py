@@ -40,19 +40,18 @@ class Workspace(CodeTools):
     """
 
     def __init__(self, source: Source, *, commit: str | None = None) -> None:
-        origin = recognise(source, commit)
+        fill, self.commit = recognise(source, commit)
         top = Path(tempfile.mkdtemp(prefix="rlm-workspace-")).resolve()
         self._removed = weakref.finalize(self, _remove_own, top, os.getpid())
         (top / "work").mkdir()
         super().__init__(top / "work")
-        self.commit = origin.commit
         # Both repositories lie outside of the folder, so that nothing done in there can spoil the patch: one of
         # ours, with all objects, and one for git as it is run in the folder, which only borrows them.
         self._own, theirs = Git(top / "own", self.root), Git(top / "repository", self.root)
         try:
             for git in (self._own, theirs):
                 prepare(git)
-            origin.fill(self._own, self.root)
+            fill(self._own, self.root)
             self.base = self._own("write-tree").decode().strip()
             _show_start(self._own, theirs, self.root, self.base)
             self._files = Files(self._own, self.root)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from rlm_loop.tools.processes import child_environment
 #: Bytes are kept as they are, and shown as text, whatever a `.gitattributes` of the repository says.
 _PLAIN = "* -text -eol -filter -ident -working-tree-encoding !diff !whitespace\n"
 
+_NOBODY = {"NAME": "rlm-loop", "EMAIL": "rlm-loop@localhost", "DATE": "2000-01-01T00:00:00Z"}
 _ENVIRONMENT = {
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_SYSTEM": os.devnull,
@@ -22,12 +22,7 @@ _ENVIRONMENT = {
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "none",  # older gits do not know the line above: then no way to fetch is allowed
     "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_AUTHOR_NAME": "rlm-loop",
-    "GIT_AUTHOR_EMAIL": "rlm-loop@localhost",
-    "GIT_AUTHOR_DATE": "2000-01-01T00:00:00Z",
-    "GIT_COMMITTER_NAME": "rlm-loop",
-    "GIT_COMMITTER_EMAIL": "rlm-loop@localhost",
-    "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
+    **{f"GIT_{role}_{part}": value for role in ("AUTHOR", "COMMITTER") for part, value in _NOBODY.items()},
     "LC_ALL": "C",
 }
 _SETTINGS = {
@@ -63,10 +58,13 @@ class Git:
     objects: Path | None = None
     seconds: float = 300.0
 
-    def __call__(self, *arguments: str, stdin: bytes = b"", also: Sequence[int] = (), **env: str) -> bytes:
-        """Return what it prints.  Raises `WorkspaceError` on an exit status other than 0 and those in `also`."""
-        folder = self.work_tree or self.git_dir
-        if not folder.is_dir():
+    @property
+    def folder(self) -> Path:
+        return self.work_tree or self.git_dir
+
+    def __call__(self, *arguments: str, stdin: bytes = b"", **env: str) -> bytes:
+        """Return what it prints.  Raises `WorkspaceError` on an exit status other than 0."""
+        if not self.folder.is_dir():
             raise WorkspaceError("the workspace is closed: open a new one")
         settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
         places = [f"--git-dir={self.git_dir}", *([f"--work-tree={self.work_tree}"] if self.work_tree else [])]
@@ -75,7 +73,7 @@ class Git:
         try:
             done = subprocess.run(
                 ["git", *settings, *places, *arguments],
-                cwd=folder,
+                cwd=self.folder,
                 env={**child_environment(), **_ENVIRONMENT, **env},
                 input=stdin,
                 capture_output=True,
@@ -86,7 +84,7 @@ class Git:
             raise WorkspaceError("this needs git, which was not found: install it and put it on the PATH") from None
         except subprocess.TimeoutExpired:
             raise WorkspaceError(f"git {arguments[0]} took more than {self.seconds:g} s and was ended") from None
-        if done.returncode and done.returncode not in also:
+        if done.returncode:
             raise WorkspaceError(f"git failed: {_reason(done.stderr, done.returncode)}")
         return done.stdout
 

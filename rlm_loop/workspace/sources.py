@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,21 +16,12 @@ from rlm_loop.workspace.git import Git, WorkspaceError
 from rlm_loop.workspace.trees import SUBMODULE, in_index
 
 Source = Mapping[str, str | bytes] | str | os.PathLike[str]
+#: Lays files out in a folder, the work tree of a fresh repository of ours, whose index has them then.
+Fill = Callable[[Git, Path], None]
 
 
-@dataclass(frozen=True)
-class CheckedSource:
-    """A source that was looked at and found fit.
-
-    `fill` lays its files out in a folder, the work tree of a fresh repository of ours, whose index has them then.
-    """
-
-    fill: Callable[[Git, Path], None]
-    commit: str = ""
-
-
-def recognise(source: Source, commit: str | None) -> CheckedSource:
-    """Return the source as it is to be filled in; raise `WorkspaceError` where there is nothing to work on."""
+def recognise(source: Source, commit: str | None) -> tuple[Fill, str]:
+    """Return how a source is filled in, and its commit's id ("": none); raise `WorkspaceError` where it is unfit."""
     if isinstance(source, Mapping):
         fill = partial(_given, source)
     elif not os.path.isdir(source):
@@ -42,7 +33,7 @@ def recognise(source: Source, commit: str | None) -> CheckedSource:
         fill = partial(_copied, folder, names_below(folder))
     if commit is not None:
         raise WorkspaceError(f"commit {commit!r} needs a git repository, and the source is none: leave the commit out")
-    return CheckedSource(fill)
+    return fill, ""
 
 
 def find(folder: Path) -> Git | None:
@@ -61,23 +52,22 @@ def find(folder: Path) -> Git | None:
     return git
 
 
-def _repository(user: Git, commit: str | None) -> CheckedSource:
-    place = user.work_tree or user.git_dir
+def _repository(user: Git, commit: str | None) -> tuple[Fill, str]:
     if commit is None and user.work_tree is not None:
-        return CheckedSource(partial(_working_copy, user, user.work_tree))
+        return partial(_working_copy, user, user.work_tree), ""
     wanted = "HEAD" if commit is None else commit
     try:
         name = user("rev-parse", "--verify", "--end-of-options", f"{wanted}^{{commit}}").decode().strip()
     except WorkspaceError as error:
-        raise WorkspaceError(f"{place} has no commit {wanted!r}: {error}") from None
-    return CheckedSource(partial(_commit, user, name), name)
+        raise WorkspaceError(f"{user.folder} has no commit {wanted!r}: {error}") from None
+    return partial(_commit, user, name), name
 
 
 def _commit(user: Git, commit: str, own: Git, root: Path) -> None:
     """Copy the objects of a commit's files as they lie in a user's repository, and nothing besides."""
     tree = user("rev-parse", "--verify", f"{commit}^{{tree}}")
     objects = os.fsdecode(user("rev-parse", "--git-path", "objects").removesuffix(b"\n"))
-    reader = replace(own, objects=(user.work_tree or user.git_dir) / objects)
+    reader = replace(own, objects=user.folder / objects)
     pack = str(own.git_dir / "objects" / "pack" / "pack")
     settings = ("-q", "--revs", "--window=0", "--delta-base-offset", "--threads=1")
     with ThreadPoolExecutor(1) as beside:

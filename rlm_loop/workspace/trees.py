@@ -63,21 +63,24 @@ def contents(git: Git, blobs: Iterable[Blob]) -> dict[str, bytes]:
 
 def applied(git: Git, tree: str, patch: str) -> str:
     """Return the tree with a patch applied to it; `WorkspaceError` says why it does not fit."""
-    index = str(git.git_dir / "scratch")
-    git("read-tree", tree, GIT_INDEX_FILE=index)
-    if patch.strip():
-        given = patch.encode("utf-8", "surrogatepass")
-        git("apply", "--cached", "--whitespace=nowarn", "-", stdin=given, GIT_INDEX_FILE=index)
-    return git("write-tree", GIT_INDEX_FILE=index).decode().strip()
+    if not patch.strip():
+        return tree
+    given = patch.encode("utf-8", "surrogatepass")
+    return changed(git, tree, "apply", "--cached", "--whitespace=nowarn", "-", stdin=given)
 
 
 def grafted(git: Git, tree: str, files: Mapping[str, Blob]) -> str:
     """Return the tree with these files as given; they win over what is in their way."""
-    index = str(git.git_dir / "scratch")
     absent_first = sorted(files.items(), key=lambda pair: pair[1].mode != ABSENT)
     lines = [f"{blob.mode} {blob.id}\t".encode() + os.fsencode(name) + b"\0" for name, blob in absent_first]
+    return changed(git, tree, "update-index", "--replace", "-z", "--index-info", stdin=b"".join(lines))
+
+
+def changed(git: Git, tree: str, *command: str, stdin: bytes = b"") -> str:
+    """Return the tree that a command of git makes of one, in an index of its own."""
+    index = str(git.git_dir / "scratch")
     git("read-tree", tree, GIT_INDEX_FILE=index)
-    git("update-index", "--replace", "-z", "--index-info", stdin=b"".join(lines), GIT_INDEX_FILE=index)
+    git(*command, stdin=stdin, GIT_INDEX_FILE=index)
     return git("write-tree", GIT_INDEX_FILE=index).decode().strip()
 
 

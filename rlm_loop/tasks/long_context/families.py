@@ -7,7 +7,7 @@ as to its origin; a few pieces fit another topic as well.  No pattern over the t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from rlm_loop.tasks.long_context.plan import INTEGER, Draw, PlannedLine, QuestionPlan
@@ -24,22 +24,16 @@ ANIMALS = ("tiger", "falcon", "otter", "badger", "heron", "lynx", "raven", "salm
 def needle(draw: Draw, size: int, variant: int) -> QuestionPlan:
     """A line, asked for by its words."""
     city = draw.pick(CITIES)
+    value: str | int
     if variant % 2:
+        line, unknown = f"The password of {city} is", "WORD"
         value = f"{draw.pick(COLOURS)}-{draw.pick(ANIMALS)}"
-        return QuestionPlan(
-            f'One line of the context reads "The password of {city} is WORD". What is WORD? Answer with the word only.',
-            value,
-            lambda: [PlannedLine(f"The password of {city} is {value}")],
-        )
-    number = 100_000 + draw.below(900_000)
-    return QuestionPlan(
-        f'One line of the context reads "The secret code of {city} is NUMBER". What is NUMBER? {_NUMBER}',
-        number,
-        lambda: [PlannedLine(f"The secret code of {city} is {number}")],
-    )
-
-
-_NUMBER = "Answer with the number only."
+    else:
+        line, unknown = f"The secret code of {city} is", "NUMBER"
+        value = 100_000 + draw.below(900_000)
+    asked = f'One line of the context reads "{line} {unknown}". What is {unknown}?'
+    form = f"Answer with the {unknown.lower()} only."
+    return QuestionPlan(f"{asked} {form}", value, lambda: [PlannedLine(f"{line} {value}")])
 
 
 def needles(draw: Draw, size: int, variant: int) -> QuestionPlan:
@@ -132,13 +126,8 @@ def identifiers(draw: Draw, size: int, variant: int) -> QuestionPlan:
     pool = [f"{draw.pick(letters)}{draw.pick(letters)}-{100 + number}" for number in range(max(6, n * 2 // 3))]
     seen = [draw.pick(pool) for _ in range(n)]
     gates = [1 + draw.below(9) for _ in seen]
-    if variant % 4 == 3:  # one that leads, so that there is one right answer
-        leader = draw.pick(pool)
-        for place in draw.shuffled(range(n)):
-            ranked = Counter(seen).most_common(2)
-            if ranked[0][0] == leader and (len(ranked) < 2 or ranked[0][1] > ranked[1][1]):
-                break
-            seen[place] = leader
+    if variant % 4 == 3:
+        _let_lead(seen, draw.pick(pool), draw.shuffled(range(n)))
     counts = Counter(seen)
     questions: Sequence[tuple[str, int | str]] = (
         (f"How many different badges are there? {INTEGER}", len(counts)),
@@ -152,6 +141,15 @@ def identifiers(draw: Draw, size: int, variant: int) -> QuestionPlan:
         truth,
         lambda: [PlannedLine(f"Badge {b} was seen at gate {g}") for b, g in zip(seen, gates, strict=True)],
     )
+
+
+def _let_lead(items: list[str], leader: str, places: Iterable[int]) -> None:
+    """Put one in these places, until it is the most frequent by itself: so there is one right answer."""
+    for place in places:
+        ranked = Counter(items).most_common(2)
+        if ranked[0][0] == leader and (len(ranked) < 2 or ranked[0][1] > ranked[1][1]):
+            break
+        items[place] = leader
 
 
 def pairs(draw: Draw, size: int, variant: int) -> QuestionPlan:
@@ -195,11 +193,7 @@ def classify(draw: Draw, size: int, variant: int) -> QuestionPlan:
     if variant % 3 == 0:
         asked, truth = f"How many entries are about {topic}? {INTEGER}", labels.count(topic)
     elif variant % 3 == 1:
-        for number in range(n):  # chance may favour another one in a short text
-            ranked = Counter(labels).most_common(2)
-            if ranked[0][0] == first and (len(ranked) < 2 or ranked[0][1] > ranked[1][1]):
-                break
-            labels[number] = first
+        _let_lead(labels, first, range(n))  # chance may favour another one in a short text
         asked, truth = "Which topic do most entries have? Answer with the topic only.", first
     else:
         asked = f"How many entries of user {user} are about {topic}? {INTEGER}"

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
-import lzma
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
-_DATA = Path(__file__).parent.parent / "data" / "python_docstrings.json.xz"
+from rlm_loop.tasks.packaged import packaged
+
+_DATA = "python_docstrings.json.xz"
 
 
 @dataclass(frozen=True)
@@ -44,14 +42,9 @@ class RealText:
 @functools.cache
 def real_text() -> RealText:
     """Return the documentation strings."""
-    return RealText(str(_data()["name"]), str(_data()["text"]))
+    return RealText(packaged(_DATA)["name"], packaged(_DATA)["text"])
 
 
 def pieces() -> Mapping[str, Sequence[str]]:
     """Return by topic the first paragraphs of documentation strings, each on one line, none in two topics."""
-    return _data()["pieces"]
-
-
-@functools.cache
-def _data() -> Mapping[str, Any]:
-    return json.loads(lzma.decompress(_DATA.read_bytes()))
+    return packaged(_DATA)["pieces"]

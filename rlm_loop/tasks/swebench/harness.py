@@ -14,7 +14,6 @@ from typing import Any
 
 from rlm_loop.errors import install_line
 from rlm_loop.tasks.jsonl import SuiteFileError
-from rlm_loop.tasks.swebench.instance import Instance
 from rlm_loop.tasks.swebench.predictions import Prediction, read_predictions
 from rlm_loop.tasks.swebench.report import Report, read_report
 from rlm_loop.tasks.swebench.source import place_of, read_instances, select
@@ -129,19 +128,14 @@ def _dataset(dataset: str, split: str, rows: Sequence[Prediction], target: Path,
     if place.startswith("hf://"):
         return place.removeprefix("hf://")
     wanted = select(read_instances(dataset), ids=[p.instance_id for p in rows])
-    lacking = next((i for i in wanted if missing_columns(i)), None)
-    if version >= (5,) and lacking is not None:
+    lacking = [(i.instance_id, column) for i in wanted for column in COLUMNS if not i.more.get(column)]
+    if version >= (5,) and lacking:
         raise SuiteFileError(
-            f"{dataset}: {lacking.instance_id} has no column {missing_columns(lacking)[0]!r}, which this version of "
-            "the harness needs; take the set from the hub, or install swebench<5"
+            f"{dataset}: {lacking[0][0]} has no column {lacking[0][1]!r}, which this version of the harness needs; "
+            "take the set from the hub, or install swebench<5"
         )
     target.write_text("".join(json.dumps(i.row()) + "\n" for i in wanted), encoding="ascii")
     return str(target)
-
-
-def missing_columns(instance: Instance) -> list[str]:
-    """The columns that the harness needs from version 5 on and the instance does not have."""
-    return [column for column in COLUMNS if not instance.more.get(column)]
 
 
 def _run(argv: Sequence[str], folder: Path) -> int:

@@ -60,24 +60,20 @@ def read_instance(row: Mapping[str, Any], place: str) -> Instance:
     """The instance in a row.  Raises `SuiteFileError` that names the place and the column."""
     for column in NEEDED:
         if not isinstance(row.get(column), str) or not row[column].strip():
-            what = (
-                "is missing"
-                if row.get(column) is None
-                else f"must be a text that is not empty, not {row[column]!r:.60}"
-            )
+            wrong = f"must be a text that is not empty, not {row.get(column)!r:.60}"
+            what = "is missing" if row.get(column) is None else wrong
             raise SuiteFileError(f"{place}: field {column!r} {what}")
     where = f"{place} ({row['instance_id']})"
     if not re.fullmatch(r"[0-9a-fA-F]{7,64}", row["base_commit"]):
         raise SuiteFileError(f"{where}: field 'base_commit' must be a commit's hash, not {row['base_commit']!r:.60}")
     if "/" in row["instance_id"] or row["instance_id"] in (".", ".."):
         raise SuiteFileError(f"{where}: field 'instance_id' must be a plain name, without a slash")
-    known = {*NEEDED, *OPTIONAL, *TESTS}
     return Instance(
         *(row[column] for column in NEEDED),
         **{column: _text(row.get(column), column, where) for column in OPTIONAL},
         fail_to_pass=read_tests(row.get("FAIL_TO_PASS"), "FAIL_TO_PASS", where),
         pass_to_pass=read_tests(row.get("PASS_TO_PASS"), "PASS_TO_PASS", where),
-        more={column: value for column, value in row.items() if column not in known},
+        more={column: value for column, value in row.items() if column not in _COLUMNS},
     )
 
 
@@ -134,12 +130,11 @@ class InstanceScorer:
             return Score(None, 0.0, f"not evaluated: {instance.instance_id} lists no FAIL_TO_PASS")
         foreign = [t for t in (*instance.fail_to_pass, *instance.pass_to_pass) if not _PYTEST.fullmatch(t)]
         if foreign:
-            return Score(
-                None, 0.0, f"{NOT_EVALUATED}: here only pytest's tests can be run, and {foreign[0][:60]!r} is none"
-            )
+            why = f"here only pytest's tests can be run, and {foreign[0][:60]!r} is none"
+            return Score(None, 0.0, f"{NOT_EVALUATED}: {why}")
         from rlm_loop.workspace.evaluation import evaluate
 
-        found = evaluate(
+        return evaluate(
             self.workspace,
             patch,
             fail_to_pass=instance.fail_to_pass,
@@ -147,5 +142,4 @@ class InstanceScorer:
             test_patch=instance.test_patch,
             python=os.path.expanduser(self.python),
             timeout=_SECONDS,
-        )
-        return found.score()
+        ).score()

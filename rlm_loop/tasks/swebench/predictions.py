@@ -6,13 +6,13 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from rlm_loop.outcome import Outcome, Stop
 from rlm_loop.tasks.base import Task
-from rlm_loop.tasks.jsonl import SuiteFileError, write_lines
+from rlm_loop.tasks.jsonl import SuiteFileError
 from rlm_loop.tasks.source_rows import rows_of
 from rlm_loop.traces.redact import redact
 
@@ -30,7 +30,7 @@ class Prediction:
     model_patch: str
 
     def row(self) -> dict[str, str]:
-        return {name: getattr(self, name) for name in FIELDS}
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,23 @@ class Predictions:
         return len(self.rows)
 
     def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write the official JSONL in one step; returns the path.  Raises `SuiteFileError` where that cannot be."""
-        lines = "".join(json.dumps(p.row()) + "\n" for p in self.rows)
-        return write_lines(path, lines, ".jsonl", "the harness reads predictions from files of JSON Lines")
+        """Write the official JSONL in one step; returns the path.  Raises `SuiteFileError` where that cannot be.
+
+        The text is ASCII: the readers of others open the file in the machine's own encoding.
+        """
+        target = Path(path)
+        if target.suffix != ".jsonl":
+            what = "the harness reads predictions from files of JSON Lines"
+            raise SuiteFileError(f"{path}: {what}; choose a name that ends in .jsonl")
+        part = target.with_name(f".{target.name}.{os.getpid()}.part")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part.write_text("".join(json.dumps(p.row()) + "\n" for p in self.rows), encoding="ascii")
+            os.replace(part, target)
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            raise SuiteFileError(f"cannot write {path}: {error.strerror}; choose another path") from None
+        return target
 
 
 def predictions_of(
@@ -68,37 +82,29 @@ def predictions_of(
     for task, outcome in pairs:
         name = task if isinstance(task, str) else task.id
         if name in kept or name in left:
-            raise SuiteFileError(
-                f"there are two outcomes for {name}; a file of predictions holds one patch an instance"
-            )
-        whose = model or model_name(outcome.agent, outcome.model)
+            what = f"there are two outcomes for {name}"
+            raise SuiteFileError(f"{what}; a file of predictions holds one patch an instance")
         patch, why = patch_of(outcome)
         if patch is None and crashed == "empty":
             patch = ""
-        if patch is not None and adds_secret(patch):
+        added = "\n".join(line for line in (patch or "").split("\n") if line.startswith("+"))
+        if redact(added) != added:  # the other lines are the repository's own
             left[name] = "its patch adds what looks like a key or a password; write it by hand if it is none"
         elif patch is None:
             left[name] = why
         else:
-            kept[name] = Prediction(name, whose, patch)
+            kept[name] = Prediction(name, model or model_name(outcome.agent, outcome.model), patch)
     return Predictions(tuple(kept.values()), left)
 
 
 def patch_of(outcome: Outcome) -> tuple[str | None, str]:
     """The patch of a run, or `None` and why there is none."""
     if outcome.stop in (Stop.FAILED, Stop.INTERRUPTED):
-        return None, f"the run {'crashed' if outcome.stop == Stop.FAILED else 'was interrupted'}: {outcome.reason}"[
-            :300
-        ]
+        how = "crashed" if outcome.stop == Stop.FAILED else "was interrupted"
+        return None, f"the run {how}: {outcome.reason}"[:300]
     if not isinstance(outcome.artifact, str):
         return None, "the run has no diff: its task had no workspace"
     return outcome.artifact, ""
-
-
-def adds_secret(patch: str) -> bool:
-    """Say whether a line that a patch adds looks like a secret; the other lines are the repository's own."""
-    added = "\n".join(line for line in patch.split("\n") if line.startswith("+"))
-    return redact(added) != added
 
 
 def model_name(*parts: str) -> str:
@@ -117,10 +123,9 @@ def read_predictions(path: str | os.PathLike[str]) -> tuple[Prediction, ...]:
         raise SuiteFileError(f"{file}: predictions are read from .jsonl or .json")
     seen: dict[str, str] = {}
     found: list[Prediction] = []
-    for source in rows_of(str(file)):
-        place, row = source.place, source.row
+    for row, place in rows_of(str(file)):
         for name in FIELDS:
-            value = row.get(name, None)
+            value = row.get(name)
             if name == "model_patch" and name in row and value is None:
                 continue  # how some write that there is no patch
             if not isinstance(value, str) or (name != "model_patch" and not value.strip()):

@@ -13,15 +13,13 @@ from typing import Any, Literal, cast
 from rlm_loop.tasks.jsonl import SuiteFileError
 
 Status = Literal["resolved", "unresolved", "empty", "error", "not submitted"]
-#: What the harness calls each status in its report.
-_NAMES: Mapping[Status, str] = {
-    "resolved": "resolved",
-    "unresolved": "unresolved",
-    "empty": "empty_patch",
-    "error": "error",
-    "not submitted": "incomplete",
+#: The harness's list of the instances with each status.
+_LISTS: Mapping[Status, str] = {
+    "resolved": "resolved_ids",
+    "unresolved": "unresolved_ids",
+    "empty": "empty_patch_ids",
+    "error": "error_ids",
 }
-_LISTS: Mapping[Status, str] = {s: f"{name}_ids" for s, name in _NAMES.items() if s != "not submitted"}
 #: Whether an instance with this status is resolved, and what is said of it where nothing more is known.
 _SAID: Mapping[Status, tuple[bool | None, str]] = {
     "resolved": (True, ""),

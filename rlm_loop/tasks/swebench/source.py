@@ -48,12 +48,11 @@ def read_instances(name: str, **options: Any) -> Iterator[Instance]:
     if options and not place.startswith("hf://"):
         raise ValueError(f"{', '.join(options)} is for sets of the hub (hf://OWNER/NAME), not for files")
     rows = dataset_rows(place.removeprefix("hf://"), **options) if place.startswith("hf://") else rows_of(place)
-    for source in rows:
-        instance = read_instance(source.row, source.place)
-        before = lines.setdefault(instance.instance_id, source.place)
-        if before != source.place:
-            used = f"{instance.instance_id!r} was used before, in {before}"
-            raise SuiteFileError(f"{source.place}: field 'instance_id': {used}")
+    for row, where in rows:
+        instance = read_instance(row, where)
+        before = lines.setdefault(instance.instance_id, where)
+        if before != where:
+            raise SuiteFileError(f"{where}: field 'instance_id': {instance.instance_id!r} was used before, in {before}")
         yield instance
     if not lines:
         raise SuiteFileError(f"{place}: there is no instance in it")

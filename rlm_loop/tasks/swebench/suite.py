@@ -11,11 +11,12 @@ from typing import Any
 
 from rlm_loop.models.weights import cache_folder
 from rlm_loop.tasks.base import Suite, Task
-from rlm_loop.tasks.clones import Clone, CloneError, fetch_clone, find_clone
+from rlm_loop.tasks.clones import CloneError, fetch_clone, find_clone, need
 from rlm_loop.tasks.jsonl import SuiteFileError
 from rlm_loop.tasks.swebench.instance import Instance, InstanceScorer
 from rlm_loop.tasks.swebench.source import read_instances, select
 from rlm_loop.workspace import Workspace
+from rlm_loop.workspace.git import Git
 
 
 def swebench(
@@ -56,12 +57,12 @@ def swebench(
 
 def _places(
     instances: Iterable[Instance], repos: str | os.PathLike[str] | None, clone: bool | str
-) -> Mapping[str, Clone]:
+) -> Mapping[str, Git]:
     """Return the clone of each repository, with all base commits checked; empty where no folder was named."""
     if repos is None and not clone:
         return {}
     folder = Path(repos) if repos is not None else cache_folder().with_name("repositories")
-    found: dict[str, Clone] = {}
+    found: dict[str, Git] = {}
     for instance in instances:
         repo = instance.repo
         try:
@@ -72,14 +73,14 @@ def _places(
             url = (clone if isinstance(clone, str) else "https://github.com/{repo}.git").replace("{repo}", repo)
             print(f"cloning {url} into {folder}", file=sys.stderr)
             found[repo] = fetch_clone(repo, folder, url)
-        found[repo].need(instance.base_commit, f"{instance.instance_id}: field 'base_commit'")
+        need(found[repo], instance.base_commit, f"{instance.instance_id}: field 'base_commit'")
     return found
 
 
-def _task(instance: Instance, clone: Clone | None, before: str, hints: bool, python: str | None) -> Task:
+def _task(instance: Instance, clone: Git | None, before: str, hints: bool, python: str | None) -> Task:
     opened: Callable[[], Workspace] = partial(_no_workspace, instance.repo)
     if clone is not None:
-        opened = partial(Workspace, clone.path, commit=instance.base_commit)
+        opened = partial(Workspace, clone.folder, commit=instance.base_commit)
     discussion = f"\n\nDiscussion:\n{instance.hints_text}" if hints and instance.hints_text.strip() else ""
     return Task(
         instance.instance_id,

@@ -15,7 +15,7 @@ from rlm_loop.workspace import Workspace, WorkspaceError
 from rlm_loop.workspace.evaluation.guard import Guard, judged_tree
 from rlm_loop.workspace.git import Git
 from rlm_loop.workspace.testing import Isolation, TestOutcome, TestRun, run_tests
-from rlm_loop.workspace.trees import LINK, applied, contents, differences, lay, listed
+from rlm_loop.workspace.trees import LINK, applied, changed, contents, differences, lay, listed
 
 ListedOutcome = TestOutcome | Literal["missing"]
 
@@ -167,11 +167,9 @@ def _patched(space: Workspace, git: Git, patch: str) -> str:
         # Unified diffs alone: of another form, an ed script, lines are commands.
         command = [program, "--batch", "--fuzz=5", "-p1", "--unified", "--no-backup-if-mismatch", "--reject-file=-"]
         done = run_group(command, cwd=space.root, timeout=60, stdin=patch.encode("utf-8", "surrogatepass"))
-        index = str(git.git_dir / "scratch")
-        git("read-tree", space.base, GIT_INDEX_FILE=index)
-        git("add", "--all", "--force", ".", GIT_INDEX_FILE=index)  # whatever a `.gitignore` of the patch says
-        patched = git("write-tree", GIT_INDEX_FILE=index).decode().strip()
+        patched = changed(git, space.base, "add", "--all", "--force", ".")  # whatever a `.gitignore` of the patch says
         lay(git, patched, space.base)
+        index = str(git.git_dir / "scratch")
         if not done.ok or patched == space.base or git("ls-files", "--others", GIT_INDEX_FILE=index):
             raise
         return patched

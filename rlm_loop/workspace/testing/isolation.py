@@ -20,8 +20,7 @@ from rlm_loop.tools.processes import Finished, child_environment, watch
 Isolation = Literal["auto", "plain", "hardened", "sandbox"] | Hardened | Sandbox | Container
 """`auto` is the strongest that works here: a sandbox, else hardened, else plain."""
 
-CHILD = Path(__file__).with_name("child.py")
-TESTS = Script(CHILD)
+TESTS = Script(Path(__file__).with_name("child.py"))
 
 
 def isolated_command(
