@@ -43,14 +43,10 @@ def lines(tree: TraceTree, fold: int = FOLD) -> Iterator[Line]:
 
 def _folded(tree: TraceTree, node: Node, fold: int) -> list[Node | Fold]:
     items: list[Node | Fold] = []
-    for _, run in groupby(tree.children(node.node), key=_alike):
-        members = tuple(run)
+    alike = groupby(tree.children(node.node), key=lambda n: (n.batch,) if n.batch else (None, n.kind, n.model, n.turn))
+    for members in (tuple(run) for _, run in alike):
         items += [members] if fold and len(members) > fold else members
     return items
-
-
-def _alike(node: Node) -> tuple[object, ...]:
-    return (node.batch,) if node.batch else (None, node.kind, node.model, node.turn)
 
 
 def status(item: Node | Fold) -> Status:
@@ -61,8 +57,7 @@ def status(item: Node | Fold) -> Status:
 
 def head(tree: TraceTree, item: Node | Fold) -> str:
     """The text of a line: caller, turn, cost, and how it ended."""
-    parts = _fold_parts(tree, item) if isinstance(item, tuple) else _node_parts(tree, item)
-    return " · ".join(part for part in parts if part)
+    return " · ".join(filter(None, _fold_parts(tree, item) if isinstance(item, tuple) else _node_parts(tree, item)))
 
 
 def _node_parts(tree: TraceTree, node: Node) -> Iterator[str]:

@@ -24,10 +24,7 @@ _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 def safe(value: Any) -> str:
     """Any value as HTML text or the value of an attribute in quotes."""
-    text = str(value).replace("\r\n", "\n")
-    if _HIDDEN.search(text):
-        text = _HIDDEN.sub(_named, text)
-    return escape(text)
+    return escape(_HIDDEN.sub(_named, str(value).replace("\r\n", "\n")))
 
 
 def escaped(value: Any) -> Markup:
@@ -39,11 +36,6 @@ def escaped(value: Any) -> Markup:
 def macros(name: str) -> Any:
     """The macros of a template, as functions that return `Markup`; `name` is its path in this room."""
     return _environment().get_template(name).module
-
-
-def render(template: str, **values: Any) -> str:
-    """A template filled in."""
-    return _environment().get_template(template).render(values)
 
 
 class _OneLine(Extension):
@@ -84,7 +76,7 @@ def sealed(template: str, *parts: str, colours: str = "", connect: bool = False,
     )
     policy += "; connect-src 'self'" if connect else ""
     made = {"policy": Markup(policy), "style": Markup(style), "script": Markup(script), "version": __version__}
-    return render(template, **made, **values)
+    return _environment().get_template(template).render(made | values)
 
 
 def _joined(ending: str, *parts: str) -> str:

@@ -30,25 +30,21 @@ def trace_files(results: Results, names: Iterable[str] | None = None) -> Iterato
 
     `names` are those that are wanted (default: all).  Raises `StudyError` for packed traces that cannot be read.
     """
-    known = names_of(results)
+    known, folder = names_of(results), Path(results.folder)
     wanted = known if names is None else [n for n in dict.fromkeys(names) if n in set(known)]
     packed = archive_of(results.folder)
-    loose = [name for name in wanted if (Path(results.folder) / name).is_file()]
-    yield from ((name, Path(results.folder) / name) for name in loose)
+    loose = [name for name in wanted if (folder / name).is_file()]
+    yield from ((name, folder / name) for name in loose)
     rest = set(wanted) - set(loose)
     if not rest or packed is None:
         return
     with tempfile.TemporaryDirectory() as scratch:
-        for name, data in _packed(packed):
-            if name in rest:
-                path = Path(scratch) / PurePosixPath(name).name
-                path.write_bytes(data)
-                yield name, path
-                path.unlink()
-
-
-def _packed(archive: Path) -> Iterator[tuple[str, bytes]]:
-    try:
-        yield from packed_traces(archive).items()
-    except TraceError as error:
-        raise StudyError(f"{error}; export the study again, or leave the traces out") from error
+        try:
+            for name, data in packed_traces(packed).items():
+                if name in rest:
+                    path = Path(scratch) / PurePosixPath(name).name
+                    path.write_bytes(data)
+                    yield name, path
+                    path.unlink()
+        except TraceError as error:
+            raise StudyError(f"{error}; export the study again, or leave the traces out") from error

@@ -1,8 +1,4 @@
-"""Six figures of studies and runs: one style, each a function from a frame, each with an alternative text.
-
->>> from rlm_loop.report.figures import resolve_rates, save                # doctest: +SKIP
->>> save(resolve_rates(load_study("runs/mine").frame()), "rates.svg")      # doctest: +SKIP
-"""
+"""Six figures of studies and runs: one style, each a function from a frame, each with an alternative text."""
 
 from __future__ import annotations
 

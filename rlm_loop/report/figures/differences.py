@@ -131,6 +131,10 @@ def _interval(axes: Any, place: int, effect: _Effect, mark: ArmStyle) -> None:
     axes.annotate(effect.text, (1.02, place), xycoords=("axes fraction", "data"), fontsize=SMALL, va="center")
 
 
+def _signed(value: float, _: object = None) -> str:
+    return f"{value:+.0f}".replace("-", "−") if value else "0"
+
+
 def _scale(axes: Any, effects: Sequence[_Effect], margin: float | None) -> None:
     """The same room to both sides of no difference; a log axis for ratios."""
     share = effects[0].share
@@ -148,16 +152,9 @@ def _scale(axes: Any, effects: Sequence[_Effect], margin: float | None) -> None:
     axes.set_xlim(1 / reach, reach)
     top = math.floor(math.log2(reach))
     powers = [p for p in range(-top, top + 1) if not p % max(1, math.ceil(top / 2))]
-    axes.set_xticks([2.0**p for p in powers], [_times(p) for p in powers], fontsize=SMALL)
+    names = ["same" if not p else f"x {2**p}" if p > 0 else f"1/{2**-p}" for p in powers]
+    axes.set_xticks([2.0**p for p in powers], names, fontsize=SMALL)
     axes.set_xticks([], minor=True)
-
-
-def _signed(value: float, _: object = None) -> str:
-    return f"{value:+.0f}".replace("-", "−") if value else "0"
-
-
-def _times(power: int) -> str:
-    return "same" if not power else f"x {2**power}" if power > 0 else f"1/{2**-power}"
 
 
 def _caption(found: Sequence[Mapping[str, Any]], margin: float | None) -> str:

@@ -225,16 +225,14 @@ def mean_session(results: Results, *, arms: Iterable[str] | None = None, tasks: 
     """
     import pandas
 
-    wanted = {
-        arm.label: [str(r["trace"]) for r in list(arm.rows.values())[:tasks]] for arm in arms_of(results, arms).arms
-    }
+    chosen = arms_of(results, arms).arms
+    wanted = {arm.label: [str(r["trace"]) for r in list(arm.rows.values())[:tasks]] for arm in chosen}
     every = [name for names in wanted.values() for name in names]
     found = {name: _session(name, path) for name, path in trace_files(results, every)}
     if gone := [name for name in every if name not in found]:
         raise _unreadable(gone[0], "it is not there")
-    rows: list[dict[str, object]] = []
-    for label, names in wanted.items():
-        rows += [{"arm": label, **row} for row in _turn_means([found[name] for name in names])]
+    means = {label: _turn_means([found[name] for name in names]) for label, names in wanted.items()}
+    rows = [{"arm": label, **row} for label, of in means.items() for row in of]
     return pandas.DataFrame(rows, columns=["arm", "turn", "cause", "tokens", "resent", "running"])
 
 
@@ -247,9 +245,8 @@ def _session(name: str, path: Path) -> Growth:
         ledger = ledger_of(read(path))
     except (TraceError, OSError) as error:
         raise _unreadable(name, error) from None
-    rows = [
-        {"turn": r.turn, "cause": r.cause, "tokens": r.tokens, "resent": r.resent} for r in ledger.rows if not r.depth
-    ]
+    parts = ("turn", "cause", "tokens", "resent")  # without the calls: each turn counts as one
+    rows = [{part: getattr(r, part) for part in parts} for r in ledger.rows if not r.depth]
     return _growth(name, rows) if rows else Growth(name, 0, {})
 
 

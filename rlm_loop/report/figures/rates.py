@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.figures.rows import Arm, Arms, Measure, arms_of, factors_of, mean_between, measure_of
@@ -45,20 +45,16 @@ class Rate:
         return 100 * self.resolved / self.judged if self.judged else None
 
     @property
-    def interval(self) -> tuple[float, float]:
-        return 100 * self.low, 100 * self.high
-
-    @property
     def bars(self) -> list[list[float]]:
         """The interval as matplotlib wants it: how far down, how far up."""
-        middle, (low, high) = self.percent or 0.0, self.interval
-        return [[middle - low], [high - middle]]
+        middle = self.percent or 0.0
+        return [[middle - 100 * self.low], [100 * self.high - middle]]
 
     def __str__(self) -> str:
         if self.percent is None:
             return "none judged"
-        low, high = self.interval
-        return f"{self.resolved} of {self.judged} ({self.percent:.0f} %, interval {low:.0f} to {high:.0f})"
+        ends = f"{100 * self.low:.0f} to {100 * self.high:.0f}"
+        return f"{self.resolved} of {self.judged} ({self.percent:.0f} %, interval {ends})"
 
 
 def rate_of(rows: Iterable[Mapping[str, Any]]) -> Rate:
@@ -119,10 +115,7 @@ def _groups(found: Arms, by: str | None) -> list[tuple[str, Sequence[Arm]]]:
     if not values:
         raise StudyError(f"no row has a {by}; use a column, fact or factor of the study, such as suite or level")
     for value in sorted(values, key=lambda v: (isinstance(v, str), v)):
-        parts = [
-            Arm(a.name, a.model, a.label, {u: r for u, r in a.rows.items() if _value_of(r, by) == value})
-            for a in found.arms
-        ]
+        parts = [replace(a, rows={u: r for u, r in a.rows.items() if _value_of(r, by) == value}) for a in found.arms]
         everything.append((value if isinstance(value, str) else f"{by} {value:,}", [a for a in parts if a.rows]))
     return everything
 
@@ -146,9 +139,13 @@ class _Point:
     low: float
     high: float
 
+    @property
+    def percent(self) -> float:
+        return self.rate.percent or 0.0
+
     def beats(self, other: _Point) -> bool:
-        here, there = self.rate.percent or 0.0, other.rate.percent or 0.0
-        return here >= there and self.spent <= other.spent and (here > there or self.spent < other.spent)
+        here, there = (self.percent, -self.spent), (other.percent, -other.spent)
+        return here != there and here[0] >= there[0] and here[1] >= there[1]
 
 
 def resolve_against_tokens(
@@ -171,7 +168,7 @@ def resolve_against_tokens(
     if not points:
         raise StudyError(f"no arm has {asked.name} of every task and a judged one, so there is nothing to draw")
     front = [p for p in points if not any(other.beats(p) for other in points)]
-    front.sort(key=lambda p: (p.spent, p.rate.percent or 0.0))
+    front.sort(key=lambda p: (p.spent, p.percent))
     drawn = marks([a.label for a in found.arms])
     bars = " Bars are 95 % intervals of each arm (Wilson, bootstrap of the mean)." if intervals else ""
     with style():
@@ -180,14 +177,14 @@ def resolve_against_tokens(
         percent_axis(axes.yaxis)
         for point in points:
             _draw(axes, point, drawn[point.label], point in front, intervals)
-        at, rates = [p.spent for p in front], [p.rate.percent or 0.0 for p in front]
+        at, rates = [p.spent for p in front], [p.percent for p in front]
         look: dict[str, Any] = {"color": GREY, "linewidth": 1.1, "linestyle": (0, (6, 2)), "zorder": 1}
         axes.step([*at, at[-1] * 100], [*rates, rates[-1]], where="post", label="Pareto front", **look)
         _limits(axes, points)
         finish(axes, f"Tasks resolved, and their {asked.name}", f"{asked.name} a task, mean")
         legend_above(made, axes.get_legend_handles_labels()[0])
         caption(made, f"{found.note()}. {_LEGEND}{bars}")
-    said = "; ".join(f"{p.label}: {p.rate}, {asked.say(p.spent)} a task" for p in points)
+    said = "; ".join(f"{p.label}: {p.rate}, {asked.format.format(x=p.spent)} {asked.name} a task" for p in points)
     on = f"On the Pareto front: {', '.join(p.label for p in front)}."
     made.set_label(f"Resolve rate against {asked.name} a task. {said}. {on}")
     return made
@@ -204,7 +201,7 @@ def _draw(axes: Any, point: _Point, mark: ArmStyle, best: bool, intervals: bool)
     spread = {"xerr": [[point.spent - point.low], [point.high - point.spent]], "yerr": point.rate.bars}
     axes.errorbar(
         point.spent,
-        point.rate.percent or 0.0,
+        point.percent,
         **(spread if intervals else {}),
         fmt=mark.marker,
         color=mark.colour,
@@ -233,7 +230,7 @@ def _limits(axes: Any, points: Sequence[_Point]) -> None:
         spread = high - low or high or 1.0
         axes.set_xlim(max(0.0, low - 0.3 * spread), high + 0.45 * spread)
     axes.xaxis.set_major_formatter("{x:,.10g}")
-    axes.set_ylim(0, min(100, 10 * math.ceil(0.105 * max(p.rate.interval[1] for p in points) + 0.5)))
+    axes.set_ylim(0, min(100, 10 * math.ceil(10.5 * max(p.rate.high for p in points) + 0.5)))
 
 
 _TOKENS = measure_of("total_tokens")
@@ -253,7 +250,9 @@ def factor_response(results: Results | pd.DataFrame, factor: str | None = None) 
     chosen = factor or next(iter(known), "")
     if chosen not in known:
         raise StudyError(f"there is no factor {chosen!r}; there are {', '.join(known) or 'none'}")
-    values = _values([_key(r, chosen) for r in every if chosen in factors_of(r)])
+    values = list(dict.fromkeys(_key(r, chosen) for r in every if chosen in factors_of(r)))
+    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
+        values.sort()
     if len(values) < 2:
         raise StudyError(f"the factor {chosen} has one value only, so there is no response to draw")
     groups = _by_level(found.arms, chosen)
@@ -264,7 +263,8 @@ def factor_response(results: Results | pd.DataFrame, factor: str | None = None) 
         for number, (name, of) in enumerate(groups.items()):
             at = [p + 0.06 * (number - (len(groups) - 1) / 2) for p in range(len(values))]
             rates = [rate_of(of.get(v, ())) for v in values]
-            _line(left, at, [None if r.percent is None else (r.percent, *r.interval) for r in rates], drawn[name], name)
+            shares = [None if r.percent is None else (r.percent, 100 * r.low, 100 * r.high) for r in rates]
+            _line(left, at, shares, drawn[name], name)
             _line(right, at, [_spent(of.get(v, ())) for v in values], drawn[name])
         for axes, title in ((left, "a   Tasks resolved"), (right, f"b   {_TOKENS.name.capitalize()} a task")):
             axes.set_xticks(range(len(values)), [str(v) for v in values])
@@ -286,13 +286,6 @@ def factor_response(results: Results | pd.DataFrame, factor: str | None = None) 
     ]
     made.set_label(f"Resolve rate and tokens a task by {chosen.replace('_', ' ')}. {'; '.join(lines)}.")
     return made
-
-
-def _values(every: Iterable[Any]) -> list[Any]:
-    """Numbers ascending; everything else in the order of the study."""
-    found = list(dict.fromkeys(every))
-    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in found)
-    return sorted(found) if numbers else found
 
 
 def _key(row: Mapping[str, Any], factor: str) -> Any:

@@ -126,9 +126,6 @@ class Measure:
         found = [total_tokens(r) if self.column == "total_tokens" else r.get(self.column) for r in rows]
         return [float(n) for n in found if n is not None]
 
-    def say(self, value: float) -> str:
-        return f"{self.format.format(x=value)} {self.name}"
-
 
 _MEASURES = {
     column: Measure(column, name, form)

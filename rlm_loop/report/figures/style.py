@@ -59,20 +59,6 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E
 ARM_PLACES = {"lean": 0, "react-text": 1, "code": 2, "react-native": 3, "mellea-react": 3, "lean-text": 5}
 
 
-def arm_places(arms: Sequence[str]) -> list[int]:
-    """The place of each arm: its own (`ARM_PLACES`) where it has one that is free, else the lowest that is free.
-
-    A place from `len(COLOURS)` on stands for a colour that is used a second time.
-    """
-    own: dict[str, int] = {}
-    for arm in arms:
-        place = ARM_PLACES.get(arm.partition(",")[0])  # with several models a label is "arm, model"
-        if place is not None and place not in own.values():
-            own[arm] = place
-    free = (place for place in range(len(ARM_PLACES) + len(arms)) if place not in own.values())
-    return [own[arm] if arm in own else next(free) for arm in arms]
-
-
 #: Several of those colours are the same grey on paper, so that every arm has a mark, a line and a hatch of its own too.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 3)))
@@ -135,13 +121,19 @@ def sheet(width: float, height: float) -> Figure:
 
 
 def marks(arms: Sequence[str]) -> dict[str, ArmStyle]:
-    """The mark of each arm, the same in all figures for the arms of `ARM_PLACES`, else by its place among the arms.
+    """The mark of each arm, the same in all figures for the arms of `ARM_PLACES`, else the first that is free.
 
     From the eighth arm on colours come again, with other marks.
     """
+    own: dict[str, int] = {}
+    for arm in arms:
+        place = ARM_PLACES.get(arm.partition(",")[0])  # with several models a label is "arm, model"
+        if place is not None and place not in own.values():
+            own[arm] = place
+    free = (place for place in range(len(ARM_PLACES) + len(arms)) if place not in own.values())
     found: dict[str, ArmStyle] = {}
-    for arm, number in zip(arms, arm_places(arms), strict=True):
-        at, turn = number % len(COLOURS), number // len(COLOURS)
+    for arm in arms:
+        turn, at = divmod(own[arm] if arm in own else next(free), len(COLOURS))
         other = (at + turn) % len(COLOURS)
         found[arm] = ArmStyle(COLOURS[at], MARKERS[other], LINES[other], HATCHES[other])
     return found
@@ -149,13 +141,10 @@ def marks(arms: Sequence[str]) -> dict[str, ArmStyle]:
 
 def finish(axes: Any, title: str = "", below: str = "", *, grid: str = "y") -> None:
     """Add a title at the left, light lines of `grid` behind the data, and the name of the x axis."""
-    if grid:
-        axes.grid(axis=grid, color=PALE, linewidth=0.7, zorder=0)
-        axes.set_axisbelow(True)
-    if below:
-        axes.set_xlabel(below)
-    if title:
-        axes.set_title(title, loc="left", y=1.0, fontsize=TITLE, fontweight="bold")  # `y`: it need not look for room
+    axes.grid(axis=grid, color=PALE, linewidth=0.7, zorder=0)
+    axes.set_axisbelow(True)
+    axes.set_xlabel(below)
+    axes.set_title(title, loc="left", y=1.0, fontsize=TITLE, fontweight="bold")  # `y`: it need not look for room
 
 
 def caption(made: Figure, text: str) -> None:
@@ -194,11 +183,11 @@ def save(figure: Figure, path: str | Path) -> list[Path]:
     another ending, and where the file cannot be written.
     """
     whole = Path(path)
-    wanted = (
-        [whole] if whole.suffix.lower() in _FORMATS else [whole.with_name(f"{whole.name}{s}") for s in _FORMATS[:2]]
-    )
-    if whole.suffix and whole.suffix.lower() not in _FORMATS and re.fullmatch(r"\.[a-zA-Z]{2,4}", whole.suffix):
-        raise StudyError(f"cannot save a figure as {whole.suffix}; use one of {', '.join(_FORMATS)}")
+    wanted = [whole]
+    if whole.suffix.lower() not in _FORMATS:
+        if re.fullmatch(r"\.[a-zA-Z]{2,4}", whole.suffix):
+            raise StudyError(f"cannot save a figure as {whole.suffix}; use one of {', '.join(_FORMATS)}")
+        wanted = [whole.with_name(f"{whole.name}{ending}") for ending in _FORMATS[:2]]
     try:
         whole.parent.mkdir(parents=True, exist_ok=True)
         for one in wanted:
@@ -208,43 +197,38 @@ def save(figure: Figure, path: str | Path) -> list[Path]:
     return wanted
 
 
-def data_uri(figure: Figure, kind: str = "png") -> str:
-    """The figure as a PNG (or an SVG) in a `data:` address, for an `<img>` of a page that needs no other file.
+def data_uri(figure: Figure) -> str:
+    """The figure as an SVG in a `data:` address, for an `<img>` of a page that needs no other file.
 
-    Letters of an SVG are text in the reader's own font: as shapes they take half of the time and most of the bytes.
+    Letters are text in the reader's own font: as shapes they take half of the time and most of the bytes.
     """
-    named = {"png": "image/png", "svg": "image/svg+xml"}[kind]
-    return f"data:{named};base64," + base64.b64encode(_bytes(figure, f".{kind}")).decode("ascii")
+    return "data:image/svg+xml;base64," + base64.b64encode(_bytes(figure, ".svg")).decode("ascii")
 
 
 def _bytes(figure: Figure, suffix: str) -> bytes:
-    words = alt_text(figure)
-    metadata: dict[str, Any] = {
-        ".png": {"Software": None, "Description": words or None},
-        ".svg": {"Date": None, "Description": words or None},
-        ".pdf": {"CreationDate": None, "Subject": words or None},
-    }[suffix]
-    buffer = io.BytesIO()
+    words = alt_text(figure) or None
     with style():
         if suffix == ".svg":
-            buffer.write(_svg_text(figure, metadata).encode("utf-8"))
-        else:
-            figure.savefig(buffer, format=suffix[1:], dpi=200 if suffix == ".png" else "figure", metadata=metadata)
-    made = buffer.getvalue()
-    if suffix == ".svg" and words:  # screen readers know <desc>, not the RDF that matplotlib writes
-        start = made.index(b">", made.index(b"<svg")) + 1
-        made = made[:start] + f"\n <desc>{html.escape(words, quote=False)}</desc>".encode() + made[start:]
-    return made
+            return _svg(figure, words)
+        buffer, metadata = io.BytesIO(), {"Software": None, "Description": words}
+        if suffix == ".pdf":
+            metadata = {"CreationDate": None, "Subject": words}
+        figure.savefig(buffer, format=suffix[1:], dpi=200 if suffix == ".png" else "figure", metadata=metadata)
+        return buffer.getvalue()
 
 
-def _svg_text(figure: Figure, metadata: dict[str, Any]) -> str:
+def _svg(figure: Figure, words: str | None) -> bytes:
     """Do what `savefig` does, but with one drawing in place of two: `savefig` lays out by a drawing of its own."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-    canvas, dots, text = figure.canvas, figure.dpi, io.StringIO()
+    canvas, dots, file = figure.canvas, figure.dpi, io.StringIO()
     try:
-        FigureCanvasSVG(figure).print_svg(text, metadata=metadata)
+        FigureCanvasSVG(figure).print_svg(file, metadata={"Date": None, "Description": words})
     finally:
         figure.dpi = dots
         figure.set_canvas(canvas)
-    return text.getvalue()
+    made = file.getvalue()
+    if words:  # screen readers know <desc>, not the RDF that matplotlib writes
+        start = made.index(">", made.index("<svg")) + 1
+        made = f"{made[:start]}\n <desc>{html.escape(words, quote=False)}</desc>{made[start:]}"
+    return made.encode("utf-8")

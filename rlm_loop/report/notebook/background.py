@@ -74,11 +74,8 @@ def start_live(
     """
     shown = (view or LiveView(how_to_stop=HOW)) if show else None
     ask = agent.ask if isinstance(agent, AgentSession) else agent.run
-    run = LiveRun(
-        lambda hooks: ask(question, hooks=hooks, **options), shown, stop_button if button and show else lambda _: None
-    )
-    run.begin()
-    return run
+    buttons: Any = stop_button if button and show else lambda _: None  # pyright: ignore[reportUnknownLambdaType]
+    return LiveRun(lambda hooks: ask(question, hooks=hooks, **options), shown, buttons).begin()
 
 
 def stop_button(stop: Callable[[], None]) -> Callable[[], None] | None:
@@ -88,17 +85,16 @@ def stop_button(stop: Callable[[], None]) -> Callable[[], None] | None:
     """
     if not in_kernel() or find_spec("ipywidgets") is None:
         return None
-    Button: Any = import_module("ipywidgets").Button  # by name: it is optional
+    from IPython.display import display
 
-    button: Any = Button(description="Stop", icon="stop", tooltip="Stop the run; what was done until then is kept")
+    widgets: Any = import_module("ipywidgets")  # by name: it is optional
+    button = widgets.Button(description="Stop", icon="stop", tooltip="Stop the run; what was done until then is kept")
 
     def clicked(_: object) -> None:
         button.disabled, button.description = True, "Stopping"
         stop()
 
     button.on_click(clicked)
-    from IPython.display import display
-
     display(button)
 
     def close() -> None:

@@ -23,6 +23,9 @@ SHOWN = 4_000
 #: Control characters but tab and newline, and those that change the order in which others are shown.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+#: The fence before a block of code with the blank lines below it, and that after it with those above it.
+_FENCE_BEFORE = re.compile(r"^[^\S\n]*(?:```|~~~).*\s*\Z", re.MULTILINE)
+_FENCE_AFTER = re.compile(r"\A\s*(?:```|~~~).*\n?")
 
 
 def clipped(text: str, limit: int = SHOWN) -> str:
@@ -43,6 +46,11 @@ def visible(text: str) -> str:
 def harmless(text: str) -> str:
     """Text that steers no terminal: control characters but tab and newline, and bidirectional ones, are visible."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+
+
+def value_text(value: object) -> str:
+    """A text as it is, any other value as Python writes it."""
+    return value if isinstance(value, str) else shown(value)
 
 
 def counted(usage: Usage | None) -> str:
@@ -85,7 +93,7 @@ def action_text(action: Action) -> tuple[str, str]:
             stated = [f"{name}: {value}" for name, value in action.intent.items()]
             return f"call {action.name}", "\n".join([_arguments(action.arguments), *stated])
         case Answer():
-            return "answer", action.value if isinstance(action.value, str) else shown(action.value)
+            return "answer", value_text(action.value)
         case Malformed():
             return "not readable", action.reason
 
@@ -114,18 +122,13 @@ def prose(turn: Turn) -> list[str]:
     """The model's words before each action and after the last one, without the code and answers themselves."""
     rest, words = turn.reply.text, list[str]()
     for action in turn.actions:
-        before, rest = _split(rest, action)
+        before, rest = rest, ""  # all of it stands before an action that is not in the text
+        if isinstance(action, RunCode) and action.code.strip():
+            before, rest = _around_block(before, action.code)
+        elif isinstance(action, Answer) and isinstance(action.value, str):
+            before = before.strip().removesuffix(action.value)
         words.append(before.strip())
     return [*words, rest.strip()]
-
-
-def _split(text: str, action: Action) -> tuple[str, str]:
-    """Return what was written before an action, and after it; all of it before one that is not in the text."""
-    if isinstance(action, RunCode) and action.code.strip():
-        return _around_block(text, action.code)
-    if isinstance(action, Answer) and isinstance(action.value, str) and text.strip().endswith(action.value):
-        return text.strip().removesuffix(action.value), ""
-    return text, ""
 
 
 def turn_head(turn: Turn) -> str:
@@ -162,9 +165,7 @@ def compaction_line(event: Mapping[str, Any]) -> str:
 
 def answer_text(outcome: Outcome) -> str:
     """The answer for a reader; "no answer" where the run gave none."""
-    if outcome.answer is None and not outcome.answered:
-        return "no answer"
-    return outcome.answer if isinstance(outcome.answer, str) else shown(outcome.answer)
+    return "no answer" if outcome.answer is None and not outcome.answered else value_text(outcome.answer)
 
 
 def ending(outcome: Outcome) -> str:
@@ -219,20 +220,7 @@ def _around_block(text: str, code: str) -> tuple[str, str]:
     """The text before and after the fenced block that holds this code, if it is there word for word."""
     lines, wanted = text.splitlines(), [line.strip() for line in code.strip().splitlines()]
     for start in range(len(lines) - len(wanted) + 1):
-        if [line.strip() for line in lines[start : start + len(wanted)]] != wanted:
-            continue
-        before, after = lines[:start], lines[start + len(wanted) :]
-        while before and not before[-1].strip():
-            before.pop()
-        while after and not after[0].strip():
-            after.pop(0)
-        if before and _fence(before[-1]):
-            before.pop()
-        if after and _fence(after[0]):
-            after.pop(0)
-        return "\n".join(before), "\n".join(after)
+        if [line.strip() for line in lines[start : start + len(wanted)]] == wanted:
+            before = _FENCE_BEFORE.sub("", "\n".join(lines[:start]))
+            return before, _FENCE_AFTER.sub("", "\n".join(lines[start + len(wanted) :]))
     return text, ""
-
-
-def _fence(line: str) -> bool:
-    return line.lstrip().startswith(("```", "~~~"))

@@ -6,7 +6,6 @@ There is no script in any of it, and what a model, a tool or a provider wrote is
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.accounting.ledger import in_order
@@ -45,7 +44,7 @@ def view(name: str, *values: Any, **named: Any) -> str:
 
 def outcome_html(outcome: Outcome) -> str:
     """An outcome: the answer, why the run ended, what it cost, every turn, tokens by cause."""
-    turns, seconds = plural(outcome.steps, "turn"), f"{outcome.seconds:.1f} s"
+    ledger, turns, seconds = outcome.ledger, plural(outcome.steps, "turn"), f"{outcome.seconds:.1f} s"
     facts = (outcome.agent, outcome.model, turns, counted(outcome.usage), seconds)
     return view(
         "outcome",
@@ -56,14 +55,9 @@ def outcome_html(outcome: Outcome) -> str:
         answer=clipped(answer_text(outcome)),
         facts=" · ".join(fact for fact in facts if fact),
         turns=[turn_values(turn) for turn in outcome.turns],
-        causes=causes_values(outcome.ledger.by_cause(), outcome.ledger.counting),
+        causes=(causes_title(ledger.counting), most_first(ledger.by_cause())),
         trace=outcome.trace,
     )
-
-
-def causes_values(by_cause: Mapping[str, int], counting: str) -> tuple[str, list[tuple[str, int]]]:
-    """Tokens by cause for a template: the title and the causes."""
-    return causes_title(counting), most_first(by_cause)
 
 
 def turn_values(turn: Turn) -> dict[str, Any]:
@@ -84,18 +78,14 @@ def _display(display: Display) -> tuple[str, str, str]:
     if display.mime in ("image/png", "image/jpeg"):
         return "image", display.mime, display.data
     data = redact(display.data)
-    match display.mime:
-        case "image/svg+xml":
-            return "image", display.mime, base64.b64encode(data.encode()).decode()
-        case "text/html":
-            return "frame", "", data
-        case _:
-            return "other", "", clipped(data)
+    if display.mime == "image/svg+xml":
+        return "image", display.mime, base64.b64encode(data.encode()).decode()
+    return ("frame", "", data) if display.mime == "text/html" else ("other", "", clipped(data))
 
 
 def ledger_html(ledger: Ledger) -> str:
     """A ledger as a table: tokens by cause, of them first sent, re-sent and from the cache."""
-    usage, every = ledger.usage, [row for call in list(ledger.calls) for row in call.rows]
+    usage, every = ledger.usage, ledger.rows
     cells: list[list[str]] = []
     for cause in in_order(row.cause for row in every):
         own = [row for row in every if row.cause == cause]

@@ -12,13 +12,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rlm_loop.accounting.ledger import Ledger
-from rlm_loop.accounting.tree import Node, TraceTree, summed
+from rlm_loop.accounting.tree import Node, summed
 from rlm_loop.messages import Usage
 from rlm_loop.outcome import Outcome, Turn
 from rlm_loop.report.notebook.formatting import (
     causes_line,
+    causes_title,
     clipped,
     closing_line,
+    most_first,
     step_text,
     turn_head,
     visible,
@@ -27,56 +29,37 @@ from rlm_loop.traces.kept import in_kernel
 
 
 class SubCalls:
-    """Collects the sub-calls of one turn of the root.  Hooks call it from the threads of the sub-calls."""
+    """The sub-calls of one turn of the root.  It may be read while a hook, which has the view's lock, writes to it."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._nodes: dict[str, Node] = {}
 
-    def start(self, node: str, kind: str, model: str | None, turn: int, prompt: str) -> None:
-        """A sub-call began in that turn of the root."""
-        title = " ".join(prompt[:200].split())[:80]
-        with self._lock:
-            self._nodes[node] = Node(node, kind, model, turn, title=title)
+    def start(self, node: str, kind: str) -> None:
+        self._nodes[node] = Node(node, kind)
 
-    def end(self, node: str, ok: bool, error: str | None, seconds: float, usage: Usage) -> None:
+    def end(self, node: str, ok: bool, usage: Usage) -> None:
         """A sub-call ended; `usage` is that of its whole subtree, so that what its children spent is taken off."""
-        with self._lock:
-            known = self._nodes.get(node)
-            if known is None:  # it began in an earlier turn
-                return
+        if node in self._nodes:  # else it began in an earlier turn
             below = [n for path, n in self._nodes.items() if path.startswith(node + ".")]
-            own = usage - summed(below)
-            self._nodes[node] = replace(known, ok=ok, error=error, seconds=seconds, own=own)
+            self._nodes[node] = replace(self._nodes[node], ok=ok, own=usage - summed(below))
 
     @property
     def agents(self) -> bool:
         """True where a sub-agent is at work: the steps that happen now are its."""
-        with self._lock:
-            return any(n.kind == "agent" and n.ok is None for n in self._nodes.values())
+        return any(n.kind == "agent" and n.ok is None for n in list(self._nodes.values()))
 
     def __contains__(self, node: str) -> bool:
         return node in self._nodes
 
-    def __len__(self) -> int:
-        return len(self._nodes)
-
     def line(self) -> str:
-        """The state of things, in a few words."""
-        with self._lock:
-            nodes = list(self._nodes.values())
+        """The state of things, in a few words; empty where there is no sub-call."""
+        nodes = list(self._nodes.values())
         failed = sum(n.ok is False for n in nodes)
         going = sum(n.ok is None for n in nodes)
-        spent = summed([n for n in nodes if n.ok is not None])
+        known = summed(n for n in nodes if n.ok is not None).total_tokens
         counts = [f"{len(nodes) - failed - going} done", f"{going} running"] + [f"{failed} failed"] * bool(failed)
-        known = spent.total_tokens
-        return f"sub-calls: {', '.join(counts)}" + (f", {known:,} tokens" if known is not None else "")
-
-    def taken(self) -> TraceTree:
-        """The tree of the turn's sub-calls under a root without figures; the next turn begins anew."""
-        with self._lock:
-            nodes, self._nodes = list(self._nodes.values()), {}
-        return TraceTree.of((Node("0", "agent"), *nodes))
+        counts += [] if known is None else [f"{known:,} tokens"]
+        return f"sub-calls: {', '.join(counts)}" if nodes else ""
 
 
 #: Characters of a reply that are kept for the view; the whole reply is in the turn.
@@ -109,9 +92,7 @@ class Writing:
                 return Writing(visible(text))
             case "loading":
                 return replace(self, doing=f"loading the model ({visible(text)})")
-            case "end":
-                return replace(self, doing=_DOING[kind])
-            case _:
+            case _:  # with "end" there is no more text
                 return Writing(_DOING.get(kind, self.doing), (self.text + text)[-KEPT:], self.length + len(text))
 
     @property
@@ -225,14 +206,14 @@ class LiveView:
                 if self._handle is None:
                     _say(step_text(turn))
 
-    def on_subcall_start(self, *, node: str, kind: str, model: str | None = None, prompt: str = "") -> None:
+    def on_subcall_start(self, *, node: str, kind: str, **_: Any) -> None:
         with self._lock:
-            self._calls.start(node, kind, model, self._turn, prompt)
+            self._calls.start(node, kind)
             self._draw(soon=True)
 
-    def on_subcall_end(self, *, node: str, ok: bool, seconds: float, usage: Usage, error: str | None = None) -> None:
+    def on_subcall_end(self, *, node: str, ok: bool, usage: Usage, **_: Any) -> None:
         with self._lock:
-            self._calls.end(node, ok, error, seconds, usage)
+            self._calls.end(node, ok, usage)
             self._draw(soon=True)
 
     def on_run_end(self, *, outcome: Outcome) -> None:
@@ -276,13 +257,12 @@ class LiveView:
 
     def html(self) -> str:
         """The run at this moment, without a script; what a model or a tool wrote is escaped."""
-        from rlm_loop.report.notebook.html import causes_values, turn_values, view
+        from rlm_loop.report.notebook.html import turn_values, view
 
         if self.outcome is not None:
             return self.outcome.to_html() + view("live_note", self._note)
         if self._error:
             return view("live_error", clipped(self._error))
-        title, causes = causes_values(self._ledger.by_cause(), self._ledger.counting)
         earlier = self._turns[:-WHOLE]
         left_out = [f"{len(earlier) - LINES} earlier turns"] if len(earlier) > LINES else []
         return view(
@@ -294,8 +274,8 @@ class LiveView:
             state="stopping" if self._stopping else "running",
             doing=self._now(),
             written=visible("\n".join(self._writing.shown.split("\n")[-WRITTEN:])),
-            title=title,
-            causes=causes,
+            title=causes_title(self._ledger.counting),
+            causes=most_first(self._ledger.by_cause()),
             how_to_stop=self._how or INTERRUPT,
         )
 
@@ -310,7 +290,7 @@ class LiveView:
     def _now(self) -> str:
         """Say what goes on now, in a few words."""
         turn = f"turn {self._turn}" if self._turn else "starting"
-        line = ": ".join(filter(None, [turn, self._calls.line() if len(self._calls) else self._doing]))
+        line = ": ".join(filter(None, [turn, self._calls.line() or self._doing]))
         seconds = self._clock() - self._began
         return f"{line} · {seconds:.0f} s" if seconds >= 1 else line
 

@@ -30,10 +30,11 @@ def write_notebook(outcome: Outcome, path: str | Path) -> Path:
         raise ImportError(f"to write a notebook: {install_line('jupyter')}") from None
     v4: Any = nbformat.v4
     book = v4.new_notebook(metadata={"kernelspec": _KERNEL})
-    for number, (kind, text, outputs) in enumerate(_cells(outcome)):
-        made = v4.new_markdown_cell(text) if kind == "markdown" else v4.new_code_cell(text, execution_count=number)
-        if kind == "code":
-            made.outputs = [v4.new_output(**output) for output in outputs]
+    for number, (text, outputs) in enumerate(_cells(outcome)):
+        if outputs is None:
+            made = v4.new_markdown_cell(text)
+        else:
+            made = v4.new_code_cell(text, execution_count=number, outputs=[v4.new_output(**o) for o in outputs])
         made.id = f"cell-{number}"  # the same run gives the same file
         book.cells.append(made)
     target = Path(path)
@@ -41,11 +42,11 @@ def write_notebook(outcome: Outcome, path: str | Path) -> Path:
     return target
 
 
-_Cell = tuple[str, str, list[dict[str, Any]]]
+_Cell = tuple[str, list[dict[str, Any]] | None]
 
 
 def _cells(outcome: Outcome) -> Iterator[_Cell]:
-    """Kind, source and outputs of each cell."""
+    """Source and outputs of each cell; Markdown has `None`."""
     yield _said("Question", outcome.question)
     for turn in outcome.turns:
         *before, after = prose(turn)
@@ -54,13 +55,12 @@ def _cells(outcome: Outcome) -> Iterator[_Cell]:
                 yield _said(f"Turn {turn.index}", words)
             match action:
                 case RunCode(code):
-                    yield "code", redact(code), list(_outputs(seen))
+                    yield redact(code), list(_outputs(seen))
                 case CallTool(name, arguments):
-                    yield "code", redact(_call(name, arguments)), list(_outputs(seen))
+                    yield redact(_call(name, arguments)), list(_outputs(seen))
                 case Answer() | Malformed():
-                    yield _said(f"Turn {turn.index}: {action_text(action)[0]}", action_text(action)[1])
-                    if seen.failure is not None:
-                        yield _said(f"Turn {turn.index}: {observation_text(seen)[0]}", observation_text(seen)[1])
+                    for label, text in (action_text(action), *([observation_text(seen)] if seen.failure else [])):
+                        yield _said(f"Turn {turn.index}: {label}", text)
         if after:
             yield _said(f"Turn {turn.index}", after)
     yield _said("Answer" if outcome.answered else "No answer", f"{answer_text(outcome)}\n{closing_line(outcome)}")
@@ -71,7 +71,7 @@ def _said(title: str, text: str) -> _Cell:
     fence = "```"
     while fence in text:
         fence += "`"
-    return "markdown", f"**{title}**\n\n{fence}text\n{redact(text)}\n{fence}", []
+    return f"**{title}**\n\n{fence}text\n{redact(text)}\n{fence}", None
 
 
 def _call(name: str, arguments: str) -> str:

@@ -1,8 +1,4 @@
-"""A page to read a run: one HTML file, with no network, made from a trace.
-
->>> from rlm_loop.report.run import run_page                                         # doctest: +SKIP
->>> Path("run.html").write_text(run_page("run.jsonl"), encoding="utf-8")               # doctest: +SKIP
-"""
+"""A page to read a run: one HTML file, with no network, made from a trace."""
 
 from __future__ import annotations
 

@@ -89,18 +89,6 @@ def _kind(token: Any) -> str:
     """The class of a token of pygments; names, brackets and operators keep the colour of text."""
     from pygments.token import Comment, Keyword, Name, Number, Operator, String
 
-    for family, kind in (
-        (Comment, "hc"),
-        (String, "hs"),
-        (Number, "hn"),
-        (Keyword, "hk"),
-        (Operator.Word, "hk"),
-        (Name.Builtin, "hb"),
-        (Name.Exception, "hb"),
-        (Name.Function, "hf"),
-        (Name.Class, "hf"),
-        (Name.Decorator, "hf"),
-    ):
-        if token in family:
-            return kind
-    return ""
+    families = {"hc": (Comment,), "hs": (String,), "hn": (Number,), "hk": (Keyword, Operator.Word)}
+    families |= {"hb": (Name.Builtin, Name.Exception), "hf": (Name.Function, Name.Class, Name.Decorator)}
+    return next((kind for kind, of in families.items() if any(token in family for family in of)), "")

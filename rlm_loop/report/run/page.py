@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,13 @@ from typing import Any
 from markupsafe import Markup
 
 from rlm_loop.accounting.tree import ROOT
+from rlm_loop.agents.past_run import value_of
 from rlm_loop.report.figures.style import cause_colour
 from rlm_loop.report.notebook.formatting import counted, number
 from rlm_loop.report.run.marked import brief, is_patch, parts, plain_text
 from rlm_loop.report.run.reading import RunInFile, found_in, mapping
-from rlm_loop.report.run.steps import OUTPUT, Steps, raw_events, token_list, tried, value_block
-from rlm_loop.report.run.view import Prefix, RunView, spans_of
+from rlm_loop.report.run.steps import Steps, raw_events, token_list, tried, value_block
+from rlm_loop.report.run.view import OUTPUT, RunView, by_cause, spans_of
 from rlm_loop.report.templates import sealed
 from rlm_loop.study.store.rows import finished
 from rlm_loop.traces.reader import Run, chosen
@@ -44,17 +44,20 @@ def page_of(
     row: Mapping[str, Any] | None = None,
     **values: Any,
 ) -> str:
-    """The page of the runs of a file as they were read; `files` and `values` as in `sealed`."""
-    views = views_of(found, name, run)
+    """The page of the runs of a file as they were read; `files` and `values` as in `sealed`.
+
+    Raises `TraceError` for a run that is not there.
+    """
+    numbers = range(len(found)) if run is None else [chosen(name, [f.record for f in found], run)]
+    several = len(numbers) > 1
+    views = [RunView(found[number], f"r{number}-" if several else "") for number in numbers]
     shades, colours = shades_of(views)
-    several = len(views) > 1
     runs = list[Markup]()
-    counting = [view for view in views if view.found.record.aborted is None] or views
+    counts = ([view for view in views if view.record.aborted is None] or views)[-1]
     for view in views:
-        inner = run_html(view, shades, row=row if view is counting[-1] else None)
-        ident = f"{view.prefix.text}run"
-        opened = view is counting[-1]
-        runs.append(parts().article(ident, title(view), view.number, opened, inner) if several else inner)
+        inner = run_html(view, shades, row=row if view is counts else None)
+        ident, opened = f"{view.prefix}run", view is counts
+        runs.append(parts().article(ident, title(view), view.record.number, opened, inner) if several else inner)
     return sealed(
         "run/page.html",
         "run/page.js",
@@ -67,29 +70,21 @@ def page_of(
     )
 
 
-def views_of(found: Sequence[RunInFile], trace: str | Path, run: Run) -> list[RunView]:
-    """The run that is meant (see `run_page`), or all of the file, each with ids of its own.  Raises `TraceError`."""
-    numbers: Sequence[int] = range(len(found))
-    if run is not None:
-        numbers = [chosen(trace, [f.record for f in found], run)]
-    views = [RunView(found[number], number) for number in numbers]
-    return views if len(views) == 1 else [replace(view, prefix=Prefix(f"r{view.number}-")) for view in views]
-
-
 def run_html(view: RunView, shades: Mapping[str, str], *, row: Mapping[str, Any] | None = None) -> Markup:
     """Return a run as the inside of a page; `shades` are the classes of `shades_of`."""
-    pre = view.prefix.text
+    settings = {k: v for k, v in view.start.items() if k not in ("event", "question")}
+    recorded = parts().folded("As recorded", raw_events([settings], view.limit)) if len(settings) > 1 else ""
     sections = (
-        ("tokens", "Tokens by cause", tried(lambda: token_list(_sums(view), shades))),
+        ("tokens", "Tokens by cause", tried(lambda: token_list(by_cause(view.spent), shades))),
         ("steps", "Steps", tried(lambda: parts().steps(Steps(view, shades).of(ROOT)))),
-        ("settings", "Settings", _settings(view)),
+        ("settings", "Settings", recorded),
         ("strange", "Events of an unknown shape", raw_events(view.found.strange[:50], view.limit)),
     )
     return parts().run(
         judged(row) + tried(lambda: head(view)),
         view.found.notes,
         tried(lambda: _result(view)),
-        [(pre + ident, label, inner) for ident, label, inner in sections],
+        [(view.prefix + ident, label, inner) for ident, label, inner in sections],
     )
 
 
@@ -99,9 +94,8 @@ def _result(view: RunView) -> Markup:
     if end.get("answer") is not None:
         label = "Answer" if view.stop == "answered" else "Last text or pending answer; no answer was given"
         kind = "answer" if view.stop == "answered" else "output"
-        found.append(value_block(label, _unwrapped(end["answer"]), view.limit, kind))
-    artifact = _unwrapped(end.get("artifact"))
-    if artifact:
+        found.append(value_block(label, value_of(end["answer"]), view.limit, kind))
+    if artifact := value_of(end.get("artifact")):
         label = "Patch" if isinstance(artifact, str) and is_patch(artifact) else "Collected"
         found.append(value_block(label, artifact, view.limit, "output"))
     if end.get("evidence"):
@@ -110,39 +104,14 @@ def _result(view: RunView) -> Markup:
     return Markup("").join(found)
 
 
-def _unwrapped(value: Any) -> Any:
-    """Return the text of what a trace could only keep as its `repr`."""
-    known = mapping(value)
-    return known["repr"] if set(known) == {"repr"} else value
-
-
-def _settings(view: RunView) -> str:
-    known = {k: v for k, v in view.start.items() if k not in ("event", "question")}
-    if len(known) < 2:
-        return ""
-    return parts().folded("As recorded", raw_events([known], view.limit))
-
-
-def _sums(view: RunView) -> dict[str, int]:
-    """The tokens of the whole run by cause, sub-calls included, and what was written."""
-    sums: dict[str, int] = {}
-    for one in view.spent:
-        for cause, tokens in [*one.causes.items(), (OUTPUT, one.usage.output_tokens or 0)]:
-            sums[cause] = sums.get(cause, 0) + tokens
-    return sums
-
-
 def shades_of(views: Sequence[RunView]) -> tuple[dict[str, str], str]:
     """A CSS class for each segment, and the style sheet of their colours."""
     names: set[str] = set()
     for view in views:
         names |= {cause for one in view.spent for cause in one.causes}
         names |= {cause for body in view.bodies.values() for _, cause in spans_of(body)}
-    shades: dict[str, str] = {}
-    rules: list[str] = []
-    for place, name in enumerate([*sorted(names), OUTPUT]):
-        shades[name] = f"c{place}"
-        rules.append(f".c{place}{{--c:{'var(--output)' if name == OUTPUT else cause_colour(name)}}}")
+    shades = {name: f"c{place}" for place, name in enumerate([*sorted(names), OUTPUT])}
+    rules = [f".{c}{{--c:{'var(--output)' if n == OUTPUT else cause_colour(n)}}}" for n, c in shades.items()]
     return shades, "".join(rules)
 
 
@@ -150,11 +119,6 @@ def title(view: RunView) -> str:
     """The run in a few words, not escaped."""
     start = view.start
     return " · ".join(str(v) for v in (start.get("task"), start.get("agent"), view.stop) if v) or "a run"
-
-
-def _run_state(view: RunView) -> str:
-    """Say whether a run went well, in the words of the style sheet."""
-    return {"answered": "ok", "failed": "bad", "unfinished": "open"}.get(view.stop, "warn")
 
 
 def head(view: RunView) -> str:
@@ -168,7 +132,7 @@ def head(view: RunView) -> str:
         over=" · ".join(str(v) for v in (start.get("agent"), start.get("model")) if v),
         question=brief(question, 200),
         whole=plain_text(question, view.limit) if len(question) > 200 or "\n" in question.strip() else "",
-        state=_run_state(view),
+        state={"answered": "ok", "failed": "bad", "unfinished": "open"}.get(view.stop, "warn"),
         stop=view.stop,
         reason=reason,
         facts=_facts(view),
@@ -189,25 +153,17 @@ def _facts(view: RunView) -> dict[str, Any]:
 
     return {
         "task": start.get("task"),
-        "turns": of(f"{_turns(view):,}", "steps"),
+        "turns": of(f"{view.turns:,}", "steps"),
         "model calls": of(f"{used.calls:,}", "calls"),
         "sub-calls": f"{below:,}" if below > 0 else None,
         "tokens": counted(used).replace(" tokens in", " in"),
         "tokens in all": of(number(used.total_tokens), "tokens") if limits.get("tokens") is not None else None,
         "cost": of(f"{used.cost:.4f}", "cost") if used.cost else None,
-        "time": of(_seconds(end.get("seconds")), "seconds"),
+        "time": of(f"{end['seconds']:,.1f} s" if end.get("seconds") is not None else None, "seconds"),
         "context": f"{context.get('type', '')}, {size:,} bytes" if isinstance(size, int) else None,
         "isolation": end.get("isolation"),
         "began": _date(start.get("at")),
     }
-
-
-def _turns(view: RunView) -> int:
-    return sum(event["event"] == "turn" for event in view.by_node.get(ROOT, ()))
-
-
-def _seconds(value: Any) -> str | None:
-    return f"{value:,.1f} s" if isinstance(value, (int, float)) else None
 
 
 def _date(at: Any) -> str | None:
@@ -215,9 +171,6 @@ def _date(at: Any) -> str | None:
         return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC") if at else None
     except (TypeError, ValueError, OverflowError, OSError):
         return None
-
-
-_KINDS = {"resolved": "ok", "not resolved": "bad", "crashed": "bad"}
 
 
 def state(row: Mapping[str, Any] | None) -> str:
@@ -229,19 +182,15 @@ def state(row: Mapping[str, Any] | None) -> str:
     return "not judged" if row["resolved"] is None else "resolved" if row["resolved"] else "not resolved"
 
 
-def state_kind(name: str) -> str:
-    """The class by which the style sheet colours a state."""
-    return _KINDS.get(name, "warn")
-
-
 def judged(row: Mapping[str, Any] | None) -> Markup:
     """The score of an episode, with its expected answer where the row has it; empty without a row."""
     if row is None:
         return Markup("")
     now, value = state(row), row.get("value")
+    kind = {"resolved": "ok", "not resolved": "bad", "crashed": "bad"}.get(now, "warn")
     partial = isinstance(value, (int, float)) and value not in (0, 1)
     which = [str(row[name]) for name in ("arm", "model", "suite", "task") if row.get(name)]
     which += [f"{name} {row[name]}" for name in ("level", "seed") if row.get(name) is not None]
     reason = str(row.get("error") or row.get("scorer_error") or row.get("score_reason") or "")
     expected = str(row.get("expected") or "")
-    return parts().judged(state_kind(now), now, f"{value:.3g}" if partial else "", reason, expected, " · ".join(which))
+    return parts().judged(kind, now, f"{value:.3g}" if partial else "", reason, expected, " · ".join(which))

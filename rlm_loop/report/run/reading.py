@@ -6,7 +6,6 @@ wants to see what is there, with a note on what is missing.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from rlm_loop.traces.reader import RunRecord, owner
-from rlm_loop.traces.received import LARGEST, packed_bytes, unpacked_part
+from rlm_loop.traces.received import LARGEST, packed_bytes, parse, unpacked_part
 from rlm_loop.traces.redact import redactor
 from rlm_loop.traces.shapes import sound
 from rlm_loop.traces.trace import SCHEMA, TraceError
@@ -68,17 +67,13 @@ def found_in_bytes(raw: bytes, path: str) -> tuple[RunInFile, ...]:
         if event is None:
             if run is not None:  # what precedes the first event belongs to no run
                 run.bad.append(number)
-        elif run is None or event["event"] == "run_start":
-            starts = event["event"] == "run_start"
-            run = _Run(
-                event if starts else {"event": "run_start", **({"run": name} if name else {})}, len(runs), number
-            )
+            continue
+        begins = event["event"] == "run_start"
+        if run is None or begins:
+            run = _Run(event if begins else {"event": "run_start", "run": name}, len(runs), number)
             runs.append(run)
             known[name or ""] = run
-            if not starts:
-                run.notes.append("The trace does not begin with run_start: its beginning is missing.")
-                run.take(event, number)
-        else:
+        if not begins:
             run.take(event, number)
     if not runs:
         raise TraceError(f"{path} holds no event of a run; name a trace that rlm_loop wrote")
@@ -101,18 +96,15 @@ class _Run:
 
     def found(self) -> RunInFile:
         schema, notes = self.events[0].get("schema"), list(self.notes)
-        if schema != SCHEMA and len(self.events[0]) > 1:
-            notes.append(
-                f"The trace has schema {schema!r}; this version knows {SCHEMA}. What can be read of it is shown."
-            )
-        bad = [line for line in self.bad if line < self.last]
-        torn = [line for line in self.bad if line > self.last]
-        if bad:
-            more = f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
-            lines = ", ".join(map(str, bad[:_NAMED]))
-            notes.append(f"Damaged lines, left out: {lines}{more}.")
-        if torn:
-            notes.append(f"The last line ({torn[0]}) is torn, and left out.")
+        if set(self.events[0]) == {"event", "run"}:
+            notes.append("The trace does not begin with run_start: its beginning is missing.")
+        elif schema != SCHEMA:
+            notes.append(f"The trace has schema {schema!r}, of which this version ({SCHEMA}) shows what it can read.")
+        if self.bad:
+            lines = ", ".join(map(str, self.bad[:_NAMED]))
+            more = f" and {len(self.bad) - _NAMED} more" if len(self.bad) > _NAMED else ""
+            torn = ", the last one torn" if self.bad[-1] > self.last else ""
+            notes.append(f"Damaged lines, left out: {lines}{more}{torn}.")
         if self.strange:
             notes.append(f"Events of an unknown shape: {len(self.strange)}, shown at the end as they are.")
         record = RunRecord(tuple(self.events), self.number)
@@ -124,10 +116,10 @@ class _Run:
 def _lines(text: str) -> Iterator[tuple[int, str, dict[str, Any] | None]]:
     """Number, text and event of each line; `None` for what is no event."""
     hidden = redactor(os.environ)
-    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-    for number, line in lines:
-        try:
-            event = hidden.value(json.loads(line))  # older traces were written by older redactors
-        except (ValueError, RecursionError):
-            event = None
-        yield number, line, event if isinstance(mapping(event).get("event"), str) else None
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                event = hidden.value(parse(line))  # older traces were written by older redactors
+            except ValueError:
+                event = None
+            yield number, line, event if isinstance(mapping(event).get("event"), str) else None

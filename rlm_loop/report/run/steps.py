@@ -14,16 +14,14 @@ from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation, R
 from rlm_loop.outcome import Turn
 from rlm_loop.report.call_tree import FOLD, head, status
 from rlm_loop.report.figures.style import cause_place
-from rlm_loop.report.notebook.formatting import action_text, compaction_line, counted, observation_text, plural, prose
+from rlm_loop.report.notebook.formatting import compaction_line, counted, labelled, number, plural, prose, value_text
 from rlm_loop.report.run.marked import brief, is_patch, parts, patch, plain_text, python_code
 from rlm_loop.report.run.reading import UNREADABLE, mapping
-from rlm_loop.report.run.view import Event, RunView, spans_of
+from rlm_loop.report.run.view import OUTPUT, Event, RunView, by_cause, spans_of
 from rlm_loop.report.templates import escaped
 
 #: Turns up to which all steps of a run are open at first.
 OPEN = 30
-#: The name of what a model wrote, beside the causes of input.
-OUTPUT = "output"
 #: Causes whose text a step shows anyway; text of other causes is shown as added to the prompt.
 _OWN = frozenset({"assistant", "repl_output", "tool_result", "error"})
 #: Beginnings of lines that do not say what a cell is about.
@@ -47,39 +45,35 @@ class Steps:
     def of(self, node: str = ROOT) -> Markup:
         """All steps of a node as list items, with what happened in between."""
         main = node == ROOT
-        opened = main and sum(e["event"] == "turn" for e in self.view.by_node.get(ROOT, ())) <= OPEN
-        items = (html for _, html in self.items(node, opened=opened))
+        items = [self._item(node, *told) for told in self.view.flow(node)]
         return Markup("").join([self._first(node), *items, self._others(node, main)])
 
-    def items(self, node: str = ROOT, *, opened: bool = False) -> Iterator[tuple[Turn | None, str]]:
-        """Each step of a node as a list item with its turn, and what happened in between (`None`)."""
-        main = node == ROOT
-        between = parts().between
-        for kind, event, turn in self.view.flow(node):
-            who = str(event.get("node", ROOT)) if main else node
+    def _item(self, node: str, kind: str, event: Event, turn: Turn | None) -> str:
+        """A step, or what happened in between; an event of an unknown form as it is."""
+        between, main = parts().between, node == ROOT
+        who = str(event.get("node", ROOT)) if main else node
+        try:
             match kind:
-                case "turn" | "reply":
-                    try:
-                        if turn is None:
-                            raise ValueError("a turn that cannot be read")
-                        yield turn, self._step(who, turn, main=main, opened=opened, finished=kind == "turn")
-                    except UNREADABLE:
-                        yield None, between("bad", "A turn of an unknown form", raw_events([event], self.view.limit))
+                case "turn" | "reply" if turn is not None:
+                    return self._step(who, turn, main=main, finished=kind == "turn")
                 case "compaction":
-                    yield None, between("note", "Compaction", _compaction(event))
+                    return between("note", "Compaction", compaction_line(event))
                 case "model_error":
-                    yield None, between("bad", "Error of the model", plain_text(str(event.get("error", "")), 4_000))
+                    return between("bad", "Error of the model", plain_text(str(event.get("error", "")), 4_000))
                 case "attempt_start":
                     agent = f" by {event['agent']}" if event.get("agent") else ""
-                    yield None, between("attempt", f"Attempt {who}{agent}", "", self.view.prefix.node(who))
+                    return between("attempt", f"Attempt {who}{agent}", "", f"{self.view.prefix}n{who}")
                 case "attempt_end":
-                    yield None, between("ok" if event.get("ok") else "bad", f"Attempt {who} ended", _ending(event))
+                    return between("ok" if event.get("ok") else "bad", f"Attempt {who} ended", _ending(event))
                 case _:
                     pass
+        except UNREADABLE:
+            pass
+        return between("bad", "An event of an unknown form", raw_events([event], self.view.limit))
 
     # -- one step
 
-    def _step(self, node: str, turn: Turn, *, main: bool, opened: bool, finished: bool) -> str:
+    def _step(self, node: str, turn: Turn, *, main: bool, finished: bool) -> str:
         body = [self._added(node, turn.index)]
         *before, after = prose(turn)
         for words, action, seen in zip(before, turn.actions, turn.observations, strict=True):
@@ -98,10 +92,11 @@ class Steps:
             marks.append(("ok", "answer"))
         if not finished:
             marks.append(("warn", "unfinished"))
-        step = self.view.prefix.step(node, turn.index, main)
+        step = f"{self.view.prefix}{'' if main else f'n{node}.'}t{turn.index}"
         ident = "" if step in self.named else step  # twice only in a trace that was edited by hand
         self.told.add((node, turn.index))
         self.named.add(step)
+        opened = main and self.view.turns <= OPEN
         return parts().step(ident, turn.index, _gist(turn), marks, _cost(turn), body, bool(failures), opened)
 
     def _words(self, text: str) -> str:
@@ -116,7 +111,7 @@ class Steps:
 
     def _action(self, action: Action, seen: Observation) -> Iterator[str]:
         limit, block, small = self.view.limit, parts().block, parts().small
-        _, text = action_text(action)
+        (_, text), *results = labelled(action, seen)
         match action:
             case RunCode():
                 yield block("Code", python_code(text, limit), "code")
@@ -128,20 +123,17 @@ class Steps:
                 yield block("Not readable", plain_text(text, limit), "error")
         if action.notes:
             yield small(f"Noticed when reading: {'; '.join(map(str, action.notes))}")
-        what, came = observation_text(seen)
-        if came and not (isinstance(action, (Answer, Malformed)) and came in (text, repr(text))):
-            kind = "error" if seen.failure is not None else "output"
-            label = what.capitalize() + (f" · {seen.seconds:.1f} s" if seen.seconds >= 0.05 else "")
-            yield block(label, plain_text(came.rstrip("\n"), limit), kind)
-        elif not came and not isinstance(action, (Answer, Malformed)):
+        for label, came in results:
+            kind = "answer" if label == "answer" else "error" if seen.failure is not None else "output"
+            took = f" · {seen.seconds:.1f} s" if kind != "answer" and seen.seconds >= 0.05 else ""
+            yield block(label.capitalize() + took, plain_text(came.rstrip("\n"), limit), kind)
+        if not results and not isinstance(action, (Answer, Malformed)):
             yield small("No output.")
         if seen.full:
             label = f"Before it was clipped for the model: {len(seen.full):,} characters"
             yield parts().folded(label, parts().preformatted(plain_text(seen.full, limit)))
-        if seen.answer is not None and not isinstance(action, Answer) and what != "answer":
-            yield block("Answer", plain_text(_value(seen.answer.value), limit), "answer")
         if seen.pending is not None:
-            yield block("Answer, pending", plain_text(_value(seen.pending.value), limit), "answer")
+            yield block("Answer, pending", plain_text(value_text(seen.pending.value), limit), "answer")
         yield _effects(seen.effects)
 
     def _added(self, node: str, turn: int) -> str:
@@ -149,13 +141,9 @@ class Steps:
         request = self.view.requests.get((node, turn))
         if request is None or request.get("base") is None:
             return ""
-        spans = [
-            self._span(*span)
-            for key in request.get("added") or ()
-            for span in spans_of(self.view.bodies.get(str(key)))
-            if span[1] not in _OWN and span[0].strip()
-        ]
-        return parts().added(spans) if spans else ""
+        spans = [span for key in request["added"] for span in spans_of(self.view.bodies.get(key))]
+        shown = [self._span(text, cause) for text, cause in spans if cause not in _OWN and text.strip()]
+        return parts().added(shown) if shown else ""
 
     def _span(self, text: str, cause: str) -> tuple[str, str, Markup]:
         """A stretch of a prompt for the template: the class of its colour, its cause and its text."""
@@ -166,13 +154,12 @@ class Steps:
         request = self.view.first_requests.get(node)
         if request is None:
             return Markup("")
-        bodies = [self.view.bodies.get(str(key)) for key in request.get("added") or ()]
+        bodies = [self.view.bodies.get(key) for key in request["added"]]
         messages = [((body or {}).get("role", "?"), [self._span(*span) for span in spans_of(body)]) for body in bodies]
         schemas = ""
-        if tools := self.view.settings.get(str(request.get("settings")), {}).get("tools") or ():
-            names = brief(", ".join(_tool_name(tool) for tool in tools), 120)
-            text = plain_text(json.dumps(tools, indent=1, ensure_ascii=False), self.view.limit)
-            schemas = parts().folded(f"Tool schemas: {names}", parts().preformatted(text))
+        if tools := self.view.settings.get(request.get("settings", ""), {}).get("tools"):
+            names = brief(", ".join(str(mapping(t.get("function", t)).get("name", "?")) for t in tools), 120)
+            schemas = parts().folded(f"Tool schemas: {names}", raw_events([tools], self.view.limit))
         return parts().first_step(messages, schemas)
 
     def _patch(self, node: str, turn: int) -> str:
@@ -180,11 +167,9 @@ class Steps:
         last = self.view.trees.get((node, turn))
         if last is None:
             return ""
-        text = self.view.texts.get(str(last.get("patch")))
+        text = self.view.record.texts.get(str(last.get("patch")))
         if text is None:
-            size = last.get("characters")
-            said = f" of {size:,} characters" if isinstance(size, int) else ""
-            return parts().small(f"The patch{said} is not in the trace.")
+            return parts().small("The patch is not in the trace.")
         lines = text.split("\n")
         added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
         removed = sum(line.startswith("-") and not line.startswith("---") for line in lines)
@@ -194,17 +179,10 @@ class Steps:
     def _tokens(self, node: str, turn: Turn) -> str:
         """The turn's tokens by cause, in words."""
         calls = self.view.spent_in.get((node, turn.index), ())
-        sums = self.view.causes_in(node, turn.index)
-        if written := sum(one.usage.output_tokens or 0 for one in calls):
-            sums[OUTPUT] = written
-        if not sums:
-            return ""
-        said: list[str] = []
-        if turn.reply.usage is not None and turn.reply.usage.cache_read_tokens:
-            said.append(f"{turn.reply.usage.cache_read_tokens:,} from the provider's cache")
-        if not all(one.exact for one in calls):
-            said.append("shared out by length")
-        return token_list(sums, self.shades, ", ".join(said))
+        cached = turn.reply.usage and turn.reply.usage.cache_read_tokens
+        said = [f"{cached:,} from the provider's cache"] if cached else []
+        said += [] if all(one.exact for one in calls) else ["shared out by length"]
+        return token_list(by_cause(calls), self.shades, ", ".join(said))
 
 
 def token_list(sums: Mapping[str, int], shades: Mapping[str, str], more: str = "") -> str:
@@ -229,13 +207,9 @@ def raw_events(events: Any, limit: int) -> Markup:
     return Markup("").join(parts().preformatted(plain_text(text, limit)) for text in texts)
 
 
-def _value(value: Any) -> str:
-    return value if isinstance(value, str) else repr(value)
-
-
 def value_block(label: str, value: Any, limit: int, kind: str = "answer") -> str:
     """A value under a label: a text as it is, a patch coloured, anything else as Python writes it."""
-    text = _value(value)
+    text = value_text(value)
     if is_patch(text):
         return parts().block(label, patch(text, limit), kind, "diff")
     return parts().block(label, plain_text(text, limit), kind)
@@ -254,44 +228,23 @@ def _gist(turn: Turn) -> str:
         case CallTool():
             return parts().gist(True, action.name, brief(action.arguments, 70), more)
         case Answer():
-            return parts().gist(False, "", brief(_value(action.value)), more)
+            return parts().gist(False, "", brief(value_text(action.value)), more)
         case Malformed():
             return parts().gist(False, "", brief(action.reason), more)
 
 
 def _cost(turn: Turn) -> str:
     used = turn.reply.usage
-    tokens = counted(used) if used is None else f"{_known(used.input_tokens)} in · {_known(used.output_tokens)} out"
+    tokens = counted(used) if used is None else f"{number(used.input_tokens)} in · {number(used.output_tokens)} out"
     return f"{tokens}{f' · {turn.seconds:.1f} s' if turn.seconds else ''}"
 
 
-def _known(tokens: Any) -> str:
-    return f"{tokens:,}" if isinstance(tokens, int) else "?"
-
-
-def _tool_name(tool: Any) -> str:
-    try:
-        return str(tool.get("function", tool)["name"])
-    except UNREADABLE:
-        return "?"
-
-
-def _compaction(event: Event) -> str:
-    try:
-        return compaction_line(event)
-    except UNREADABLE:
-        return json.dumps(event, ensure_ascii=False)
-
-
 def _ending(event: Event) -> Markup:
-    said = [str(mapping(event.get("error")).get("message", ""))]
-    if event.get("stop"):
-        said.append(str(event["stop"]))
-    if isinstance(event.get("seconds"), (int, float)):
-        said.append(f"{event['seconds']:.1f} s")
-    feedback = event.get("feedback")
+    seconds, feedback = event.get("seconds"), event.get("feedback")
+    took = "" if seconds is None else f"{seconds:.1f} s"
+    said = [mapping(event.get("error")).get("message"), event.get("stop"), took]
     shown = parts().preformatted(plain_text(str(feedback), 4_000)) if feedback else ""
-    return escaped(" · ".join(part for part in said if part)) + shown
+    return escaped(" · ".join(str(part) for part in said if part)) + shown
 
 
 def _effects(effects: Mapping[str, Any]) -> str:
@@ -326,4 +279,4 @@ def _call(view: RunView, call: Node, steps: Callable[[str], Markup]) -> str:
         body.append(block("Answer", plain_text(view.answers[call.node], view.limit), "output"))
     if call.error:
         body.append(block("Error", plain_text(call.error, view.limit), "error"))
-    return parts().call(view.prefix.node(call.node), status(call), head(view.tree, call), call.title, body)
+    return parts().call(f"{view.prefix}n{call.node}", status(call), head(view.tree, call), call.title, body)

@@ -4,44 +4,29 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from rlm_loop.accounting.charges import accounts_of
 from rlm_loop.accounting.tree import ROOT, Node, TraceTree, node_of, tree_of
-from rlm_loop.agents.past_run import turns_of
+from rlm_loop.agents import past_run
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.outcome import Turn
-from rlm_loop.report.run.reading import UNREADABLE, RunInFile, mapping
+from rlm_loop.report.run.reading import UNREADABLE, RunInFile
 from rlm_loop.traces.reader import RunRecord, reply_of
 
 Event = Mapping[str, Any]
-#: Events that a reader sees in the flow of a node.
-_TOLD = {"turn", "compaction", "model_error", "attempt_start", "attempt_end", "reply"}
-
-
-@dataclass(frozen=True)
-class Prefix:
-    """The prefix of a run's ids on a page; empty where the page shows one run."""
-
-    text: str = ""
-
-    def step(self, node: str, turn: int, main: bool) -> str:
-        return f"{self.text}t{turn}" if main else f"{self.text}n{node}.t{turn}"
-
-    def node(self, node: str) -> str:
-        return f"{self.text}n{node}"
 
 
 @dataclass(frozen=True)
 class RunView:
-    """A run.  `number` is its place in the file."""
+    """A run of a file."""
 
     found: RunInFile
-    number: int
-    prefix: Prefix = field(default_factory=Prefix)
+    prefix: str = ""
+    """What the run's ids on a page begin with; empty where the page shows one run."""
     limit: int = 20_000
     """Characters of one text that are shown."""
 
@@ -63,6 +48,10 @@ class RunView:
         return "unfinished" if self.end is None else str(self.end.get("stop", "?"))
 
     @cached_property
+    def turns(self) -> int:
+        return sum(event["event"] == "turn" for event in self.by_node.get(ROOT, ()))
+
+    @cached_property
     def spent(self) -> tuple[Spent, ...]:
         return tuple(spent_of(self.record))
 
@@ -71,62 +60,41 @@ class RunView:
         return sum((s.usage for s in self.spent), Usage.NOTHING)
 
     @cached_property
-    def spent_in(self) -> Mapping[tuple[str, int], tuple[Spent, ...]]:
+    def spent_in(self) -> Mapping[tuple[str, int], list[Spent]]:
         """The calls of a turn of a node."""
-        found: dict[tuple[str, int], tuple[Spent, ...]] = {}
+        found: dict[tuple[str, int], list[Spent]] = {}
         for one in self.spent:
-            found[one.node, one.turn] = (*found.get((one.node, one.turn), ()), one)
+            found.setdefault((one.node, one.turn), []).append(one)
         return found
-
-    def causes_in(self, node: str, turn: int) -> dict[str, int]:
-        """The input tokens of the calls of a turn, by cause."""
-        sums: dict[str, int] = {}
-        for one in self.spent_in.get((node, turn), ()):
-            for cause, tokens in one.causes.items():
-                sums[cause] = sums.get(cause, 0) + tokens
-        return sums
 
     @cached_property
     def tree(self) -> TraceTree:
         return tree_of(self.record, skip=UNREADABLE)
 
     @cached_property
-    def texts(self) -> Mapping[str, str]:
-        """Texts by their hash; what cannot be read is missing."""
-        try:
-            return self.record.texts
-        except UNREADABLE:
-            return {str(e.get("sha256")): str(e.get("text", "")) for e in self.record.of("text")}
-
-    @cached_property
     def bodies(self) -> Mapping[str, Event]:
         """Messages by their hash, as they are stored."""
-        return {str(e.get("hash")): e["message"] for e in self.record.of("message")}
+        return {e["hash"]: e["message"] for e in self.record.of("message")}
 
     @cached_property
     def settings(self) -> Mapping[str, Event]:
-        return {str(e.get("hash")): e for e in self.record.of("settings")}
+        return {e["hash"]: e for e in self.record.of("settings")}
 
     @cached_property
-    def paths(self) -> tuple[str, ...]:
-        """The node of each event."""
-        return tuple(map(node_of, self.record.events))
-
-    @cached_property
-    def by_node(self) -> Mapping[str, tuple[Event, ...]]:
+    def by_node(self) -> Mapping[str, list[Event]]:
         """The events of each node in order; those of attempts at the whole (at depth 0) are the root's."""
         found: dict[str, list[Event]] = {}
-        for path, event in zip(self.paths, self.record.events, strict=True):
-            found.setdefault(path if event.get("depth") else ROOT, []).append(event)
-        return {path: tuple(events) for path, events in found.items()}
+        for event in self.record.events:
+            found.setdefault(node_of(event) if event.get("depth") else ROOT, []).append(event)
+        return found
 
     @cached_property
     def requests(self) -> Mapping[tuple[str, int], Event]:
         """The first request of each turn of each node, those for summaries left out."""
         found: dict[tuple[str, int], Event] = {}
-        for path, event in zip(self.paths, self.record.events, strict=True):
-            if event["event"] == "request" and event.get("purpose") != "compaction":
-                found.setdefault((path, event.get("turn") or 0), event)
+        for event in self.record.of("request"):
+            if event.get("purpose") != "compaction":
+                found.setdefault((node_of(event), event.get("turn", 0)), event)
         return found
 
     @cached_property
@@ -140,45 +108,38 @@ class RunView:
     @cached_property
     def trees(self) -> Mapping[tuple[str, int], Event]:
         """The last state of the workspace that each turn left."""
-        return {(str(e.get("node", ROOT)), e.get("turn") or 0): e for e in self.record.of("tree")}
+        return {(node_of(e), e.get("turn", 0)): e for e in self.record.of("tree")}
 
     @cached_property
     def asked(self) -> Mapping[str, str]:
         """Return what each sub-call was asked, where the trace holds it."""
-        found = {
-            str(e.get("node")): self.texts[key]
-            for e in self.record.of("subcall_start")
-            if (key := str(e.get("prompt_sha256"))) in self.texts
-        }
+        texts = self.record.texts
+        begun = [(node_of(e), e.get("prompt_sha256", "")) for e in self.record.of("subcall_start")]
+        found = {node: texts[key] for node, key in begun if key in texts}
         for node, request in self.first_requests.items():
             if node not in found and node not in self.attempts:
-                bodies = (self.bodies.get(str(key)) or {} for key in request.get("added") or ())
-                said = [text for body in bodies if body.get("role") == "user" for text, _ in spans_of(body)]
+                bodies = (self.bodies.get(key) for key in request["added"])
+                said = [text for body in bodies if body and body["role"] == "user" for text, _ in spans_of(body)]
                 found[node] = "".join(said)
         return found
 
     @cached_property
-    def asked_in(self) -> Mapping[tuple[str, int], tuple[Node, ...]]:
+    def asked_in(self) -> Mapping[tuple[str, int], list[Node]]:
         """The sub-calls that each turn of a node started.  Attempts are not among them: they are steps of the flow."""
-        found: dict[tuple[str, int], tuple[Node, ...]] = {}
+        found: dict[tuple[str, int], list[Node]] = {}
         for node in self.tree.nodes:
             if node.parent is not None and node.node not in self.attempts:
-                key = node.parent, node.turn if isinstance(node.turn, int) else 0
-                found[key] = (*found.get(key, ()), node)
+                found.setdefault((node.parent, node.turn or 0), []).append(node)
         return found
 
     @cached_property
     def attempts(self) -> frozenset[str]:
-        return frozenset(str(e.get("node")) for e in self.record.of("attempt_start"))
+        return frozenset(map(node_of, self.record.of("attempt_start")))
 
     @cached_property
     def answers(self) -> Mapping[str, str]:
         """The last reply's text of each node."""
-        found: dict[str, str] = {}
-        for path, event in zip(self.paths, self.record.events, strict=True):
-            if event["event"] == "reply":
-                found[path] = str(mapping(event.get("reply")).get("text", ""))
-        return found
+        return {node_of(e): e["reply"]["text"] for e in self.record.of("reply")}
 
     def flow(self, node: str) -> Iterator[tuple[str, Event, Turn | None]]:
         """Return what happened in a node, in order: (kind, event, turn).  A `reply` is of an unfinished turn.
@@ -187,53 +148,38 @@ class RunView:
         """
         events = self.by_node.get(node, ())
         done = {(e.get("node"), e.get("turn")) for e in events if e["event"] == "turn"}
-        waiting: dict[tuple[Any, Any], Event] = {}
+        waiting: dict[tuple[Any, Any], Reply] = {}
         for event in events:
-            kind, key = event["event"], (event.get("node"), event.get("turn"))
-            if kind == "reply":
-                if mapping(event.get("charged")).get("purpose") == "compaction":
-                    continue
-                waiting[key] = event
-                if key in done or not event.get("turn"):
-                    continue
-            if kind == "turn":
-                yield kind, event, turn_of(event, waiting.get(key))
-            elif kind == "reply":
-                yield kind, event, unfinished_of(event)
-            elif kind in _TOLD:
-                yield kind, event, None
+            key = event.get("node"), event.get("turn")
+            match event["event"]:
+                case "reply" if event.get("charged", {}).get("purpose") != "compaction":
+                    waiting[key] = reply_of(event["reply"])
+                    if key not in done and event.get("turn"):
+                        yield "reply", event, Turn(event["turn"], waiting[key], (), ())
+                case "turn":
+                    yield "turn", event, _turn_of(event, waiting.get(key, Reply()))
+                case "compaction" | "model_error" | "attempt_start" | "attempt_end" as kind:
+                    yield kind, event, None
+                case _:
+                    pass
 
 
-def spans_of(message: Event | None) -> Iterator[tuple[str, str]]:
+def spans_of(message: Event | None) -> list[tuple[str, str]]:
     """The spans of a stored message: (text, cause)."""
-    for span in (message or {}).get("spans") or ():
-        if known := mapping(span):
-            yield str(known.get("text", "")), str(known.get("cause", "?"))
+    return [(span["text"], span["cause"]) for span in (message or {}).get("spans", ())]
 
 
-def turn_of(event: Event, reply: Event | None) -> Turn | None:
-    """A turn with its reply; `None` where its event has a form that is not known."""
-    same = {"depth": 0, "turn": event.get("turn")}
-    for pair in ([reply, event] if reply else [event]), [event]:  # a reply that cannot be read must not hide the turn
-        try:
-            found = turns_of(RunRecord(tuple({**e, **same} for e in pair)))
-            if found and isinstance(found[0].index, int):
-                return found[0]
-        except UNREADABLE:
-            continue
-    return None
-
-
-def unfinished_of(event: Event) -> Turn | None:
-    """A turn without actions, for a reply whose turn the trace does not hold."""
+def _turn_of(event: Event, reply: Reply) -> Turn | None:
     try:
-        return Turn(int(event.get("turn", 0)), reply_of(event["reply"]), (), ())
+        return past_run.turn_of(event, reply)
     except UNREADABLE:
-        return Turn(int(event.get("turn") or 0), Reply(str(event.get("reply"))), (), ())
+        return None
 
 
 #: Input whose cause cannot be told, because the trace lacks what it takes.
 UNKNOWN = "not attributed"
+#: The name of what a model wrote, beside the causes of input.
+OUTPUT = "output"
 
 
 @dataclass(frozen=True)
@@ -263,9 +209,15 @@ def spent_of(record: RunRecord) -> Iterator[Spent]:
                 sums[str(part.cause)] += part.tokens
             accounts[id(event)] = +sums, bool(event["charged"]["exact"])
     for event in record.of("reply"):
-        try:
-            usage = reply_of(event["reply"]).usage or Usage(None, None)
-        except UNREADABLE:
-            usage = Usage(None, None)
+        usage = reply_of(event["reply"]).usage or Usage(None, None)
         unknown = {UNKNOWN: usage.input_tokens} if usage.input_tokens else {}
-        yield Spent(node_of(event), int(event.get("turn") or 0), usage, *accounts.get(id(event), (unknown, False)))
+        yield Spent(node_of(event), event.get("turn", 0), usage, *accounts.get(id(event), (unknown, False)))
+
+
+def by_cause(calls: Iterable[Spent]) -> dict[str, int]:
+    """The tokens of some calls by cause, and what was written."""
+    sums: dict[str, int] = {}
+    for one in calls:
+        for cause, tokens in [*one.causes.items(), (OUTPUT, one.usage.output_tokens or 0)]:
+            sums[cause] = sums.get(cause, 0) + tokens
+    return sums

@@ -1,8 +1,4 @@
-"""The page of a study or of a comparison: one HTML file, and a page for each trace beside it.
-
->>> from rlm_loop.report.study import write_study_page                            # doctest: +SKIP
->>> write_study_page("runs/mine", "report.html")                                       # doctest: +SKIP
-"""
+"""The page of a study or of a comparison: one HTML file, and a page for each trace beside it."""
 
 from __future__ import annotations
 

@@ -20,11 +20,6 @@ from rlm_loop.traces.trace import TraceError
 
 #: Where trace pages are looked for if nobody says where they are.
 _FOLDER = "study_traces"
-_POLICIES = {
-    "worst": "A missing pair counts in the way that is worst for the arm that is compared with the baseline.",
-    "drop": "Missing pairs are dropped: this is fair only if what is missing has nothing to do with the arms.",
-    "bounds": "Each interval covers both the best and the worst that the missing pairs could have been.",
-}
 
 
 def study_page(
@@ -40,9 +35,10 @@ def study_page(
     """
     results = results_or_folder if isinstance(results_or_folder, Results) else load_study(results_or_folder)
     against = _baseline(results, baseline)
-    links = traces if isinstance(traces, Mapping) else {}
-    if traces is True:
-        links = {name: address(_FOLDER, name) for name in names_of(results)}
+    if isinstance(traces, Mapping):
+        links = traces
+    else:
+        links = {name: address(_FOLDER, name) for name in names_of(results)} if traces else {}
     return _page(results, head_of(results, against), against, links, lambda: _compared(results, against))
 
 
@@ -64,14 +60,6 @@ class Section(NamedTuple):
     why: str = ""
 
 
-class Findings(NamedTuple):
-    """A comparison, its tables, and in words the policy for missing pairs."""
-
-    compared: Comparison
-    tables: Sequence[Table]
-    policy: str
-
-
 def _page(
     results: Results,
     head: Head,
@@ -84,7 +72,7 @@ def _page(
     whole, frame = bool(results.complete_pairs), None
     if whole:
         findings = _section("findings", "Differences", lambda: _findings(make()))
-        compared = findings.value.compared if findings.value else None
+        compared = findings.value and findings.value[0]
         frame = compared.frame() if compared else None
         answer = _section("answer", "Answer", lambda: answer_of(results, against, compared, said))
         shown.append(findings)
@@ -121,9 +109,8 @@ def _compared(results: Results, baseline: str) -> Comparison:
     return compare(results, baseline)
 
 
-def _findings(compared: Comparison) -> Findings:
-    tables = [suite_effects(compared), effect_table(compared)]
-    return Findings(compared, [t for t in tables if t], _POLICIES.get(compared.missing, compared.missing))
+def _findings(compared: Comparison) -> tuple[Comparison, list[Table]]:
+    return compared, [table for table in (suite_effects(compared), effect_table(compared)) if table]
 
 
 def _arms(results: Results, baseline: str) -> list[Table]:
@@ -160,9 +147,7 @@ def write_study_page(
     _baseline(results, baseline)  # a wrong one is said before anything is written
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
-        links: Mapping[str, str] | bool = False
-        if traces:
-            links = write_trace_pages(results, trace_folder(page), progress=progress)
+        links = write_trace_pages(results, trace_folder(page), progress=progress) if traces else False
         page.write_text(study_page(results, baseline=baseline, traces=links), encoding="utf-8", newline="")
     except OSError as error:
         raise StudyError(f"cannot write {error.filename or out}: {error.strerror}; choose another file") from error

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 _MOST = 200  # characters of a heading
 
 
-@dataclass(frozen=True)
-class Head:
+class Head(NamedTuple):
     """The line above the heading, the heading and the text below it, facts by name, and notes on what is missing."""
 
     over: str
@@ -42,8 +41,8 @@ class Head:
 def head_of(results: Results, baseline: str) -> Head:
     """The head of a study's page: the study's own question, else its name."""
     question = [" ".join(part.split()) for part in str(results.lock.get("question") or "").split("\n\n")]
-    first, *more = [part for part in question if part] or [results.name or "A study"]
-    over = " · ".join(part for part in ("recorded study" if results.recorded else "study", results.name) if part)
+    first, *more = [*filter(None, question)] or [results.name or "A study"]
+    over = " · ".join(filter(None, ("recorded study" if results.recorded else "study", results.name)))
     asked = 'The study states no question; give it one: Study(question="...").'
     notes = [*([] if any(question) else [asked]), *_unfinished(results)]
     text = [first, *more] if len(first) > _MOST else more
@@ -105,9 +104,8 @@ def _unfinished(results: Results) -> list[str]:
 _Contrasts = Mapping[tuple[str, str, str], Contrast]
 
 
-@dataclass(frozen=True)
-class Answer:
-    """Return a sentence for each model, the declared claims that are shown, the table of the arms, and a figure."""
+class Answer(NamedTuple):
+    """A sentence for each model, the declared claims that are shown, the table of the arms, and a figure."""
 
     sentences: Sequence[str]
     verdicts: Sequence[str]
@@ -130,7 +128,10 @@ def answer_of(
     heads, rows = ["model", "arm", "resolved", *differs], [[s.model, s.arm, *_row(s, of)] for s in found]
     table = Table("Arms, each on the same tasks", heads, rows, (), 2).without_same("model")
     verdicts = () if compared is None else compared.verdicts
-    return Answer(usual if sentences is None else sentences, verdicts, table, _figure(results))
+    figure = None
+    with contextlib.suppress(StudyError):  # the figures' own section says why
+        figure = drawings(results, results.arms[0], only=ANSWERING)[0]
+    return Answer(usual if sentences is None else sentences, verdicts, table, figure)
 
 
 def _sentence(found: Sequence[ArmSummary], of: _Contrasts) -> str:
@@ -165,14 +166,6 @@ def _row(s: ArmSummary, of: _Contrasts) -> list[str]:
     pair = (of.get((s.model, s.arm, measure)) for measure in ("resolved", "input_tokens"))
     less, ratio = ("baseline" if s.arm == s.baseline else with_interval(c, "()") if c else "-" for c in pair)
     return [resolved, less, tokens, ratio]
-
-
-def _figure(results: Results) -> Figured | None:
-    try:
-        drawn = drawings(results, results.arms[0], only=ANSWERING)[0]
-    except StudyError:  # the figures' own section says why
-        return None
-    return None if drawn.why else drawn
 
 
 #: Pixels of the page for an inch of a figure: a little larger than life, since a screen is read from further away.
@@ -258,23 +251,20 @@ def _figured(name: str, make: Callable[[], Figure]) -> Figured:
     except StudyError as error:
         return Figured(name, str(error))
     width, height = (round(_SCALE * float(side)) for side in made.get_size_inches())
-    return Figured(name, "", Markup(data_uri(made, "svg")), alt_text(made), width, height)
+    return Figured(name, "", Markup(data_uri(made)), alt_text(made), width, height)
 
 
 _MARKS = {"resolved": "✓", "not resolved": "✗", "not judged": "?", "crashed": "crashed", "not run": "–"}
 
 
 class EpisodeCell(NamedTuple):
-    """An episode: its state, the words for it, the address of its page, and its tokens."""
+    """An episode: its state and the mark of it, the words for it, the address of its page, and its tokens."""
 
     state: str
+    mark: str
     said: str
     link: str = ""
     tokens: str = ""
-
-    @property
-    def mark(self) -> str:
-        return _MARKS[self.state]
 
 
 class TaskRow(NamedTuple):
@@ -302,7 +292,7 @@ def episodes_of(results: Results, links: Mapping[str, str]) -> Episodes:
     several = len({seed for *_, seed in units}) > 1
     groups: list[tuple[str, list[TaskRow]]] = []
     for (model, suite), of in groupby(units, key=lambda u: (u[0], u[1])):
-        label = " · ".join(part for part in (model if len(results.models) > 1 else "", suite) if part)
+        label = " · ".join(filter(None, (model if len(results.models) > 1 else "", suite)))
         tasks: list[TaskRow] = []
         for unit in of:
             cells = [_shown(rows.get((arm, unit)), arm, unit[2], links) for arm in arms]
@@ -311,33 +301,29 @@ def episodes_of(results: Results, links: Mapping[str, str]) -> Episodes:
         groups.append((label, tasks))
     apart = sum(task.apart for _, tasks in groups for task in tasks)
     legend = ", ".join(f"{mark} {name}" for name, mark in _MARKS.items() if mark != name)
-    traces = " A mark leads to the page of its run." if links else ""
-    return Episodes(
-        arms,
-        groups,
-        f"{legend}; beside it the tokens, in and out together.{traces}",
-        f"Episodes, {apart:,} where arms differ",
-    )
+    legend += "; beside it the tokens, in and out together." + " A mark leads to the page of its run." * bool(links)
+    return Episodes(arms, groups, legend, f"Episodes, {apart:,} where arms differ")
 
 
 def _planned(results: Results) -> list[PairKey]:
     """Every unit (model, suite, task, seed): those of the rows, then those of the plan without any."""
-    there = dict.fromkeys(pair_key(row) for row in results.rows)
-    tasks: Mapping[str, Mapping[str, Any]] = results.lock.get("tasks", {})
-    for model in results.lock.get("models", ()):
-        for suite, marks in tasks.items():
-            for task in marks:
-                there |= dict.fromkeys((model, suite, task, seed) for seed in results.lock.get("seeds", ()))
-    return list(there)
+    models, suites, seeds = (results.lock.get(name, {}) for name in ("models", "tasks", "seeds"))
+    planned = [
+        (model, suite, task, seed)
+        for model, (suite, tasks) in product(models, suites.items())
+        for task, seed in product(tasks, seeds)
+    ]
+    return list(dict.fromkeys([*map(pair_key, results.rows), *planned]))
 
 
 def _shown(row: Row | None, arm: str, task: str, links: Mapping[str, str]) -> EpisodeCell:
     now = state(row)
     if row is None:
-        return EpisodeCell(now, f"{arm}: not run")
+        return EpisodeCell(now, _MARKS[now], f"{arm}: not run")
     tokens = total_tokens(row)
     said = f"{arm} on {task}: {now}; {', '.join(filter(None, _episode_facts(row, tokens)))}"
-    return EpisodeCell(now, said, links.get(row.get("trace") or "", ""), "" if tokens is None else f"{tokens:,}")
+    link = links.get(row.get("trace") or "", "")
+    return EpisodeCell(now, _MARKS[now], said, link, "" if tokens is None else f"{tokens:,}")
 
 
 def _episode_facts(row: Mapping[str, Any], tokens: int | None) -> Iterator[str]:

@@ -96,6 +96,7 @@ def _needed(c: Contrast, compared: Comparison) -> str:
 def effect_table(compared: Comparison) -> Table:
     """A row for each arm and measure: means, the effect with its interval, and p where a claim was declared."""
     shown = [c for c in compared.contrasts if c.estimate is not None or c.measure in compared.family]
+    usual = 1 - compared.alpha
     rows = [
         [
             c.model,
@@ -103,13 +104,13 @@ def effect_table(compared: Comparison) -> Table:
             _measure(c.measure),
             _mean(c, c.value),
             _mean(c, c.baseline_value),
-            with_interval(c, level="" if _usual(c, compared) else f"; {percent(c.confidence)}"),
-            *([_p(c), _verdict(c, compared)] if compared.family else []),
+            with_interval(c, level="" if math.isclose(c.confidence, usual) else f"; {percent(c.confidence)}"),
+            *([p_value(c.p_holm) if c.p_holm is not None else "-", _verdict(c, compared)] if compared.family else []),
             f"{c.pairs - c.missing:,} of {c.pairs:,}",
         ]
         for c in shown
     ]
-    heads = ["model", "arm", "measure", "arm's", "baseline's", f"effect [{percent(1 - compared.alpha)} CI]"]
+    heads = ["model", "arm", "measure", "arm's", "baseline's", f"effect [{percent(usual)} CI]"]
     heads += [*(["p", "shown"] if compared.family else []), "pairs"]
     notes = _effect_notes(shown, compared)
     return Table(f"Arms against {compared.baseline}", heads, rows, notes, 3).without_same("model")
@@ -123,14 +124,6 @@ def _mean(contrast: Contrast, value: float | None) -> str:
     if value is None or contrast.effect == "difference":
         return percent_of(value)
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.3g}"
-
-
-def _usual(c: Contrast, compared: Comparison) -> bool:
-    return math.isclose(c.confidence, 1 - compared.alpha)
-
-
-def _p(c: Contrast) -> str:
-    return "-" if c.p_holm is None else p_value(c.p_holm)
 
 
 def _verdict(c: Contrast, compared: Comparison) -> str:
@@ -168,20 +161,10 @@ def suite_effects(compared: Comparison) -> Table | None:
     effects = compared.suites
     if len({e.suite for e in effects}) < 2:
         return None
-    rows = [
-        [
-            e.model,
-            e.arm,
-            e.suite or "(none)",
-            f"{e.pairs - e.missing:,}",
-            percent_of(e.rate),
-            percent_of(e.baseline_rate),
-            with_interval(e),
-            f"{e.gained:,}",
-            f"{e.lost:,}",
-        ]
-        for e in effects
-    ]
+    rows: list[list[str]] = []
+    for e in effects:
+        figures = [percent_of(e.rate), percent_of(e.baseline_rate), with_interval(e), f"{e.gained:,}", f"{e.lost:,}"]
+        rows.append([e.model, e.arm, e.suite or "(none)", f"{e.pairs - e.missing:,}", *figures])
     share = percent(1 - compared.alpha)
     heads = ["model", "arm", "suite", "pairs", "arm's", "baseline's", f"difference [{share} CI]", "gained", "lost"]
     notes = [f"{i.arm} {differs_by_suite(i)}" for i in compared.interactions]

@@ -30,10 +30,6 @@ def _pair(middle: float | None, p95: float | None) -> str:
     return "-" if middle is None else f"{middle:.1f} ({decimal(p95)})"
 
 
-def _versus(s: ArmSummary) -> str:
-    return "baseline" if s.arm == s.baseline else f"+{s.wins} / -{s.losses}"
-
-
 #: What a column says of an arm.
 _CELLS: Mapping[str, Callable[[ArmSummary], str]] = {
     "model": lambda s: s.model,
@@ -53,7 +49,7 @@ _CELLS: Mapping[str, Callable[[ArmSummary], str]] = {
     "seconds (p95)": lambda s: _pair(s.seconds, s.seconds_p95),
     "failed actions": lambda s: percent(s.failed_actions),
     "malformed": lambda s: percent(s.malformed),
-    "vs baseline": _versus,
+    "vs baseline": lambda s: "baseline" if s.arm == s.baseline else f"+{s.wins} / -{s.losses}",
 }
 
 
@@ -66,9 +62,8 @@ def _summary_table(
 ) -> Table:
     """Return a row for each summary: its names and the `columns`."""
     every = [*names, *columns]
-    return Table(title, every, [[_CELLS[name](s) for name in every] for s in found], notes, len(names)).without_same(
-        "model"
-    )
+    rows = [[_CELLS[name](s) for name in every] for s in found]
+    return Table(title, every, rows, notes, len(names)).without_same("model")
 
 
 def arm_table(results: Results, baseline: str | None = None) -> Table:
@@ -109,9 +104,7 @@ def _counting_note(results: Results) -> str:
 
 def _counted(found: Sequence[ArmSummary]) -> list[str]:
     """Say what the figures of a table are of (`denominator`): of rates, and of means."""
-    short = [
-        f"{' in '.join(p for p in (s.arm, s.suite) if p)} {s.measured} of {s.n}" for s in found if s.measured < s.n
-    ]
+    short = [f"{' in '.join(filter(None, (s.arm, s.suite)))} {s.measured} of {s.n}" for s in found if s.measured < s.n]
     return [
         "n: the pairs of task and seed that every arm was tried on. A crash of the arm is not resolved; what the "
         "machine or the scorer broke off is not judged, and is in no rate. Intervals are Wilson's; "
@@ -132,12 +125,6 @@ def _coverage(results: Results) -> list[str]:
     if results.left_out:
         pairs = "pair of task and seed is" if results.left_out == 1 else "pairs of task and seed are"
         notes.append(f"{results.left_out} {pairs} left out: not every arm was tried on them.")
-    notes.append(_provenance_line(results))
-    return notes
-
-
-def _provenance_line(results: Results) -> str:
-    """Say in a line where the numbers come from."""
     source = results.provenance
     machines = [f"{m.get('cpus')} CPUs, {m.get('platform')}" for m in source["machine"]]
     parts = [
@@ -148,4 +135,4 @@ def _provenance_line(results: Results) -> str:
         f"`{source['command'][-1]}`" if source["command"] else "",
     ]
     known = [p for p in parts if p]
-    return "; ".join(known) + "." if known != ["Run"] else "Where these rows come from is not recorded."
+    return [*notes, "; ".join(known) + "." if known != ["Run"] else "Where these rows come from is not recorded."]

@@ -46,27 +46,21 @@ class Table:
         """The table without those of these columns of names that say the same in every row."""
         same = {name for name in columns if len({row[self.columns.index(name)] for row in self.rows}) < 2}
         kept = [i for i, name in enumerate(self.columns) if name not in same]
-        return replace(self._of(kept), labels=self.labels - len(same))
-
-    def _of(self, chosen: Sequence[int]) -> Table:
-        """The columns at these places."""
-        rows = [[row[i] for i in chosen] for row in self.rows]
-        return replace(self, columns=[self.columns[i] for i in chosen], rows=rows)
+        heads, *rows = ([row[i] for i in kept] for row in (self.columns, *self.rows))
+        return replace(self, columns=heads, rows=rows, labels=self.labels - len(same))
 
     def to_html(self) -> str:
         """The table as HTML, its title as the caption."""
+        sides = ["left" if i < self.labels else "right" for i in range(len(self.columns))]
+        cells = ([f"<td style='text-align:{s}'>{html.escape(c)}</td>" for s, c in zip(sides, r)] for r in self.rows)
         head = "".join(f"<th>{html.escape(c)}</th>" for c in self.columns)
-        body = "".join(f"<tr>{self._html_row(row)}</tr>" for row in self.rows)
+        body = "".join(f"<tr>{''.join(row)}</tr>" for row in cells)
         notes = "<br>".join(html.escape(n) for n in self.notes)
         caption = f"<caption style='text-align:left'><b>{html.escape(self.title)}</b></caption>"
         small = f"<p style='font-size:smaller'>{notes}</p>" if notes else ""
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{small}"
 
     _repr_html_ = to_html
-
-    def _html_row(self, row: Sequence[str]) -> str:
-        sides = ["left" if i < self.labels else "right" for i in range(len(row))]
-        return "".join(f"<td style='text-align:{s}'>{html.escape(c)}</td>" for s, c in zip(sides, row, strict=True))
 
     def __str__(self) -> str:
         return self.to_text()
@@ -105,12 +99,11 @@ def fitted_lines(columns: Sequence[str], rows: Sequence[Sequence[str]], labels: 
 
 def _parts(natural: Sequence[int], labels: int, width: int) -> list[list[int]]:
     """The columns of each part of a table that is at most so wide; each part begins with the names."""
-    names = list(range(labels))
     room = width - min(_total(natural[:labels]), max(width // 2, _LEAST))
-    parts, left = [list(names)], room
+    parts, left = [list(range(labels))], room
     for i in range(labels, len(natural)):
-        if left < natural[i] + _GAP and len(parts[-1]) > len(names):
-            parts.append(list(names))
+        if left < natural[i] + _GAP and len(parts[-1]) > labels:
+            parts.append(list(range(labels)))
             left = room
         parts[-1].append(i)
         left -= natural[i] + _GAP
@@ -119,21 +112,12 @@ def _parts(natural: Sequence[int], labels: int, width: int) -> list[list[int]]:
 
 def folded(text: str, width: int) -> str:
     """Lines of at most so many characters, what goes on being indented; a longer word (a path) stays whole."""
-    return "\n".join(_folded(line, width) for line in text.split("\n"))
-
-
-def _folded(line: str, width: int) -> str:
-    if len(line) <= width:
-        return line
-    indent = " " * (len(line) - len(line.lstrip()))
-    wrapper = textwrap.TextWrapper(
-        width,
-        initial_indent=indent,
-        subsequent_indent=f"{indent}  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return "\n".join(wrapper.wrap(line.strip()))
+    lines: list[str] = []
+    for line in text.split("\n"):
+        indent = " " * (len(line) - len(line.lstrip()))
+        folds = textwrap.TextWrapper(width, indent, f"{indent}  ", break_long_words=False, break_on_hyphens=False)
+        lines += [line] if len(line) <= width else folds.wrap(line.strip())
+    return "\n".join(lines)
 
 
 def _wrapped(cell: str, width: int) -> list[str]:

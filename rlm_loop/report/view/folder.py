@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.messages import digest
+from rlm_loop.report.notebook.formatting import value_text
 from rlm_loop.report.run.marked import brief
 from rlm_loop.report.run.page import state
 from rlm_loop.report.run.reading import mapping
@@ -23,7 +24,7 @@ from rlm_loop.study.plan.grid import trace_path
 from rlm_loop.study.store.archive import archive_of, packed_traces
 from rlm_loop.study.store.reading import LOCK, RESULTS, read_lock, read_rows
 from rlm_loop.study.store.rows import Row
-from rlm_loop.traces.received import file_bytes, parse, shown
+from rlm_loop.traces.received import file_bytes, parse
 from rlm_loop.traces.trace import TraceError
 
 #: The columns that are sent to the table, in this order.
@@ -248,7 +249,10 @@ def runs_of(path: Path) -> dict[str, dict[str, Any]]:
         run, kind = str(event.get("run", "")), event.get("event")
         root = event.get("node", "0") == "0" and not event.get("depth")
         if kind == "run_start":
-            runs[run] = _begun(event)
+            keys = (("arm", "agent"), ("model", "model"), ("task", "task"))
+            named = {name: str(event.get(key) or "") for name, key in keys}
+            seed = mapping(event.get("settings")).get("seed")
+            runs[run] = {**named, "seed": seed, "state": "running", "stop": "running", "steps": 0}
         elif kind == "aborted":
             runs.pop(run, None)
         elif run in runs and root and kind == "turn":
@@ -256,12 +260,6 @@ def runs_of(path: Path) -> dict[str, dict[str, Any]]:
         elif run in runs and root:
             runs[run] |= _ended(event)
     return runs
-
-
-def _begun(event: Mapping[str, Any]) -> dict[str, Any]:
-    named = {name: str(event.get(key) or "") for name, key in (("arm", "agent"), ("model", "model"), ("task", "task"))}
-    seed = mapping(event.get("settings")).get("seed")
-    return {**named, "seed": seed, "state": "running", "stop": "running", "steps": 0}
 
 
 def _ended(event: Mapping[str, Any]) -> dict[str, Any]:
@@ -274,7 +272,7 @@ def _ended(event: Mapping[str, Any]) -> dict[str, Any]:
         "output": used.get("output_tokens"),
         "cost": used.get("cost"),
         "seconds": event.get("seconds"),
-        "answer": "" if answer is None else brief(answer if isinstance(answer, str) else shown(answer), _ANSWER),
+        "answer": "" if answer is None else brief(value_text(answer), _ANSWER),
     }
 
 

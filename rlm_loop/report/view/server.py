@@ -55,13 +55,9 @@ def table_page(name: str) -> str:
 
 def episode_page(folder: RunFolder, episode: ListedEpisode, tag: str) -> str:
     """The page of an episode.  One whose trace cannot be read has its row, and says what is missing."""
-    pieces = macros("view/episode.html")
-    values: dict[str, Any] = {
-        "connect": True,
-        "nav": pieces.nav(tag),
-        "foot": "This page comes from this machine and asks no other.",
-    }
-    path = episode.path or episode.name
+    pieces, path = macros("view/episode.html"), episode.path or episode.name
+    foot = "This page comes from this machine and asks no other."
+    values: dict[str, Any] = {"connect": True, "nav": pieces.nav(tag), "foot": foot}
     try:
         found = found_in_bytes(folder.trace(episode), path)
         return page_of(found, path, _SCRIPT, run=episode.run or None, row=episode.row, **values)
@@ -72,7 +68,6 @@ def episode_page(folder: RunFolder, episode: ListedEpisode, tag: str) -> str:
 
 
 class _Server(ThreadingHTTPServer):
-    daemon_threads = True
     request_queue_size = 32
 
 
