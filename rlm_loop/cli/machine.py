@@ -139,8 +139,7 @@ def container() -> Finding:
     from rlm_loop.repl.isolation.container import engine
 
     how = "apt-get install podman, then build or import an image with a Python"
-    program = engine()
-    if program is None:
+    if (program := engine()) is None:
         return Finding("container", False, "neither podman nor docker is installed", how)
     side = "Client" if Path(program).name == "podman" else "Server"
     argv = [program, "version", "--format", f"{{{{.{side}.Version}}}}"]
@@ -179,11 +178,9 @@ def surroundings() -> list[Finding]:
 
 def user_namespaces(settings: Path = Path("/proc/sys")) -> Finding:
     """Look whether ordinary users may make user namespaces, which bubblewrap needs for them."""
+    profile = "AppArmor forbids them: docs/isolation.md has the profile"
     switches = {
-        "kernel/apparmor_restrict_unprivileged_userns": (
-            "1",
-            "AppArmor forbids them: docs/isolation.md has the profile",
-        ),
+        "kernel/apparmor_restrict_unprivileged_userns": ("1", profile),
         "kernel/unprivileged_userns_clone": ("0", "sysctl kernel.unprivileged_userns_clone=1"),
         "user/max_user_namespaces": ("0", "sysctl user.max_user_namespaces=10000"),
     }
@@ -210,12 +207,9 @@ def _extra(name: Extra) -> Finding:
 _PROVIDERS = ("openai", "anthropic", "gemini", "mistral", "groq", "deepseek", "xai", "fireworks_ai", "cerebras")
 #: The environment's variable of each provider's key (as LiteLLM has it), and the names of the models that it reaches.
 KEYS: Mapping[str, str] = {f"{name.upper()}_API_KEY": f"{name}/NAME" for name in _PROVIDERS} | {
-    f"{key}_API_KEY": models
-    for key, models in (
-        ("GOOGLE", "gemini/NAME"),
-        ("OPENROUTER", "openrouter/OWNER/NAME"),
-        ("TOGETHERAI", "together_ai/OWNER/NAME"),
-    )
+    "GOOGLE_API_KEY": "gemini/NAME",
+    "OPENROUTER_API_KEY": "openrouter/OWNER/NAME",
+    "TOGETHERAI_API_KEY": "together_ai/OWNER/NAME",
 }
 _WAIT = 1.0  # seconds for Ollama's list
 _LISTED = 4

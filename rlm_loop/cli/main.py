@@ -7,7 +7,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 import typer.main
@@ -15,10 +15,8 @@ from typer import Option
 
 from rlm_loop.cli import machine, meter, run, study, trace
 from rlm_loop.cli.terminal import INTERRUPTED, MISUSE, Models, echo, explain, note
+from rlm_loop.models import get_model
 from rlm_loop.versions import __version__
-
-if TYPE_CHECKING:
-    from rlm_loop.models.base import Model
 
 app = typer.Typer(
     name="rlm-loop",
@@ -64,7 +62,7 @@ def main(argv: Sequence[str] | None = None, models: Models | None = None) -> int
         with contextlib.suppress(AttributeError, ValueError):  # an answer may hold what the terminal cannot show
             stream.reconfigure(errors="backslashreplace")  # pyright: ignore[reportAttributeAccessIssue]
     try:
-        code = _commands()(args=arguments, prog_name="rlm-loop", standalone_mode=False, obj=models or _get_model)
+        code = _commands()(args=arguments, prog_name="rlm-loop", standalone_mode=False, obj=models or get_model)
         sys.stdout.flush()
     except (typer.Abort, KeyboardInterrupt):
         note("interrupted")
@@ -97,12 +95,6 @@ def _complaint(error: Exception) -> str:
     context = getattr(error, "ctx", None)
     where = context.command_path if context is not None else "rlm-loop"
     return f"error: {' '.join(str(worded()).split()).rstrip('.')}; see `{where} --help`"
-
-
-def _get_model(name: str, **options: object) -> Model:
-    from rlm_loop.models import get_model
-
-    return get_model(name, **options)
 
 
 if __name__ == "__main__":

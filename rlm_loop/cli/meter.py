@@ -29,16 +29,14 @@ def meter(
     context: typer.Context,
     model: ModelName = "local",
     forward: Annotated[
-        str | None, Option(metavar="URL", help="Instead of a model: a provider that gets all untouched.")
+        str | None, Option(metavar="URL", help="Pass all on untouched to this provider instead.")
     ] = None,
     port: Annotated[int, Option(min=0, max=65535, help="0 takes a free one.")] = 8765,
     host: Annotated[str, Option(help="Beyond this machine only if you say so here.")] = "127.0.0.1",
     out: Annotated[str | None, Option(metavar="FOLDER", help="Write one trace a session into this folder.")] = None,
     max_tokens: Annotated[int | None, Option(min=0, help="Tokens of all sessions at most, input plus output.")] = None,
     max_cost: Annotated[float | None, Option(min=0, help="US dollars of all sessions at most.")] = None,
-    show: Annotated[
-        str | None, Option(metavar="FOLDER", help="Serve nothing: print the tables of these traces.")
-    ] = None,
+    show: Annotated[str | None, Option(metavar="FOLDER", help="Only print the tables of these traces.")] = None,
     quiet: Annotated[bool, Option("--quiet", "-q", help="No line for each request.")] = False,
 ) -> None:
     """Serve a model, or stand in front of a provider, and charge every token to its cause.

@@ -16,18 +16,7 @@ from typer import Argument, Option
 
 from rlm_loop.agents import AGENTS, Rules
 from rlm_loop.agents.run import Interrupted
-from rlm_loop.cli.terminal import (
-    ANSWERED,
-    INTERRUPTED,
-    NOT_ANSWERED,
-    Json,
-    Misuse,
-    ModelName,
-    as_json,
-    echo,
-    explain,
-    note,
-)
+from rlm_loop.cli.terminal import INTERRUPTED, Json, Misuse, ModelName, as_json, echo, explain, note
 from rlm_loop.report.notebook.formatting import action_text, causes_line, closing_line, visible
 from rlm_loop.report.notebook.live import LiveView
 from rlm_loop.traces.kept import LOG_VARIABLE, new_log
@@ -58,14 +47,11 @@ def run(
     setup: typer.Context,
     question: Annotated[str, Argument(help="What is to be done; - reads it from standard input.")],
     context: Annotated[
-        str | None,
-        Option(metavar="FILE", help="A file of any size that becomes the variable `context`; - is standard input."),
+        str | None, Option(metavar="FILE", help="A file of any size, as the variable `context`; - is standard input.")
     ] = None,
     agent: Annotated[Strategy, Option(help="The strategy.")] = Strategy.TOOL_LOOP,
     model: ModelName = "local",
-    max_steps: Annotated[
-        int | None, Option(min=0, help="Replies of the model at most (default: 20, of react 50).")
-    ] = None,
+    max_steps: Annotated[int | None, Option(min=0, help="Replies of the model at most (default: 20).")] = None,
     seconds: Annotated[float | None, Option(min=0, help="Wall time at most.")] = None,
     max_tokens: Annotated[int | None, Option(min=0, help="Tokens of the whole run at most, input plus output.")] = None,
     repl: Annotated[
@@ -74,23 +60,17 @@ def run(
     workspace: Annotated[
         str | None, Option(metavar="SOURCE", help="A folder or repository to work on: a copy, yours is only read.")
     ] = None,
-    patch: Annotated[
-        str | None, Option(metavar="FILE", help="Write what changed in the workspace there, as a git diff.")
-    ] = None,
+    patch: Annotated[str | None, Option(metavar="FILE", help="Write the workspace's changes as a git diff.")] = None,
     tools: Annotated[
         list[str] | None,
-        Option(metavar="SOURCE", help="An MCP server (command or URL), or a FILE.py with functions marked @tool."),
+        Option(metavar="SOURCE", help="An MCP server (command, URL) or a FILE.py with @tool functions."),
     ] = None,
     allow: Annotated[
         list[str] | None, Option(metavar="NAMES", help="The tools that may run, by commas; others are not offered.")
     ] = None,
-    approve: Annotated[
-        bool,
-        Option("--approve", help="Ask in the terminal before each cell and tool call; what you refuse is not run."),
-    ] = False,
+    approve: Annotated[bool, Option("--approve", help="Ask in the terminal before each cell and tool call.")] = False,
     trace: Annotated[
-        str | None,
-        Option(metavar="FILE", help="Append what happens to this file, and not to one of its own in the log folder."),
+        str | None, Option(metavar="FILE", help="Append what happens to this file, not to one in the log folder.")
     ] = None,
     json_: Json = False,
     quiet: Annotated[bool, Option("--quiet", "-q", help="Show the answer only, not the steps.")] = False,
@@ -111,11 +91,7 @@ def run(
         asked, given = _texts(question, context)
         kind: dict[str, Any] = {} if repl is None else {"repl": repl}
         made = AGENTS[agent.value](
-            model=setup.obj(model),
-            hooks=() if live is None else (live,),
-            max_steps=max_steps,
-            seconds=seconds,
-            **kind,
+            model=setup.obj(model), hooks=() if live is None else (live,), max_steps=max_steps, seconds=seconds, **kind
         )
         made = replace(made, budget=replace(made.budget, tokens=max_tokens))
         if patch is not None and workspace is None:
@@ -125,7 +101,7 @@ def run(
             space = None if workspace is None else until.enter_context(Workspace(workspace))
             rules = Rules(allow=allowed(allow, own, space), approve=asking(live) if approve else None)
             outcome = replace(made, tools=own, rules=rules).run(asked, context=given, workspace=space, trace=trace)
-        code = ANSWERED if outcome.answered else NOT_ANSWERED
+        code = 0 if outcome.answered else 1
     except Interrupted as stopped:
         outcome, code = stopped.outcome, INTERRUPTED
     except Exception as error:

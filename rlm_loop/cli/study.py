@@ -15,9 +15,7 @@ from typer import Argument, Option
 
 from rlm_loop.cli.machine import fetch
 from rlm_loop.cli.terminal import (
-    ANSWERED,
     INTERRUPTED,
-    NOT_ANSWERED,
     Markdown,
     Misuse,
     as_json,
@@ -37,13 +35,9 @@ Experiment = Annotated[
 ]
 Folder = Annotated[str, Argument(help="The folder of a study's results.")]
 ModelOption = Annotated[str | None, Option("--model", metavar="NAME", help="Passed to the experiment.")]
-SetOptions = Annotated[
-    list[str] | None, Option("--set", metavar="NAME=VALUE", help="An option of the experiment's study().")
-]
+SetOptions = Annotated[list[str] | None, Option("--set", metavar="NAME=VALUE", help="An option of its study().")]
 Out = Annotated[str | None, Option(help="Where results go; default runs/NAME.")]
-Baseline = Annotated[
-    str | None, Option(help="The arm to compare with; default that of the study's analysis, else the first.")
-]
+Baseline = Annotated[str | None, Option(help="The arm to compare with; default the analysis's, else the first.")]
 
 app = typer.Typer(name="study", help="Studies: arms x models x tasks x seeds, resumable.", no_args_is_help=True)
 swebench = typer.Typer(name="swebench", help="SWE-bench: predictions and evaluation.", no_args_is_help=True)
@@ -140,23 +134,17 @@ def run(
     experiment: Experiment,
     out: Out = None,
     model: ModelOption = None,
-    models: Annotated[
-        str | None, Option(metavar="NAME,NAME", help="Several, one after the other, into one folder.")
-    ] = None,
+    models: Annotated[str | None, Option(metavar="NAME,NAME", help="Several, in turn, into one folder.")] = None,
     limit: Annotated[int | None, Option(min=1, help="Tasks at most, of the suites in turn.")] = None,
     seconds: Annotated[float | None, Option(min=0, help="Start no further task after this.")] = None,
     jobs: Annotated[int | None, Option(min=1, help="Episodes at a time, in threads; default 1.")] = None,
     chosen: SetOptions = None,
     retry_failed: Annotated[bool, Option("--retry-failed", help="Run failed episodes again.")] = False,
-    max_cost: Annotated[
-        float | None, Option(min=0, help="US dollars for the whole study, earlier runs included.")
-    ] = None,
+    max_cost: Annotated[float | None, Option(min=0, help="US dollars for it all, earlier runs included.")] = None,
     max_tokens: Annotated[
-        int | None, Option(min=0, help="Tokens in and out for the whole study, earlier runs included.")
+        int | None, Option(min=0, help="Tokens in and out for it all, earlier runs included.")
     ] = None,
-    dry_run: Annotated[
-        bool, Option("--dry-run", help="Run nothing: show arms, tasks, first requests, and what would be used.")
-    ] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only show arms, tasks, first requests, an estimate.")] = False,
     yes: Annotated[bool, Option("--yes", help="With --models: do not ask before it is spent.")] = False,
     mixed: Annotated[
         bool, Option("--mixed", help="Go on with rows of other code of this package; noted in study.json.")
@@ -220,9 +208,7 @@ def submit(
     out: Out = None,
     model: ModelOption = None,
     chosen: SetOptions = None,
-    cluster: Annotated[
-        str | None, Option(help="slurm, or local: processes of this machine. Default: what is here.")
-    ] = None,
+    cluster: Annotated[str | None, Option(help="slurm, or local (processes here); default: what there is.")] = None,
     slurm: Annotated[
         list[str] | None, Option(metavar="NAME=VALUE", help="An option of sbatch, such as partition=gpu or mem=8G.")
     ] = None,
@@ -280,9 +266,8 @@ def rescore_(
     counts: dict[tuple[str, str], Counter[str]] = {}
     for row in rescore(folder):
         resolved = {"recorded": row["recorded"], **row["by_submission"]}
-        counts.setdefault((row["suite"], row["arm"]), Counter()).update(
-            {"n": 1, **{name: value is True for name, value in resolved.items()}}
-        )
+        ours = {"n": 1, **{name: value is True for name, value in resolved.items()}}
+        counts.setdefault((row["suite"], row["arm"]), Counter()).update(ours)
     columns = ("n", "recorded", "artifact", "answer")
     cells = [[*key, *(str(counts[key][c]) if c in counts[key] else "" for c in columns)] for key in sorted(counts)]
     show_table(Table("Resolved, by contract", ["suite", "arm", *columns], cells, labels=2))
@@ -321,9 +306,7 @@ def report(
     folder: Folder,
     baseline: Baseline = None,
     markdown: Markdown = False,
-    html: Annotated[
-        str | None, Option(metavar="OUT.html", help="Write one page instead, and OUT_traces/ beside it.")
-    ] = None,
+    html: Annotated[str | None, Option(metavar="OUT.html", help="Write a page, and OUT_traces/ beside it.")] = None,
     no_traces: Annotated[bool, Option("--no-traces", help="With --html: no pages of the traces.")] = False,
 ) -> None:
     """The tables of a study and its figure; or, with --html, a page with all that is known of it."""
@@ -377,9 +360,7 @@ def study(model=None):
 
 
 @app.command()
-def init(
-    file: Annotated[str, Argument(help="The file to write, or a folder for a study.py.")] = "study.py",
-) -> None:
+def init(file: Annotated[str, Argument(help="The file to write, or a folder for a study.py.")] = "study.py") -> None:
     """Write a short study file with comments, that runs as it is; nothing is overwritten."""
     path = Path(file)
     path = path / "study.py" if path.is_dir() or not path.suffix else path
@@ -405,13 +386,9 @@ def compare(
     ],
     baseline: Annotated[str | None, Option(help="The arm to compare with; default the first.")] = None,
     arm: Annotated[list[str] | None, Option("--arm", help="Only these arms; may be repeated.")] = None,
-    score: Annotated[
-        str | None, Option(metavar="NAME", help="Which score says that a task is resolved, where there are several.")
-    ] = None,
+    score: Annotated[str | None, Option(metavar="NAME", help="Which of several says what is resolved.")] = None,
     threshold: Annotated[float | None, Option(help="The score from which a task counts as resolved.")] = None,
-    column: Annotated[
-        list[str] | None, Option("--column", metavar="OURS=THEIRS", help="A column of a table, such as task=my_id.")
-    ] = None,
+    column: Annotated[list[str] | None, Option(metavar="OURS=THEIRS", help="A table's column: task=my_id.")] = None,
     missing: Annotated[str, Option(help="Pairs without a score: bounds, drop or worst.")] = "bounds",
     html: Annotated[str | None, Option(metavar="OUT.html", help="Write a page.")] = None,
     markdown: Markdown = False,
@@ -462,15 +439,13 @@ def predictions(
     echo(f"{len(made)} predictions, {empty} of them empty: {made.write(out)}")
     for task, why in made.left_out.items():
         note(f"left out {task}: {why}")
-    return ANSWERED if made.rows else NOT_ANSWERED
+    return 0 if made.rows else 1
 
 
 @swebench.command()
 def evaluate(
     predictions_file: Annotated[str, Argument(metavar="PREDICTIONS", help="Official JSONL (or JSON).")],
-    dataset: Annotated[
-        str, Option(metavar="NAME|FILE", help="lite, verified, full, multilingual, hf://..., or a file.")
-    ],
+    dataset: Annotated[str, Option(metavar="NAME|FILE", help="lite, verified, full, multilingual, hf://..., a file.")],
     split: Annotated[str, Option(help="The split of a set of the hub.")] = "test",
     run_id: Annotated[str, Option(help="Names the logs and the report.")] = "rlm-loop",
     workers: Annotated[int, Option(min=1, help="Containers at a time.")] = 4,

@@ -23,15 +23,14 @@ from rlm_loop.report.tables.table import Table, folded
 if TYPE_CHECKING:
     from rlm_loop.models.base import Model
 
-#: Exit codes.  130 is the shell's convention for Ctrl-C.
-ANSWERED, NOT_ANSWERED, MISUSE, INTERRUPTED = 0, 1, 2, 130
+#: Exit codes beside 0 (answered, done, the same) and 1 (not so).  130 is the shell's convention for Ctrl-C.
+MISUSE, INTERRUPTED = 2, 130
 #: Makes a model of its name (and options such as `seed`); the object of a command's `typer.Context`.
 Models = Callable[..., "Model"]
 
 TraceFile = Annotated[str, Argument(help="A trace (.jsonl or .jsonl.gz).")]
 ModelName = Annotated[
-    str,
-    Option("--model", metavar="NAME", envvar=MODEL_VARIABLE, help="local, local:FILE.gguf, ollama/..., openai/..."),
+    str, Option("--model", metavar="NAME", envvar=MODEL_VARIABLE, help="local, local:FILE.gguf, ollama/..., openai/...")
 ]
 Markdown = Annotated[bool, Option("--markdown", help="Tables as Markdown.")]
 Json = Annotated[bool, Option("--json", help="One JSON object on standard output and nothing else.")]

@@ -9,18 +9,7 @@ import typer
 from typer import Argument, Option
 
 from rlm_loop.cli.run import summary
-from rlm_loop.cli.terminal import (
-    ANSWERED,
-    NOT_ANSWERED,
-    Json,
-    Misuse,
-    TraceFile,
-    as_json,
-    echo,
-    fitting,
-    note,
-    write_page,
-)
+from rlm_loop.cli.terminal import Json, Misuse, TraceFile, as_json, echo, fitting, note, write_page
 from rlm_loop.report.notebook.formatting import closing_line, compaction_line, step_text, visible
 from rlm_loop.traces.reader import RunRecord, read, runs_in
 from rlm_loop.traces.redact import redact
@@ -28,13 +17,7 @@ from rlm_loop.traces.redact import redact
 app = typer.Typer(name="trace", help="Recorded runs.", no_args_is_help=True)
 
 Run = Annotated[
-    str | None,
-    Option(
-        "--run",
-        metavar="ID",
-        help="Which run of the file: its id, or its number from 0, negative from the end. Default: the "
-        "last one that was not broken off and tried again.",
-    ),
+    str | None, Option("--run", metavar="ID", help="Its id, or number from 0 or -1; default the last not tried again.")
 ]
 RecordedContext = Annotated[
     str | None, Option("--context", metavar="FILE", help="The very text or file that the run was given.")
@@ -54,9 +37,7 @@ def show(
     file: TraceFile,
     run: Run = None,
     json_: Json = False,
-    html: Annotated[
-        str | None, Option(metavar="OUT.html", help="Write a page to read it in a browser instead.")
-    ] = None,
+    html: Annotated[str | None, Option(metavar="OUT.html", help="Write a page for a browser instead.")] = None,
 ) -> None:
     """The steps of a recorded run, readable, and how it ended.  A page holds all runs of the file, or the one named."""
     from rlm_loop.accounting.tree import tree_of
@@ -146,7 +127,7 @@ def replay(
                 echo(visible(f"{name}: {result}" if several else str(result)))
     if several:
         echo(f"{same} of {total} runs are the same")
-    return ANSWERED if same == total else NOT_ANSWERED
+    return 0 if same == total else 1
 
 
 @app.command()
@@ -170,13 +151,12 @@ def fork(
         live = None if model is None else setup.obj(model)
         outcome = go_on(record, at=at, model=live, context=given, trace=trace, **settings)
     except ReplayError as error:  # which names the arguments of the function
-        raise Misuse(
-            str(error).replace("give context=", "give --context").replace("give model=", "give --model")
-        ) from error
+        told = str(error).replace("give context=", "give --context").replace("give model=", "give --model")
+        raise Misuse(told) from error
     echo(f"turns 1 to {at} are recorded")
     for turn in outcome.turns[at:]:
         echo(visible(step_text(turn)))
     echo(visible(f"{closing_line(outcome)}\nanswer: {outcome.answer!r}"))
     for text in outcome.notes:
         note(visible(f"note: {text}"))
-    return ANSWERED if outcome.answered else NOT_ANSWERED
+    return 0 if outcome.answered else 1

@@ -148,11 +148,9 @@ def _agent(node: NodeRecord, causes: Mapping[int, Mapping[str, int]], children: 
             fault = str(over["error"]["kind"]), str(over["error"]["message"])
         elif end.get("stop") in FAILED:
             fault = str(end["stop"]), str(end.get("reason") or "")
-        kind, model = str(start.get("kind", "agent")), str(start.get("model") or "")
+        about = str(start.get("kind", "agent")), int(start.get("turn", 0)), str(start.get("model") or "")
         times = float(first.get("at", 0.0)), float(last.get("at", 0.0))
-        return Agent(
-            node.path, kind, int(start.get("turn", 0)), model, end, fault, *times, tuple(steps), tuple(waiting)
-        )
+        return Agent(node.path, *about, end, fault, *times, tuple(steps), tuple(waiting))
 
 
 def _step(call: RecordedCall, done: Turn | None, causes: Mapping[int, Mapping[str, int]], waiting: list[Agent]) -> Step:

@@ -33,20 +33,12 @@ def export_trace(source: Source, to: Format, out: str | Path, *, run: Run = None
     target = Path(out)
     if isinstance(source, (str, Path)) and target.exists() and target.samefile(source):
         raise FormatError(f"{out} is the trace itself; name another file")
-    if to == "otel":
-        write_spans(_read(source, run), target, content=content)
-    else:
-        write_log([_read(source, run)], target)
+    _write([_read(source, run)], to, target, content)
     return target
 
 
 def send_trace(
-    source: Source,
-    address: str,
-    *,
-    run: Run = None,
-    content: bool = True,
-    headers: Mapping[str, str] | None = None,
+    source: Source, address: str, *, run: Run = None, content: bool = True, headers: Mapping[str, str] | None = None
 ) -> None:
     """Send one run as spans of OpenTelemetry to an OTLP endpoint, such as Phoenix's or MLflow's.
 
@@ -76,10 +68,7 @@ def export_study(study: str | Path | Results, to: Format, out: str | Path, *, co
             name = re.sub(r"[^\w.-]+", "-", "--".join(str(row[part]) for part in ("arm", "model", "suite"))) + ".eval"
         files.setdefault(Path(out) / name, []).append(conversation_of(results.trace(row), score, episode))
     for path, conversations in files.items():
-        if to == "otel":
-            write_spans(conversations[0], path, content=content)
-        else:
-            write_log(conversations, path)
+        _write(conversations, to, path, content)
     return list(files)
 
 
@@ -89,6 +78,13 @@ def _check(to: str, content: bool) -> None:
         raise FormatError(f"there is no format {to!r}; there are {', '.join(known)}")
     if not content and to != "otel":
         raise FormatError(f"{to} is what was said; only otel can be written without it")
+
+
+def _write(conversations: list[Conversation], to: Format, path: Path, content: bool) -> None:
+    if to == "otel":
+        write_spans(conversations[0], path, content=content)
+    else:
+        write_log(conversations, path)
 
 
 def _read(source: Source, run: Run) -> Conversation:

@@ -72,13 +72,10 @@ def sources_at(path: Path, options: Options) -> list[Source]:
         value = _parsed(_bytes(path), path)
         if _is_inspect(value):
             return [_inspect(path, options)]
-        if (
-            isinstance(value, dict)
-            and value
-            and ("resolved_ids" in value or all(type(v) is bool for v in value.values()))
-        ):
-            return [_report(path, value)]
-        if isinstance(value, dict) and "trajectory_format" in value:
+        report: dict[str, Any] = value if isinstance(value, dict) else {}
+        if report and ("resolved_ids" in report or all(type(v) is bool for v in report.values())):
+            return [_report(path, report)]
+        if "trajectory_format" in report:
             raise StudyError(f"{path} is a transcript of mini-swe-agent: {_NO_VERDICT}")
     if plain.endswith((".jsonl", ".ndjson")) and (objects := _objects(path)):
         names = set(objects[0][1])
@@ -286,9 +283,8 @@ def _archive(path: Path) -> tuple[list[str], Callable[[str], bytes]]:
     try:
         archive = zipfile.ZipFile(io.BytesIO(raw))
     except (zipfile.BadZipFile, OSError, ValueError) as error:
-        raise StudyError(
-            f"{path} is cut off or damaged ({error}); copy it again, or run its evaluation again"
-        ) from None
+        told = f"{path} is cut off or damaged ({error}); copy it again, or run its evaluation again"
+        raise StudyError(told) from None
 
     def read(name: str) -> bytes:
         about = archive.getinfo(name)
@@ -380,9 +376,8 @@ def _job(folder: Path, results: Iterable[Path], options: Options) -> Source:
     for path in results:
         value = _parsed(_bytes(path), path)
         if not isinstance(value, dict) or not {"task_name", "trial_name", "agent_info"} <= set(value):
-            raise StudyError(
-                f"{path} is no result of a trial that this version knows (no task_name, trial_name, agent_info)"
-            )
+            lacks = "no task_name, trial_name, agent_info"
+            raise StudyError(f"{path} is no result of a trial that this version knows ({lacks})")
         trials.append((path, value))
     for path, trial in sorted(trials, key=lambda t: (str(t[1].get("started_at")), str(t[0]))):
         about: Mapping[str, Any] = trial.get("agent_info") or {}

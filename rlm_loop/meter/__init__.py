@@ -1,8 +1,4 @@
-"""The meter at the wire: an address on the loopback in front of any model or provider, which charges every token to a
-cause.
-
-Any framework that can be pointed at an address is metered, without a change to it.
-"""
+"""The meter: an address on the loopback, in front of any model or provider, that charges every token to a cause."""
 
 from __future__ import annotations
 

@@ -28,10 +28,9 @@ class FunctionArm:
     """An arm that is a function of a task and an endpoint; `arm` makes it.
 
     The function points its framework at the endpoint (`base_url=endpoint`, any key and any model's name) and returns
-    the answer, which is judged as that of an agent of ours.  `model` is what answers behind the endpoint.  `budget`
-    limits what the function may spend (its `steps` are requests): a request past it is refused with an error of the
-    provider's shape, and the row says which limit it was.  `max_steps` is short for its steps.  The function's own code
-    is not stopped.
+    the answer.  `model` is what answers behind the endpoint.  `budget` limits what the function may spend (its `steps`,
+    for which `max_steps` is short, are requests): a request past it is refused with an error of the provider's shape,
+    and the row says which limit it was.  The function's own code is not stopped.
     """
 
     function: Function
@@ -75,18 +74,16 @@ class FunctionArm:
             session.begin(task.id, task.question, self.name)
             try:
                 answer = self.function(task, endpoint.session("arm"))
-            except (Exception, SystemExit) as error:
-                fault = error
-            spent = session.refused
-            if fault is None:
                 session.result = (answer, Stop.ANSWERED, "")
-            elif spent is not None:
-                session.result = (None, Stop(spent.kind), spent.reason)
-            else:
-                session.result = (None, Stop.FAILED, f"{type(fault).__name__}: {fault}")
+            except (Exception, SystemExit) as error:
+                if (spent := session.refused) is not None:
+                    session.result = (None, Stop(spent.kind), spent.reason)
+                else:
+                    session.result = (None, Stop.FAILED, f"{type(error).__name__}: {error}")
+                    fault = error
         made = outcome_of(session.record(), trace=None if trace is None else str(trace))
         made = replace(made, answer=answer, answer_form=None if answer is None else "object")
-        if fault is not None and spent is None:
+        if fault is not None:
             fault.outcome = made  # pyright: ignore[reportAttributeAccessIssue]
             raise fault
         return made

@@ -105,13 +105,21 @@ def _of_block(tag: str, block: str, role: str) -> str | None:
 
 def _with_memory(block: str, cause: str) -> Iterator[tuple[str, str]]:
     """A block, with the memory files in it, which reach to their own end or to the block's last tag."""
-    at, last, left = 0, block.rindex("</"), _HEADINGS
-    while left and (heading := _HEADING.search(block, at, last)) is not None:
-        left -= 1
-        yield block[at : heading.start()], cause
-        at = _end(block, heading, last)
-        yield block[heading.start() : at], f"{MEMORY}/{heading['file']}"
+    at = 0
+    for start, end, memory in _memory(block, block.rindex("</")):
+        yield block[at:start], cause
+        yield block[start:end], memory
+        at = end
     yield block[at:], cause
+
+
+def _memory(text: str, last: int) -> Iterator[tuple[int, int, str]]:
+    """Memory files up to `last`, the latest place where one can end: begin, end and cause."""
+    at, left = 0, _HEADINGS
+    while left and (heading := _HEADING.search(text, at, last)) is not None:
+        left -= 1
+        at = _end(text, heading, last)
+        yield heading.start(), at, f"{MEMORY}/{heading['file']}"
 
 
 def _end(text: str, heading: re.Match[str], last: int) -> int:
@@ -124,27 +132,21 @@ def _end(text: str, heading: re.Match[str], last: int) -> int:
 
 
 def _plain(text: str, role: str) -> Iterator[tuple[str, str]]:
-    """Text outside of all blocks: sections on the environment, trees of files, and a memory file at the end."""
+    """Text outside of all blocks: sections on the environment, trees of files, and memory files.
+
+    Of those in a user's message, where the task may follow, only such as say their end.
+    """
     if role == "tool" or not text:
         yield text, ""
         return
     at = 0
-    for start, end, cause in sorted([*_environment(text, role), *_memory(text, role)]):
+    files = [found for found in _memory(text, len(text)) if role == "system" or found[1] < len(text)]
+    for start, end, cause in sorted([*_environment(text, role), *files]):
         if start >= at:
             yield text[at:start], ""
             yield text[start:end], cause
             at = end
     yield text[at:], ""
-
-
-def _memory(text: str, role: str) -> Iterator[tuple[int, int, str]]:
-    """Memory files outside of all blocks; in a user's message, where the task may follow, only what says its end."""
-    at, left = 0, _HEADINGS
-    while left and (heading := _HEADING.search(text, at)) is not None:
-        left -= 1
-        at = _end(text, heading, len(text))
-        if role == "system" or at < len(text):
-            yield heading.start(), at, f"{MEMORY}/{heading['file']}"
 
 
 def _environment(text: str, role: str) -> Iterator[tuple[int, int, str]]:

@@ -23,13 +23,13 @@ def body_of(headers: Message, file: BufferedIOBase) -> bytes:
     try:
         if codings:
             if lengths or [c.strip().lower() for c in codings] != ["chunked"]:
-                raise _bad("a body is either chunked or has a Content-Length; send one of them")
+                raise Refused("a body is either chunked or has a Content-Length; send one of them")
             return b"".join(_chunks(file))
         if not lengths:
             raise Refused("the request has no Content-Length; send a JSON body", status=411)
         length = lengths.pop()
         if lengths or not re.fullmatch("[0-9]{1,18}", length):
-            raise _bad(f"Content-Length is not one number of bytes ({length[:40]!r}); send a JSON body")
+            raise Refused(f"Content-Length is not one number of bytes ({length[:40]!r}); send a JSON body")
         if int(length) > MOST:
             raise Refused(f"the request has {int(length):,} bytes, {MOST:,} is the most; send less", status=413)
         return _exactly(file, int(length))
@@ -42,7 +42,7 @@ def _chunks(file: BufferedIOBase) -> Iterator[bytes]:
     while True:
         size = _SIZE.fullmatch(file.readline(256))
         if size is None:
-            raise _bad("the size of a chunk is no hexadecimal number of bytes; send a Content-Length")
+            raise Refused("the size of a chunk is no hexadecimal number of bytes; send a Content-Length")
         if (length := int(size[1], 16)) == 0:
             break
         total += length
@@ -50,19 +50,15 @@ def _chunks(file: BufferedIOBase) -> Iterator[bytes]:
             raise Refused(f"the request has more than {MOST:,} bytes; send less", status=413)
         yield _exactly(file, length)
         if file.readline(2) not in (b"\r\n", b"\n"):
-            raise _bad("a chunk is longer than its size says; send a Content-Length")
+            raise Refused("a chunk is longer than its size says; send a Content-Length")
     for _ in range(_TRAILERS):  # fields after the body say nothing to us
         if file.readline(65536) in (b"\r\n", b"\n", b""):
             return
-    raise _bad("the request has too many fields after its body; send none")
+    raise Refused("the request has too many fields after its body; send none")
 
 
 def _exactly(file: BufferedIOBase, length: int) -> bytes:
     data = file.read(length)
     if len(data) < length:
-        raise _bad(f"the request ended after {len(data):,} of {length:,} bytes; send it whole")
+        raise Refused(f"the request ended after {len(data):,} of {length:,} bytes; send it whole")
     return data
-
-
-def _bad(said: str) -> Refused:
-    return Refused(said, status=400)

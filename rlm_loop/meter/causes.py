@@ -24,8 +24,6 @@ AROUND = "scaffold:around"
 #: Characters (spaces not counted) that a run of lines has at least before it counts as said before: a lone `}` or
 #: `True` may well be new.
 LEAST = 10
-
-
 _SECTION = re.compile(r"^#{1,2} (.{1,60}?)[ \t]*$", re.MULTILINE)
 
 

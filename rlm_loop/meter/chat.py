@@ -23,7 +23,7 @@ _SAMPLING = (
     *("presence_penalty", "frequency_penalty", "repetition_penalty"),
 )
 #: Settings that a model of ours is not told.
-_OTHERS = (*("logprobs", "top_logprobs", "best_of", "parallel_tool_calls", "reasoning_effort", "verbosity"),)
+_OTHERS = ("logprobs", "top_logprobs", "best_of", "parallel_tool_calls", "reasoning_effort", "verbosity")
 
 
 def read(body: Any) -> Request:
@@ -109,9 +109,8 @@ def _schema(wanted: Mapping[str, Any] | None, form: FieldReader) -> Mapping[str,
     return cast("dict[str, Any]", schema)
 
 
-def heard(body: Mapping[str, Any]) -> Reply:
-    """The reply in a body.  Raises `ModelError` for what is none."""
-    return wire.to_reply(body)
+#: The reply in a body.  Raises `ModelError` for what is none.
+heard = wire.to_reply
 
 
 def _usage(usage: Usage | None) -> dict[str, Any] | None:

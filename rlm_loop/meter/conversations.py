@@ -25,8 +25,7 @@ class MeteredConversation:
         self.busy = False
         self.ended = 0.0  # when its last reply was there
         self.began = self.turn_began = 0.0
-        self.reply_open: Reply | None = None
-        """The last reply, as long as no later request has shown what came of it."""
+        self.reply_open: Reply | None = None  # the last one, until a later request shows what came of it
         self.opening: tuple[RequestMessage, ...] = ()
         self._wrote: Mapping[str, int] | None = None
 
@@ -87,9 +86,9 @@ class Conversations:
     A request goes on from the conversation with which it shares the longest beginning, the first user message at
     least; else from one with the same task of whose replies it has one (a harness that changes its reminders or its
     system text); else from one with the same system text of whose last reply it has a line once more than before
-    (frameworks that write their history anew into one message).  One that is waiting for its reply is
-    never gone on from: what is asked beside it is a conversation of its own.  Nor is one that has replies by a request
-    that has none: the same task is begun again.
+    (frameworks that write their history anew into one message).  One that is waiting for its reply is never gone on
+    from: what is asked beside it is a conversation of its own.  Nor is one that has replies by a request that has none:
+    the same task is begun again.
     """
 
     def __init__(self) -> None:
@@ -104,16 +103,13 @@ class Conversations:
         if alike:
             return max(reversed(alike), key=lambda c: common(c.said, said))
         again = _replies(said)
-        for conversation in reversed(self.all[-_RECENT:]) if again else ():
+        recent = [c for c in reversed(self.all[-_RECENT:]) if c.free(arrived)]
+        for conversation in recent if again else ():
             known = _replies((*conversation.said, *conversation.answered()))
-            if conversation.free(arrived) and again & known and _task(conversation.opening) == _task(begun):
+            if again & known and _task(conversation.opening) == _task(begun):
                 return conversation
         lines = _counted(said, begun)
-        for conversation in reversed(self.all[-_RECENT:]):
-            same_system = conversation.opening[:-1] == begun[:-1]
-            if same_system and conversation.free(arrived) and conversation.echoed(lines):
-                return conversation
-        return None
+        return next((c for c in recent if c.opening[:-1] == begun[:-1] and c.echoed(lines)), None)
 
     def grow(self, conversation: MeteredConversation, said: Sequence[RequestMessage]) -> None:
         """The conversation's latest request is this one."""

@@ -101,19 +101,14 @@ def _label(address: str) -> str:
 
 def passed_on(headers: Message[str, str]) -> list[tuple[str, str]]:
     """Return a client's header fields without those of its connection, in order."""
-    kept = _of_the_content(headers, "host", "content-length", "accept-encoding", "x-rlm-session")
+    kept = of_the_content(headers, "host", "content-length", "accept-encoding", "x-rlm-session")
     offered = headers.get("Accept-Encoding", "").split(",")
     taken = [p.strip() for p in offered if p.partition(";")[0].strip().lower() in _PACKINGS]
     return [*kept, ("Accept-Encoding", ", ".join(taken))] if taken else kept
 
 
-def answered(headers: Message[str, str]) -> list[tuple[str, str]]:
-    """Return a provider's header fields without those of its connection."""
-    return _of_the_content(headers)
-
-
-def _of_the_content(headers: Message[str, str], *left_out: str) -> list[tuple[str, str]]:
-    """Return the fields of what is sent, each on one line however it came."""
+def of_the_content(headers: Message[str, str], *left_out: str) -> list[tuple[str, str]]:
+    """Return the header fields without those of the connection, each on one line however it came."""
     own = {name.strip().lower() for line in headers.get_all("Connection", []) for name in line.split(",")}
     fields = [(k, " ".join(v.splitlines())) for k, v in headers.items()]
     return [(k, v) for k, v in fields if k.lower() not in _OF_THE_CONNECTION | own | {*left_out}]

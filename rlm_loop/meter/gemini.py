@@ -66,7 +66,8 @@ def _content(content: Any, where: str, role: Any = None) -> Iterator[RequestMess
         if isinstance(part.get("text"), str):
             (thoughts if part.get("thought") else texts).append(part["text"])
         elif call := part.get("functionCall"):
-            calls.append(_called(call))
+            name = str(call.get("name") or "")  # it goes by its name where it has no id
+            calls.append(ToolCall(str(call.get("id") or name), name, arguments_text(call.get("args") or {})))
         elif result := part.get("functionResponse"):
             response: Any = result.get("response") or {}
             output: Any = response.get("output") if isinstance(response, dict) and len(response) == 1 else None
@@ -84,12 +85,6 @@ def _content(content: Any, where: str, role: Any = None) -> Iterator[RequestMess
     who = role or ("assistant" if stated == "model" else "user")
     if texts or thoughts or unread or calls:
         yield RequestMessage(who, "\n".join(texts), tuple(calls), None, "\n".join(thoughts), tuple(unread))
-
-
-def _called(call: Mapping[str, Any]) -> ToolCall:
-    """A call goes by its name where it has no id."""
-    name = str(call.get("name") or "")
-    return ToolCall(str(call.get("id") or name), name, arguments_text(call.get("args") or {}))
 
 
 def _tools(listed: Any) -> Iterator[Mapping[str, Any]]:
@@ -125,11 +120,9 @@ def heard(body: Mapping[str, Any]) -> Reply:
     if "candidates" not in body and "usageMetadata" not in body:
         raise ModelError(f"no content: {str(body)[:120]!r}")
     first: Any = (body.get("candidates") or [{}])[0]
-    said = list(_content(first.get("content") or {}, "content", "assistant"))
-    text = "".join(
-        p["text"] for p in (first.get("content") or {}).get("parts") or () if "text" in p and not p.get("thought")
-    )
-    calls = tuple(call for one in said for call in one.tool_calls)
+    content: Any = first.get("content") or {}
+    calls = tuple(call for one in _content(content, "content", "assistant") for call in one.tool_calls)
+    text = "".join(p["text"] for p in content.get("parts") or () if "text" in p and not p.get("thought"))
     finish: Any = _FINISH.get(str(first.get("finishReason")), "tool_calls" if calls else "stop")
     extra = {k: v for k, v in body.items() if k in ("responseId", "modelVersion", "usageMetadata")}
     return Reply(text, calls, finish, _usage(body.get("usageMetadata")), extra=extra)

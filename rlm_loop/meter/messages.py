@@ -127,9 +127,8 @@ def _usage(stated: Any) -> Usage:
         return Usage()
     usage = cast("Mapping[str, Any]", stated)
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
-    beside = [
-        one for one in usage.get("iterations") or () if isinstance(one, Mapping) and one.get("type") == "compaction"
-    ]
+    parts: Any = usage.get("iterations") or ()
+    beside = [part for part in parts if isinstance(part, Mapping) and part.get("type") == "compaction"]
     new, read, written, out = (_total(name, usage, beside) for name in names)
     details: Any = usage.get("output_tokens_details")
     thought = whole(details.get("thinking_tokens")) if isinstance(details, Mapping) else None

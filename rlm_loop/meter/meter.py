@@ -241,13 +241,11 @@ class _InOrder:
     def _next(self) -> ForwardedExchange | None:
         with self._lock:
             self._over.sort(key=lambda exchange: exchange.ended)
-            found = next(
-                (one for one in self._over if self._closing or not self._may_follow(one.session, one.call.arrived)),
-                None,
-            )
-            if found is not None:
-                self._over.remove(found)
-            return found
+            for one in self._over:
+                if self._closing or not self._may_follow(one.session, one.call.arrived):
+                    self._over.remove(one)
+                    return one
+            return None
 
     def _may_follow(self, session: MeterSession, arrived: float) -> bool:
         """Return whether a request that arrived then may go on from a reply that is not over here."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, cast
 
 from rlm_loop.accounting.budget import BudgetSpent
@@ -71,26 +71,21 @@ class Request:
     refusal: Refused | None = None
 
 
+@dataclass(eq=False, repr=False)
 class Refused(Exception):
     """A request that is not served, with the error that its client is told: by default the client's own mistake.
 
     `again` is whether the same request may help later, `after` in how many seconds.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int = 400,
-        kind: str = "invalid_request_error",
-        param: str | None = None,
-        code: str | None = None,
-        again: bool = False,
-        after: float | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.message, self.status, self.kind, self.param, self.code = message, status, kind, param, code
-        self.again, self.after = again, after
+    message: str
+    _: KW_ONLY
+    status: int = 400
+    kind: str = "invalid_request_error"
+    param: str | None = None
+    code: str | None = None
+    again: bool = False
+    after: float | None = None
 
 
 class FieldReader:

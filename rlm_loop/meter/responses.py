@@ -8,15 +8,7 @@ from typing import Any, cast
 
 from rlm_loop.messages import Reply, Role, ToolCall
 from rlm_loop.meter.chat import error, tools_of
-from rlm_loop.meter.request import (
-    FieldReader,
-    Refused,
-    Request,
-    RequestMessage,
-    content_of,
-    function_of,
-    json_of,
-)
+from rlm_loop.meter.request import FieldReader, Refused, Request, RequestMessage, content_of, function_of, json_of
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.wire import arguments_text, to_usage
 
@@ -86,12 +78,8 @@ def _add(said: list[RequestMessage], item: Any, where: str) -> None:
 
 def _called(item: Mapping[str, Any]) -> ToolCall:
     given = next((item[name] for name in ("arguments", "input", "action") if item.get(name) is not None), None)
-    identifier = item.get("call_id")
-    return ToolCall(
-        identifier if isinstance(identifier, str) else None,
-        str(item.get("name") or item.get("type")),
-        arguments_text(given),
-    )
+    identifier, name = item.get("call_id"), str(item.get("name") or item.get("type"))
+    return ToolCall(identifier if isinstance(identifier, str) else None, name, arguments_text(given))
 
 
 def _join(said: list[RequestMessage], more: RequestMessage) -> None:

@@ -38,14 +38,14 @@ class Served(Model):
         """The model's reply; its `seconds` are the model's own where it states them, else measured here."""
         start = time.perf_counter()
         reply = self.model.complete(prompt, max_tokens=max_tokens)
-        took = reply.seconds or time.perf_counter() - start
-        if self.counter is not None:
-            cost = None if reply.usage is None else reply.usage.cost
-            entered = sum(part.tokens for part in self._counted(prompt))
-            calls = [f'{{"name": "{call.name}", "arguments": {call.arguments or "{}"}}}' for call in reply.tool_calls]
-            written = sum(self.counter.count(text) for text in (reply.text, *calls) if text)
-            return replace(reply, usage=Usage(entered, written, cost=cost), seconds=took)
-        return replace(reply, seconds=took)
+        reply = replace(reply, seconds=reply.seconds or time.perf_counter() - start)
+        if self.counter is None:
+            return reply
+        cost = None if reply.usage is None else reply.usage.cost
+        entered = sum(part.tokens for part in self._counted(prompt))
+        calls = [f'{{"name": "{call.name}", "arguments": {call.arguments or "{}"}}}' for call in reply.tool_calls]
+        written = sum(self.counter.count(text) for text in (reply.text, *calls) if text)
+        return replace(reply, usage=Usage(entered, written, cost=cost))
 
     def _counted(self, prompt: Prompt) -> Sequence[Part]:
         """The counter's parts, counted once for a request: before it is made and after it."""

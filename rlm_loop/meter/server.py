@@ -29,7 +29,7 @@ from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.meter import chat, gemini, messages, responses
 from rlm_loop.meter.body import PATIENCE, body_of
 from rlm_loop.meter.figures import MeteredCall
-from rlm_loop.meter.forward import ForwardedExchange, ForwardedProvider, answered
+from rlm_loop.meter.forward import ForwardedExchange, ForwardedProvider, of_the_content
 from rlm_loop.meter.meter import Meter
 from rlm_loop.meter.request import Refused, failure
 from rlm_loop.meter.session import MeterSession
@@ -207,7 +207,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _pass_back(self, answer: Answer, exchange: ForwardedExchange | None) -> None:
         self.send_response_only(answer.status, answer.reason)
-        for name, value in answered(answer.headers):
+        for name, value in of_the_content(answer.headers):
             self.send_header(name, value)
         bare = self.command == "HEAD" or answer.status in (204, 304) or answer.status < 200
         chunked = not bare and "content-length" not in answer.headers

@@ -59,10 +59,8 @@ class MeterSession:
         self._last_end: float | None = None
         self._started: float | None = None
         self._run = (f"session {name}", "metered")
-        self.result: tuple[Any, Stop, str] | None = None
-        """The end of the run as answer, stop and reason, where it is known."""
-        self.refused: BudgetSpent | None = None
-        """The limit that the latest refused request met."""
+        self.result: tuple[Any, Stop, str] | None = None  # the run's end as answer, stop and reason, where it is known
+        self.refused: BudgetSpent | None = None  # the limit that the latest refused request met
 
     def begin(self, task: str, question: str, agent: str) -> None:
         """Begin the trace before the first request, as that of a task; once."""
@@ -90,9 +88,8 @@ class MeterSession:
         asked = request.not_applied if has is not None else {**request.sampling, **request.not_applied}
         left = {k: v for k, v in asked.items() if has is None or k not in has or has[k] != v}
         sampling = {} if has is None else request.sampling  # a script or a recording takes none
-        return self._charge(
-            replace(request, messages=for_ours(request), not_applied=left, sampling=sampling), call, self._model
-        )
+        request = replace(request, messages=for_ours(request), not_applied=left, sampling=sampling)
+        return self._charge(request, call, self._model)
 
     def heard(self, request: Request, reply: Reply, call: MeteredCall, name: str) -> None:
         """Charge and record what went through to a provider and came back."""
@@ -170,13 +167,13 @@ class MeterSession:
         with self._lock:
             self._lock.wait_for(lambda: not self._unsettled, patience)
 
-    def end(self, patience: float = PATIENCE) -> None:
+    def end(self) -> None:
         """The client will ask for no more: the trace gets its end.
 
-        Requests under way are waited for, `patience` seconds at most; what the others cost is not known, and is said.
+        Requests under way are waited for, `PATIENCE` seconds at most; what the others cost is not known, and is said.
         """
         with self._lock:
-            self._lock.wait_for(lambda: not self._unsettled, patience)
+            self._lock.wait_for(lambda: not self._unsettled, PATIENCE)
             self._root.node.scope.end("the meter is closing")
             left, self._unsettled = list(self._unsettled.values()), {}
             now = time.perf_counter()
