@@ -203,10 +203,7 @@ class Account:
                     break  # also where a shorter reply than wished for fits
                 if gone := self._room(input_tokens, max_tokens, price, held=False)[1]:
                     raise gone
-                with scope.waking(self._wake):
-                    scope.check()
-                    self._news.wait(self.seconds_left())
-                scope.check()
+                scope.wait(self._news, self.seconds_left())
             if spent is not None:
                 raise spent
             reservation = Reservation(input_tokens, room, price, self._clock())
@@ -293,10 +290,6 @@ class Account:
                 share = max(1, int(left) // (max(1, a._callers - len(a._held)) if wish is None else 1))
                 room = share if room is None else min(room, share)
         return room, None
-
-    def _wake(self) -> None:
-        with self._news:
-            self._news.notify_all()
 
 
 def _covered(spans: list[tuple[float, float]]) -> float:

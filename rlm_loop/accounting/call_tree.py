@@ -17,10 +17,7 @@ _QUICK = 1.0  # seconds for work that waits for no model any more
 
 
 class Caller:
-    """A run or a sub-call; `scope` ends with the parent's.
-
-    Every method may be called from any thread.
-    """
+    """A run or a sub-call; `scope` ends with the parent's.  Every method may be called from any thread."""
 
     def __init__(self, parent: Caller | None = None, number: int = 0, *scopes: Scope | None) -> None:
         self.parent = parent

@@ -26,11 +26,6 @@ def difference(before: Sequence[Part], now: Sequence[Part]) -> dict[str, Any]:
     return {"kept": kept, "new": [[p.cause, p.origin_turn, p.message, p.tokens] for p in now[kept:]]}
 
 
-def restored(before: Sequence[Part], stored: Mapping[str, Any]) -> list[Part]:
-    """The parts that `difference` made `stored` of."""
-    return [*before[: stored["kept"]], *(Part(*fields) for fields in stored["new"])]
-
-
 def accounts_of(record: RunRecord) -> Iterator[tuple[Mapping[str, Any], Prompt, Reply, Attribution]]:
     """Yield every call that got a reply: its `reply` event, the request, the reply, and the account of its input."""
     counted: dict[int, Sequence[Part]] = {0: ()}
@@ -40,8 +35,9 @@ def accounts_of(record: RunRecord) -> Iterator[tuple[Mapping[str, Any], Prompt, 
             number, stored = int(charged["call"]), charged["parts"]
             _ = event["turn"], event["depth"], charged["purpose"]  # read by all who ask for accounts
             if stored is not None:
-                counted[number] = restored(counted[charged["after"]], stored)
-            account = attribute(prompt, counted[number] if stored is not None else None, reply.usage)
+                before = counted[charged["after"]][: stored["kept"]]
+                counted[number] = [*before, *(Part(*fields) for fields in stored["new"])]
+            account = attribute(prompt, None if stored is None else counted[number], reply.usage)
         yield event, prompt, reply, account
 
 

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.accounting.attribution import UNATTRIBUTED, Part, Resent, reconcile, shared_out, tool_name
@@ -143,6 +142,12 @@ def _intent_size(tool: Mapping[str, Any]) -> int:
     return len(json.dumps(stated)) + len(json.dumps(list(stated))) if stated else 0
 
 
+def path_to(node: str) -> list[str]:
+    """Return the paths of a node and of all above it, the root first."""
+    parts = node.split(".")
+    return [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
+
+
 @dataclass
 class Ledger:
     """Append-only account of the model calls of a run, sub-calls included.  Safe to charge from threads."""
@@ -158,9 +163,7 @@ class Ledger:
 
     def _spend(self, call: Call) -> None:
         """Add a call to the sum of its caller and of all above it."""
-        names = call.node.split(".")
-        for end in range(len(names), 0, -1):
-            node = ".".join(names[:end])
+        for node in path_to(call.node):
             self._spent[node] = self._spent.get(node, Usage.NOTHING) + call.usage
 
     def charge(
@@ -181,7 +184,7 @@ class Ledger:
         Parts that do not sum to the usage are made to, with an `unattributed` one, and the call is not exact then.
         """
         reported = usage.input_tokens
-        exact = exact and reported is not None and sum(map(attrgetter("tokens"), parts)) == reported
+        exact = exact and reported is not None and sum([part.tokens for part in parts]) == reported
         about |= {"sent": sent_messages, "again": tuple(again)}
         with self._lock:
             call = Call(len(self.calls) + 1, turn, depth, purpose, usage, tuple(parts), exact, **about)
@@ -192,7 +195,7 @@ class Ledger:
     @property
     def usage(self) -> Usage:
         """Sum of all calls."""
-        return sum(map(attrgetter("usage"), list(self.calls)), Usage.NOTHING)
+        return sum([call.usage for call in list(self.calls)], Usage.NOTHING)
 
     def usage_of(self, node: str) -> Usage:
         """Sum of the calls of a caller, given by its path, and of all below it."""

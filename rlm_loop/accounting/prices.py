@@ -5,10 +5,13 @@ from __future__ import annotations
 import functools
 import math
 import os
+import threading
 from dataclasses import dataclass
 from typing import Any
 
 from rlm_loop.messages import Usage
+
+_importing = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -63,17 +66,21 @@ def _of_genai_prices(model: str) -> Price | None:
     return _per_million(found.input_mtok, found.output_mtok, found.cache_read_mtok, found.cache_write_mtok)
 
 
-def _of_litellm(model: str) -> Price | None:
-    # Otherwise the import asks the network for a table, which takes seconds where there is none.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    try:
+def quiet_litellm() -> Any:
+    """Return LiteLLM, which then prints no hints on stdout.  Raises `ImportError` without it."""
+    with _importing:
+        # Otherwise the import asks the network for a price table, which takes seconds where there is none.
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         import litellm
-    except ImportError:
-        return None
-    litellm.suppress_debug_info = True  # it prints a list of its providers on stdout
+
+        litellm.suppress_debug_info = True
+        return litellm
+
+
+def _of_litellm(model: str) -> Price | None:
     try:
-        info: Any = litellm.get_model_info(model)
-    except Exception:  # LiteLLM says "not in the table" with a bare Exception
+        info = quiet_litellm().get_model_info(model)
+    except Exception:  # LiteLLM is not installed, or says "not in the table" with a bare Exception
         return None
     names = ("input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost")
     found = [info.get(name) for name in (*names, "cache_creation_input_token_cost")]

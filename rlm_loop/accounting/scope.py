@@ -74,6 +74,18 @@ class Scope:
         for parent, key in self._joined:
             parent.forget(key)
 
+    def wait(self, news: threading.Condition, seconds: float | None = None) -> None:
+        """Wait for news of a condition that is held.  Raises `Cancelled` once it was ended, which is news as well."""
+
+        def wake() -> None:
+            with news:
+                news.notify_all()
+
+        with self.waking(wake):
+            self.check()
+            news.wait(seconds)
+        self.check()
+
     def at_end(self, callback: Callable[[], None]) -> object:
         """Call back once it is ended, or at once if it was; returns the key by which `forget` drops the callback."""
         key = object()
@@ -109,15 +121,9 @@ class Slots:
     def held(self, scope: Scope, lender: Hashable = None) -> Generator[None]:
         """Wait for a slot and hold it for the block; raises `Cancelled` where the scope ends first."""
         with self._news:
-            while True:
-                if scope.reason is not None:
-                    raise Cancelled(scope.reason)
-                lent = lender is not None and lender not in self._lent
-                if lent or self._free:
-                    break
-                with scope.waking(self._wake):
-                    if not scope.ended:
-                        self._news.wait()
+            scope.check()
+            while not ((lent := lender is not None and lender not in self._lent) or self._free):
+                scope.wait(self._news)
             if lent:
                 self._lent.add(lender)
             else:
@@ -131,10 +137,6 @@ class Slots:
                 else:
                     self._free += 1
                 self._news.notify_all()
-
-    def _wake(self) -> None:
-        with self._news:
-            self._news.notify_all()
 
 
 call_scope: contextvars.ContextVar[Scope | None] = contextvars.ContextVar("call_scope", default=None)

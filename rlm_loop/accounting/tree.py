@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.accounting.ledger import Call
+from rlm_loop.accounting.ledger import Call, path_to
 from rlm_loop.messages import Usage
 from rlm_loop.traces.reader import Run, RunRecord, read, whole
 from rlm_loop.traces.values import drawing
@@ -79,7 +79,7 @@ class TraceTree:
         """Return each path with its node and all below it."""
         subtrees: dict[str, list[Node]] = {}
         for node in self.nodes:
-            for path in _paths(node.node):
+            for path in path_to(node.node):
                 subtrees.setdefault(path, []).append(node)
         return subtrees
 
@@ -136,12 +136,6 @@ def summed(nodes: Iterable[Node]) -> Usage:
 def sort_key(node: str) -> tuple[int, ...]:
     """Return the sort key of a path that puts parents before children and siblings in order."""
     return tuple(int(part) for part in node.split("."))
-
-
-def _paths(node: str) -> list[str]:
-    """Return the paths of a node and of all above it, the root first."""
-    parts = node.split(".")
-    return [".".join(parts[: length + 1]) for length in range(len(parts))]
 
 
 def node_of(event: Mapping[str, Any]) -> str:
@@ -219,7 +213,7 @@ def tree_of_calls(calls: Iterable[Call]) -> TraceTree:
     """
     nodes = {ROOT: Node(ROOT, "agent", ok=True)}
     for call in calls:
-        for path in _paths(call.node):  # a sub-agent may have children in the ledger before itself
+        for path in path_to(call.node):  # a sub-agent may have children in the ledger before itself
             nodes.setdefault(path, Node(path, ok=True))
         node, step = nodes[call.node], bool(call.turn)
         spent = {"own": node.own + call.usage, "model_seconds": node.model_seconds + call.seconds}

@@ -104,9 +104,7 @@ class Http:
         """Send a request with these header fields; yield the answer, whose body is not read yet.
 
         When the call's scope ends, or Ctrl-C strikes, the connection is shut down, so that the server does not go on
-        writing for nobody.
-
-        Raises `Lost`.
+        writing for nobody.  Raises `Lost`.
         """
         scope, connection = call_scope.get(), self._connection()
         line: socket.socket | None = None

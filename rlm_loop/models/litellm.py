@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from rlm_loop.accounting.prices import Price, known_price
+from rlm_loop.accounting.prices import Price, known_price, quiet_litellm
 from rlm_loop.accounting.scope import call_scope
 from rlm_loop.errors import install_line
 from rlm_loop.messages import Reply
@@ -17,20 +15,6 @@ from rlm_loop.models.remote import RemoteModel
 from rlm_loop.models.streams import joined, tell_of
 from rlm_loop.models.wire import to_reply
 from rlm_loop.traces.redact import redact, remember
-
-_importing = threading.Lock()
-
-
-def _litellm() -> Any:
-    with _importing:
-        # Otherwise the import asks the network for a price table, which takes seconds where there is none.
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        try:
-            import litellm
-        except ImportError as error:
-            raise ModelError(f"this model needs LiteLLM: {install_line('litellm')}") from error
-        litellm.suppress_debug_info = True  # it prints advertisements for its debugger on stdout
-        return litellm
 
 
 class LiteLLMModel(RemoteModel):
@@ -50,8 +34,8 @@ class LiteLLMModel(RemoteModel):
     def window(self) -> int | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The most tokens of a prompt from LiteLLM's own table, `None` where that does not know."""
         try:
-            return _litellm().get_model_info(self.name).get("max_input_tokens")
-        except Exception:  # LiteLLM says "not in the table" with a bare Exception
+            return quiet_litellm().get_model_info(self.name).get("max_input_tokens")
+        except Exception:  # LiteLLM is not installed, or says "not in the table" with a bare Exception
             return None
 
     @property
@@ -60,7 +44,10 @@ class LiteLLMModel(RemoteModel):
         return known_price(self.name)
 
     def _ask(self, request: Mapping[str, Any]) -> Reply:
-        litellm = _litellm()
+        try:
+            litellm = quiet_litellm()
+        except ImportError as error:
+            raise ModelError(f"this model needs LiteLLM: {install_line('litellm')}") from error
         given = {"api_key", "api_base", "base_url", "mock_response"} & self._options.keys()
         # before the call: some providers' clients report a missing key as a server error
         if not given and (missing := litellm.validate_environment(self.name).get("missing_keys")):

@@ -82,9 +82,8 @@ class LocalModel(RemoteModel):
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
         """Return one reply.  `extra["timings"]` holds llama.cpp's own times (milliseconds, tokens a second).
 
-        It goes on with a last message that is the assistant's; several of them at the end are joined to one.
-
-        Raises `RequestRejected` where llama.cpp or the chat template refuses the messages or they do not fit.
+        It goes on with a last message that is the assistant's; several of them at the end are joined to one.  Raises
+        `RequestRejected` where llama.cpp or the chat template refuses the messages or they do not fit.
         """
         prompt = _ends_in_one(prompt)
         reply = super().complete(prompt, max_tokens=max_tokens)
@@ -99,10 +98,7 @@ class LocalModel(RemoteModel):
         return to_reply(answer, model=self.name)
 
     def measure(self, prompt: Prompt) -> list[Part]:
-        """Return the exact parts of a prompt, in the order in which the model reads them.
-
-        They sum to the prompt tokens that the reply will report.
-        """
+        """Return the exact parts of a prompt, in the order in which the model reads them."""
         server, sent = self.load(), _ends_in_one(prompt)
         return measure(sent, self._body(sent.to_dict()), server.render, server.tokenize)
 

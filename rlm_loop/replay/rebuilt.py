@@ -51,9 +51,8 @@ class RecordedInjector(Injector):
 def agent_of(recorded: Recorded) -> tuple[Agent, list[str], list[str]]:
     """Return the agent of a run made again, without its tools; it speaks as recorded, whatever today's defaults are.
 
-    With it come its differences from the recorded one, a line each, and the names of settings that a trace cannot
-    hold, such as `verify`.  Raises `ReplayError` for an agent of the caller's own class, and a program that was only
-    metered.
+    With it come its differences from the recorded one, a line each, and the names of settings that a trace cannot hold,
+    such as `verify`.  Raises `ReplayError` for an agent of the caller's own class and a program that was only metered.
     """
     start = recorded.start
     settings: Mapping[str, Any] = start.get("settings", {})

@@ -188,34 +188,21 @@ async def _client(server: McpTools, stderr: IO[bytes]) -> AsyncGenerator[Client]
 
 @asynccontextmanager
 async def _leniently(transport: Any) -> AsyncGenerator[Any]:
+    """Yield the streams of a server, with results of tools in the protocol's form: the SDK refuses any other."""
+    from anyio.abc import ObjectReceiveStream
+
+    class Lenient(ObjectReceiveStream[Any]):
+        def __getattr__(self, name: str) -> Any:
+            return getattr(read, name)
+
+        async def receive(self) -> Any:
+            return _in_form(await read.receive())
+
+        async def aclose(self) -> None:
+            await read.aclose()
+
     async with transport as (read, write):
-        yield _Lenient(read), write
-
-
-class _Lenient:
-    """The messages of a server, with results of tools in the protocol's form: the SDK refuses any other."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def __aiter__(self) -> _Lenient:
-        return self
-
-    async def __anext__(self) -> Any:
-        return _in_form(await self._stream.__anext__())
-
-    async def receive(self) -> Any:
-        return _in_form(await self._stream.receive())
-
-    async def __aenter__(self) -> _Lenient:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> Any:
-        return await self._stream.__aexit__(*error)
+        yield Lenient(), write
 
 
 def _in_form(item: Any) -> Any:
@@ -310,33 +297,31 @@ class RemoteFunction:
 class ServedTool(Tool):
     """A tool of an MCP server; its schema is the server's, its signature made of that."""
 
-    @property
-    def _remote(self) -> RemoteFunction:
-        return cast("RemoteFunction", self.function)
+    function: RemoteFunction  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def for_run(self, servers: dict[int, Any], until: ExitStack) -> Tool:
         """Return the same tool over the connection of a run, of which `until` is the end (see `serving`)."""
-        server = self._remote.server
+        server = self.function.server
         if isinstance(server, Connection):
             return self
         if id(server) not in servers:
             servers[id(server)] = until.enter_context(server.lent())
-        remote = copy.copy(self._remote)
+        remote = copy.copy(self.function)
         remote.server = servers[id(server)]
         return self.over(remote)
 
     @functools.cached_property
     def _fields(self) -> Fields:
-        remote = self._remote.parameters
+        remote = self.function.parameters
         return tuple((theirs, own.annotation, own.default is own.empty) for theirs, own in remote.items())
 
     @property
     def parameters(self) -> dict[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return dict(self._remote.schema)
+        return dict(self.function.schema)
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            return self._remote.arguments(args, kwargs)
+            return self.function.arguments(args, kwargs)
         except TypeError as error:
             raise ToolError("invalid_arguments", f"{error}; usage: {self.signature}") from None
 
@@ -431,10 +416,9 @@ def mcp_tools(
 
     `server` is a command (a line, or an argv) that speaks MCP on its standard input and output, or a URL (streamable
     HTTP).  A command has `PATH`, `HOME` and little else of your environment, and `env`; in it `python` is this
-    interpreter.  A URL is asked with `headers`.
-    `prefix` goes before each name, where two servers have the same.  `timeout` is in seconds, for the start and for
-    each call.  A server that ends or does not answer is a failure of the call.  Nothing is started yet.  Raises
-    `ImportError` without the extra `mcp`.
+    interpreter.  A URL is asked with `headers`.  `prefix` goes before each name, where two servers have the same.
+    `timeout` is in seconds, for the start and for each call.  A server that ends or does not answer is a failure of the
+    call.  Nothing is started yet.  Raises `ImportError` without the extra `mcp`.
     """
     if importlib.util.find_spec("mcp") is None:
         raise ImportError(f"tools of MCP servers need mcp: {install_line('mcp')}")

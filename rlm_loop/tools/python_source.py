@@ -8,8 +8,6 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, Literal
 
-State = Literal["compiles", "open string", "broken"]
-
 _ONE_AT_A_TIME = threading.Lock()  # `warnings.catch_warnings` changes state that all threads share
 _LOOK_AT_MOST = 200_000  # characters; a longer block with a label of its own is data, not a mislabelled cell
 
@@ -35,7 +33,7 @@ def compiled(code: str, flags: int = 0, name: str = "<reply>") -> Any:
         return compile(code, name, "exec", flags, dont_inherit=True)
 
 
-def source_state(code: str) -> State:
+def source_state(code: str) -> Literal["compiles", "open string", "broken"]:
     """Say whether `code` compiles as a cell, stops inside a string literal, or is wrong in another way.
 
     Top-level `await` is allowed, as in a notebook; IPython magics are not Python.  Never raises and never warns.
