@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import fcntl
 import json
@@ -47,16 +46,12 @@ class Browser:
             "--disable-dev-shm-usage", "--remote-debugging-pipe", f"--user-data-dir={profile}",
             *(["--no-sandbox"] if os.geteuid() == 0 else []),
         ]  # fmt: skip
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _PLACE, str(theirs_in), str(theirs_out), path, *options, "about:blank"],
-            pass_fds=(theirs_in, theirs_out),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        os.close(theirs_in)
-        os.close(theirs_out)
+        command = [sys.executable, "-c", _PLACE, str(theirs_in), str(theirs_out), path, *options, "about:blank"]
+        quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        theirs = theirs_in, theirs_out
+        self._process = subprocess.Popen(command, pass_fds=theirs, start_new_session=True, **quiet)
+        for end in theirs:
+            os.close(end)
         self.events: list[dict[str, Any]] = []
         self._number, self._buffer, self._session = 0, b"", ""
         target = self._ask("Target.createTarget", url="about:blank")["targetId"]
@@ -79,26 +74,16 @@ class Browser:
 
     # -- what a reader does
 
-    def open(
-        self,
-        page: Path | str,
-        *,
-        fragment: str = "",
-        width: int = 1200,
-        height: int = 900,
-        dark: bool = False,
-        media: str = "",
-    ) -> None:
-        """Load a file or an address and wait until it has loaded; `media` is "print" for the style of paper."""
-        self._ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-        theme = "dark" if dark else "light"
-        features = [{"name": "prefers-color-scheme", "value": theme}]
-        self._ask("Emulation.setEmulatedMedia", media=media, features=features)
+    def open(self, page: Path | str, *, fragment: str = "", width: int = 1200, dark: bool = False) -> None:
+        """Load a file or an address and wait until it has loaded."""
+        self._ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self._ask("Emulation.setEmulatedMedia", media="", features=[theme])
         address = page if isinstance(page, str) else page.resolve().as_uri()
         for url in ("about:blank", address + fragment):  # else only the fragment might change
             self.events.clear()
             self._ask("Page.navigate", url=url)
-            self._until(lambda: any(e.get("method") == "Page.loadEventFired" for e in self.events))
+            self._until(lambda: bool(self._told("Page.loadEventFired")))
 
     def value(self, expression: str) -> Any:
         """What a JavaScript expression comes to on the page; a promise is waited for."""
@@ -118,19 +103,12 @@ class Browser:
         raise AssertionError(condition)
 
     def press(self, key: str) -> None:
-        """Press one key, a character or a name such as `Enter`."""
-        text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
-        code = {"Enter": 13, "Escape": 27}.get(key, 0)
-        same = {"key": key, "windowsVirtualKeyCode": code}
-        self._ask("Input.dispatchKeyEvent", type="keyDown", text=text, **same)
-        self._ask("Input.dispatchKeyEvent", type="keyUp", **same)
+        """Press the key of a character."""
+        self._ask("Input.dispatchKeyEvent", type="keyDown", text=key, key=key)
+        self._ask("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     def type(self, text: str) -> None:
         self._ask("Input.insertText", text=text)
-
-    def picture(self) -> bytes:
-        """What is on the screen, as a PNG."""
-        return base64.b64decode(self._ask("Page.captureScreenshot", format="png")["data"])
 
     def scripts(self, on: bool) -> None:
         """Whether the pages that are opened from now on may run scripts."""
@@ -138,22 +116,23 @@ class Browser:
 
     def complaints(self) -> list[str]:
         """Errors and warnings that the page caused, refused requests and scripts among them."""
-        found = [e["params"]["entry"]["text"] for e in self.events if e.get("method") == "Log.entryAdded"]
-        return found + [str(e["params"]) for e in self.events if e.get("method") == "Runtime.exceptionThrown"]
+        logged = [e["entry"]["text"] for e in self._told("Log.entryAdded")]
+        return logged + [str(e) for e in self._told("Runtime.exceptionThrown")]
 
     def requests(self) -> list[str]:
         """Every address that was asked for."""
-        return [e["params"]["request"]["url"] for e in self.events if e.get("method") == "Network.requestWillBeSent"]
+        return [e["request"]["url"] for e in self._told("Network.requestWillBeSent")]
+
+    def _told(self, method: str) -> list[dict[str, Any]]:
+        return [e["params"] for e in self.events if e.get("method") == method]
 
     # -- the protocol: JSON objects, each ended by a NUL
 
     def _ask(self, method: str, **params: Any) -> dict[str, Any]:
         self._number += 1
         number = self._number
-        body: dict[str, Any] = {"id": number, "method": method, "params": params}
-        if self._session:
-            body["sessionId"] = self._session
-        os.write(self._out, json.dumps(body).encode() + b"\0")
+        session = {"sessionId": self._session} if self._session else {}
+        os.write(self._out, json.dumps({"id": number, "method": method, "params": params, **session}).encode() + b"\0")
         self._until(lambda: any(e.get("id") == number for e in self.events))
         told = next(e for e in self.events if e.get("id") == number)
         self.events.remove(told)

@@ -7,7 +7,7 @@ import ipaddress
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -55,20 +55,14 @@ def _refuse_unless_here(sock: socket.socket, address: Any) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def no_network() -> Iterator[None]:
     """Connections leave this machine in no test; loopback and unix sockets work (the local model uses them)."""
-    connect, connect_ex = socket.socket.connect, socket.socket.connect_ex
-    sendto, getaddrinfo = socket.socket.sendto, socket.getaddrinfo
+    getaddrinfo = socket.getaddrinfo
 
-    def guarded_connect(self: socket.socket, address: Any) -> None:
-        _refuse_unless_here(self, address)
-        connect(self, address)
+    def guarded(real: Callable[..., Any], place: int) -> Callable[..., Any]:
+        def call(self: socket.socket, *given: Any) -> Any:
+            _refuse_unless_here(self, given[place])
+            return real(self, *given)
 
-    def guarded_connect_ex(self: socket.socket, address: Any) -> int:
-        _refuse_unless_here(self, address)
-        return connect_ex(self, address)
-
-    def guarded_sendto(self: socket.socket, data: Any, *rest: Any) -> int:
-        _refuse_unless_here(self, rest[-1])
-        return sendto(self, data, *rest)
+        return call
 
     def guarded_getaddrinfo(host: Any, *rest: Any, **options: Any) -> Any:
         if not _here(host):
@@ -76,9 +70,8 @@ def no_network() -> Iterator[None]:
         return getaddrinfo(host, *rest, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(socket.socket, "connect", guarded_connect)
-        patch.setattr(socket.socket, "connect_ex", guarded_connect_ex)
-        patch.setattr(socket.socket, "sendto", guarded_sendto)
+        for name, place in (("connect", 0), ("connect_ex", 0), ("sendto", -1)):
+            patch.setattr(socket.socket, name, guarded(getattr(socket.socket, name), place))
         patch.setattr(socket, "getaddrinfo", guarded_getaddrinfo)
         # Child processes are not reached by the patches above: the clients they may run are told to stay offline.
         patch.setenv("PIP_NO_INDEX", "1")

@@ -13,6 +13,7 @@ HTML comments before a block, which readers do not see, say what is otherwise:
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import shlex
 from collections.abc import Iterator
@@ -23,6 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from markdown_it import MarkdownIt
+
+import rlm_loop
 
 ROOT = Path(__file__).parents[1]
 COMMENT = re.compile(r"\s*<!--\s*(not run: *(?P<why>.+?)|(?P<prints>prints)|setup\n(?P<setup>.*?))\s*-->\s*", re.DOTALL)
@@ -67,22 +70,17 @@ def blocks(page: Path) -> list[Block]:
     found: list[Block] = []
     why, printed = "", False
     for token in MarkdownIt().parse(page.read_text(encoding="utf-8")):
+        line = token.map[0] if token.map else 0
         if token.type == "html_block" and (comment := COMMENT.fullmatch(token.content)):
             why, printed = comment["why"] or "", bool(comment["prints"])
             if comment["setup"]:
-                found.append(Block(page, "setup", comment["setup"], _line(token) + 2))
+                found.append(Block(page, "setup", comment["setup"], line + 2))
         elif token.type in ("fence", "code_block"):
-            kind = token.info.split()[0] if token.info.strip() else ""
             fenced = token.type == "fence"
-            found.append(
-                Block(page, kind if fenced else "indented", token.content, _line(token) + 1 + fenced, why, printed)
-            )
+            kind = (token.info.split() or [""])[0] if fenced else "indented"
+            found.append(Block(page, kind, token.content, line + 1 + fenced, why, printed))
             why, printed = "", False
     return found
-
-
-def _line(token: Any) -> int:
-    return token.map[0] if token.map else 0
 
 
 # -- examples that are not run: do the names and options still exist?
@@ -101,13 +99,14 @@ def rlm_loop_commands(text: str) -> Iterator[list[str]]:
             yield words[1 : min(ends, default=len(words))]
 
 
-def unknown_options(words: list[str]) -> list[str]:
-    """What of a command line does not exist: a command, or its options."""
-    command = _command_line()
-    rest = list(words)
-    while rest and hasattr(command, "commands"):
-        if rest[0].startswith("-"):
-            break
+def unknown_options(text: str) -> list[str]:
+    """What the command lines of a text name that does not exist: a command, or an option."""
+    return [wrong for words in rlm_loop_commands(text) for wrong in _unknown(words)]
+
+
+def _unknown(words: list[str]) -> list[str]:
+    command, rest = _command_line(), list(words)
+    while rest and hasattr(command, "commands") and not rest[0].startswith("-"):
         if rest[0] not in command.commands:
             return [rest[0]]
         command = command.commands[rest.pop(0)]
@@ -127,7 +126,7 @@ def _command_line() -> Any:
 def unknown_names(code: str) -> list[str]:
     """Names imported from this package that are not there, and keywords that its functions do not take."""
     tree, wrong = ast.parse(code), list[str]()
-    known: dict[str, Any] = {}
+    known: dict[str, Any] = {name: getattr(rlm_loop, name) for name in rlm_loop.__all__}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "rlm_loop":
             module = import_module(str(node.module))
@@ -138,28 +137,15 @@ def unknown_names(code: str) -> list[str]:
                     known[alias.asname or alias.name] = getattr(module, alias.name)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            callee = known.get(node.func.id, _public(node.func.id))
-            takes = _parameters(callee)
+            takes = _parameters(known.get(node.func.id))
             wrong += [f"{node.func.id}({k.arg}=)" for k in node.keywords if takes is not None and k.arg not in takes]
     return wrong
 
 
-def _public(name: str) -> Any:
-    import rlm_loop
-
-    return getattr(rlm_loop, name, None) if name in rlm_loop.__all__ else None
-
-
 def _parameters(callee: Any) -> set[str | None] | None:
     """The keywords that something takes, `None` for any; `**mapping` at a call is not looked at."""
-    import inspect
-
-    if callee is None:
-        return None
     try:
         parameters = inspect.signature(callee).parameters.values()
     except (TypeError, ValueError):
         return None
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return None
-    return {p.name for p in parameters} | {None}
+    return None if any(p.kind is p.VAR_KEYWORD for p in parameters) else {None, *(p.name for p in parameters)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -49,3 +49,17 @@ class Answering(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
+
+
+def chat(reply: Callable[[Any], str]) -> type[Answering]:
+    """A model behind the chat API, by what it replies to the body of a request."""
+
+    class Chat(Answering):
+        def do_POST(self) -> None:
+            message = {"role": "assistant", "content": reply(json.loads(self.body()))}
+            choice = {"index": 0, "finish_reason": "stop", "message": message}
+            usage = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}
+            said = {"id": "x", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage}
+            self.answer(200, said)
+
+    return Chat

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -23,14 +24,10 @@ class Told:
 
     def __init__(self, path: Path | None = None, *, context: Any = None, question: str = "How many?") -> None:
         self.trace = Trace(path, clock=lambda: 0.0)
-        self.trace.start(
-            task="t", question=question, agent="tool-loop", model="m", context=fingerprint(context), versions={}
-        )
+        told = {"task": "t", "question": question, "agent": "tool-loop", "model": "m", "versions": {}}
+        self.trace.start(**told, context=fingerprint(context))
         self._asked: dict[str, Prompt] = {}
-        self._children: dict[str, int] = {}
-        self._turns: dict[str, int] = {}
-        self._calls = 0
-        self.question = question
+        self._children, self._turns, self._calls = Counter[str](), Counter[str](), 0
 
     @property
     def record(self) -> RunRecord:
@@ -41,11 +38,11 @@ class Told:
     ) -> None:
         """One request and its reply."""
         self._calls += 1
-        depth = node.count(".")
-        self.trace.record("request", prompt=prompt, turn=turn, depth=depth, purpose="agent", model=model, node=node)
+        where = {"turn": turn, "depth": node.count("."), "node": node}
+        self.trace.record("request", prompt=prompt, purpose="agent", model=model, **where)
         charged = {"call": self._calls, "purpose": "agent", "exact": True, "sent": 0, "after": 0, "parts": None}
         reply = Reply(text, usage=usage or Usage(100, 10, 0, cost=None), seconds=0.5)
-        self.trace.record("reply", request=prompt, turn=turn, depth=depth, node=node, reply=reply, charged=charged)
+        self.trace.record("reply", request=prompt, reply=reply, charged=charged, **where)
 
     def turn(
         self,
@@ -57,18 +54,18 @@ class Told:
         answer: Any = None,
     ) -> int:
         """A turn of an agent: a request, the reply, and the turn with its one action.  Returns its number."""
-        number = self._turns[node] = self._turns.get(node, 0) + 1
+        self._turns[node] += 1
+        number = self._turns[node]
         prompt = self._asked.get(node) or Prompt((say("system", "rule", "system"), say("user", brief or "?", "task")))
         self.call(node, prompt, str(code), turn=number)
         action = RunCode(code) if isinstance(code, str) else code
         seen = output if isinstance(output, Observation) else Observation(output, cause="repl_output")
         if answer is not None:
             seen = Observation(seen.text, cause=seen.cause, answer=FinalAnswer(answer, "object"))
-        said = say("assistant", str(code), "assistant", turn=number)
-        self._asked[node] = prompt.__add__((said, say("user", seen.text, "repl_output", turn=number)))
-        self.trace.record(
-            "turn", depth=node.count("."), node=node, turn=number, actions=(action,), observations=(seen,), seconds=1.0
-        )
+        said = say("assistant", str(code), "assistant", turn=number), say("user", seen.text, "repl_output", turn=number)
+        self._asked[node] = prompt + said
+        told = {"actions": (action,), "observations": (seen,), "seconds": 1.0}
+        self.trace.record("turn", depth=node.count("."), node=node, turn=number, **told)
         return number
 
     def says(self, text: str, *, node: str = "0") -> int:
@@ -77,24 +74,11 @@ class Told:
 
     def start(self, parent: str = "0", *, kind: str = "completion", context: Any = None, **more: Any) -> str:
         """The start of a sub-call; returns its node."""
-        number = self._children[parent] = self._children.get(parent, 0) + 1
-        node = f"{parent}.{number}"
-        data: dict[str, Any] = {
-            "turn": self._turns.get(parent, 0) + 1,
-            "model": "m",
-            "batch": None,
-            "index": None,
-            **more,
-        }
-        self.trace.record(
-            "subcall_start",
-            node=node,
-            parent=parent,
-            depth=node.count("."),
-            kind=kind,
-            context=fingerprint(context),
-            **data,
-        )
+        self._children[parent] += 1
+        node = f"{parent}.{self._children[parent]}"
+        told = {"turn": self._turns[parent] + 1, "model": "m", "batch": None, "index": None, **more}
+        place = {"node": node, "parent": parent, "depth": node.count("."), "kind": kind}
+        self.trace.record("subcall_start", **place, context=fingerprint(context), **told)
         return node
 
     def stop(self, node: str, *, error: Mapping[str, str] | None = None, seconds: float = 1.0, **more: Any) -> None:
@@ -107,11 +91,9 @@ class Told:
         self.stop(node)
         return node
 
-    def batch(self, prompts: Sequence[str], texts: Sequence[str], *, parent: str = "0") -> list[str]:
-        return [
-            self.child(p, t, parent=parent, batch=f"{parent}.b1", index=i)
-            for i, (p, t) in enumerate(zip(prompts, texts, strict=True))
-        ]
+    def batch(self, prompts: Sequence[str], texts: Sequence[str]) -> list[str]:
+        pairs = enumerate(zip(prompts, texts, strict=True))
+        return [self.child(p, t, batch="0.b1", index=i) for i, (p, t) in pairs]
 
     def end(self, answer: Any = None, stop: str = "answered", **more: Any) -> RunRecord:
         self.trace.record("run_end", depth=0, node="0", stop=stop, reason="", answer=answer, seconds=9.0, **more)

@@ -34,27 +34,17 @@ class Stale(Exception):
     """What is committed is not what the cells show."""
 
 
-def execute(path: Path, scratch: Path, *, timeout: int | None = 300) -> Any:
-    """The notebook with every cell run in its own folder, each within `timeout` seconds; raises where one raises."""
+def execute(path: Path, scratch: Path, timeout: int | None) -> tuple[Any, float]:
+    """The notebook with every cell run in its own folder, each within `timeout` seconds, and the seconds it took."""
     import nbformat
     from nbclient import NotebookClient
 
-    copy = scratch / path.name
+    begin, copy = time.monotonic(), scratch / path.name
     shutil.copyfile(path, copy)
     notebook = nbformat.read(copy, as_version=4)
-    NotebookClient(
-        notebook,
-        timeout=timeout,
-        kernel_name="python3",
-        record_timing=False,
-        resources={"metadata": {"path": path.parent}},
-    ).execute()
-    return notebook
-
-
-def timed(path: Path, scratch: Path, timeout: int | None) -> tuple[Any, float]:
-    begin = time.monotonic()
-    return execute(path, scratch, timeout=timeout), time.monotonic() - begin
+    own = {"metadata": {"path": path.parent}}
+    NotebookClient(notebook, timeout=timeout, kernel_name="python3", record_timing=False, resources=own).execute()
+    return notebook, time.monotonic() - begin
 
 
 def kinds(cell: Any) -> list[str]:
@@ -79,11 +69,9 @@ def compare(path: Path, executed: Any) -> None:
     committed = nbformat.read(path, as_version=4)
     for number, (old, new) in enumerate(zip(committed.cells, executed.cells, strict=True), 1):
         if kinds(old) != kinds(new) and "varies" not in old.metadata.get("tags", ()):
-            raise Stale(
-                f"cell {number} shows {', '.join(kinds(new)) or 'nothing'}, "
-                f"and {', '.join(kinds(old)) or 'nothing'} is committed: "
-                f"python tests/run_notebooks.py {path.parent} --save {path.stem}"
-            )
+            shows, shown = (", ".join(kinds(cell)) or "nothing" for cell in (new, old))
+            again = f"python tests/run_notebooks.py {path.parent} --save {path.stem}"
+            raise Stale(f"cell {number} shows {shows}, and {shown} is committed: {again}")
 
 
 def save(path: Path, executed: Any) -> None:
@@ -101,17 +89,14 @@ def save(path: Path, executed: Any) -> None:
 
 def main(folder: Path, *, names: Sequence[str] = (), keep: bool = False, live: bool = False) -> int:
     os.environ.pop(SWITCH, None)
+    os.environ.update({SWITCH: "local"} if live else {"PIP_NO_INDEX": "1", "HF_HUB_OFFLINE": "1"})
     os.environ["RLM_LOOP_LOG"] = "off"
-    if live:
-        os.environ[SWITCH] = "local"
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # for `!rlm-loop`
-    if not live:
-        os.environ["PIP_NO_INDEX"] = os.environ["HF_HUB_OFFLINE"] = "1"
     there = sorted(p for p in folder.glob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
     found = [p for p in there if not names or any(name in p.stem for name in names)]
     jobs = 1 if keep or live else min(len(found), os.cpu_count() or 1)  # a model is asked by one at a time
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
-        run = partial(timed, scratch=Path(scratch), timeout=None if keep or live else 300)
+        run = partial(execute, scratch=Path(scratch), timeout=None if keep or live else 300)
         results = map(run, found)
         if jobs > 1:
             pool = ThreadPoolExecutor(jobs)
@@ -134,17 +119,11 @@ def main(folder: Path, *, names: Sequence[str] = (), keep: bool = False, live: b
     return 0
 
 
-def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Execute notebooks.")
     parser.add_argument("folder", nargs="?", type=Path, default=Path("notebooks"))
     parser.add_argument("names", nargs="*", help="parts of the names of those that are wanted; default all")
     parser.add_argument("--save", action="store_true", help="write what the cells showed into the files")
-    parser.add_argument(
-        "--live", action="store_true", help=f"set {SWITCH}=local: ask the local model; nothing is compared"
-    )
-    return parser.parse_intermixed_args(arguments)
-
-
-if __name__ == "__main__":
-    given = parsed()
+    parser.add_argument("--live", action="store_true", help=f"ask the local model ({SWITCH}); nothing is compared")
+    given = parser.parse_intermixed_args()
     sys.exit(main(given.folder, names=given.names, keep=given.save, live=given.live))

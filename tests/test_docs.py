@@ -27,7 +27,6 @@ class Reader:
 
     def __init__(self, page: Path, folder: Path) -> None:
         self.module = types.ModuleType(f"example_of_{page.stem}")
-        self.folder = folder
         self.printed: str | None = None
         for name in ("experiments", "notebooks", "benchmarks"):
             (folder / name).symlink_to(docs.ROOT / name)
@@ -36,58 +35,47 @@ class Reader:
         if block.printed:
             assert self.printed is not None, f"{block.where}: nothing was run before"
             assert tidy(self.printed) == tidy(block.text), f"{block.where}: this is not what was printed"
-        elif block.why:
-            return
-        elif block.kind in ("python", "setup"):
-            self.printed = self._python(block)
-        elif block.kind == "console":
+        elif block.kind in ("python", "setup") and not block.why:
+            self._python(block)
+        elif block.kind == "console" and not block.why:
             for words, shown in block.commands():
                 self._command(block, words, shown)
 
-    def _python(self, block: docs.Block) -> str:
+    def _python(self, block: docs.Block) -> None:
         """Run a block; errors show the line of the page."""
         name = f"<{block.where}>"
         code = "\n" * (block.line - 1) + block.text
         linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
+        with contextlib.redirect_stdout(io.StringIO()) as out:
             exec(compile(code, name, "exec"), vars(self.module))
-        return out.getvalue()
+        self.printed = out.getvalue()
 
     def _command(self, block: docs.Block, words: list[str], shown: list[str]) -> None:
-        if words[0] != "rlm-loop":
-            pytest.fail(f"{block.where}: `{words[0]}` is not run; say why before the block: <!-- not run: ... -->")
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
+        why = "say why it is not run before the block: <!-- not run: ... -->"
+        assert words[0] == "rlm-loop", f"{block.where}: `{words[0]}` is not run; {why}"
+        with contextlib.redirect_stdout(io.StringIO()) as out:
             code = main(words[1:])
         self.printed = out.getvalue()
         assert code == 0, f"{block.where}: {' '.join(words)} ended with {code}"
-        told = tidy(self.printed)
         for line in shown:
-            assert line.strip() == "..." or tidy(line) in told, f"{block.where}: not in the output: {line}"
+            there = line.strip() == "..." or tidy(line) in tidy(self.printed)
+            assert there, f"{block.where}: not in the output: {line}"
 
 
 def tidy(text: str) -> str:
     return " ".join(text.split())
 
 
-@pytest.fixture
-def reader(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reader:
-    made = Reader(PAGES[request.param], tmp_path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sys.modules, made.module.__name__, made.module)
-    monkeypatch.setenv("COLUMNS", "200")
-    return made
-
-
 def runs(page: Path) -> bool:
     return any(b.kind in ("python", "console") and not b.why for b in docs.blocks(page))
 
 
-@pytest.mark.parametrize(
-    ("reader", "name"), [(n, n) for n, page in PAGES.items() if runs(page)], ids=lambda v: v, indirect=["reader"]
-)
-def test_the_examples_of_a_page_run(reader: Reader, name: str) -> None:
+@pytest.mark.parametrize("name", [name for name, page in PAGES.items() if runs(page)])
+def test_the_examples_of_a_page_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = Reader(PAGES[name], tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, reader.module.__name__, reader.module)
+    monkeypatch.setenv("COLUMNS", "200")
     for block in docs.blocks(PAGES[name]):
         reader.read(block)
 
@@ -96,10 +84,8 @@ def test_the_examples_of_a_page_run(reader: Reader, name: str) -> None:
 def test_names_and_options_exist(name: str) -> None:
     wrong: list[str] = []
     for block in docs.blocks(CHECKED[name]):
-        wrong += [f"{block.where}: {words} has no {u}" for words in docs.rlm_loop_commands(block.text)
-                  for u in docs.unknown_options(words)]  # fmt: skip
-        if block.kind == "python":
-            wrong += [f"{block.where}: there is no {u}" for u in docs.unknown_names(block.text)]
+        names = docs.unknown_names(block.text) if block.kind == "python" else []
+        wrong += [f"{block.where}: there is no {u}" for u in (*docs.unknown_options(block.text), *names)]
     assert wrong == []
 
 
@@ -137,29 +123,20 @@ def test_blocks_and_their_marks(tmp_path: Path, text: str, kinds: list[Any]) -> 
 
 
 @pytest.mark.parametrize(
-    ("text", "wrong"),
+    ("find", "text", "wrong"),
     [
-        ("rlm-loop trace show run.jsonl --html out.html | cat -n", []),
-        ("$ rlm-loop trace show run.jsonl --htm out.html", ["--htm"]),
-        ("rlm-loop trace shwo run.jsonl", ["shwo"]),
-        ('rlm-loop run "..." \\\n  --nope', ["--nope"]),
+        (docs.unknown_options, "rlm-loop trace show run.jsonl --html out.html | cat -n", []),
+        (docs.unknown_options, "$ rlm-loop trace show run.jsonl --htm out.html", ["--htm"]),
+        (docs.unknown_options, "rlm-loop trace shwo run.jsonl", ["shwo"]),
+        (docs.unknown_options, 'rlm-loop run "..." \\\n  --nope', ["--nope"]),
+        (docs.unknown_names, "from rlm_loop import LeanAgent\nLeanAgent(model='local')", []),
+        (docs.unknown_names, "from rlm_loop import FatAgent", ["rlm_loop.FatAgent"]),
+        (docs.unknown_names, "LeanAgent(modle='local')", ["LeanAgent(modle=)"]),
+        (docs.unknown_names, "mine(anything=1)", []),
     ],
 )
-def test_options_that_are_gone_are_found(text: str, wrong: list[str]) -> None:
-    assert [u for words in docs.rlm_loop_commands(text) for u in docs.unknown_options(words)] == wrong
-
-
-@pytest.mark.parametrize(
-    ("code", "wrong"),
-    [
-        ("from rlm_loop import LeanAgent\nLeanAgent(model='local')", []),
-        ("from rlm_loop import FatAgent", ["rlm_loop.FatAgent"]),
-        ("LeanAgent(modle='local')", ["LeanAgent(modle=)"]),
-        ("mine(anything=1)", []),
-    ],
-)
-def test_names_that_are_gone_are_found(code: str, wrong: list[str]) -> None:
-    assert docs.unknown_names(code) == wrong
+def test_names_and_options_that_are_gone_are_found(find: Any, text: str, wrong: list[str]) -> None:
+    assert find(text) == wrong
 
 
 @pytest.mark.parametrize("printed", ["2", ""])
@@ -173,22 +150,16 @@ def test_other_output_than_shown_fails(tmp_path: Path, printed: str) -> None:
         reader.read(shown)
 
 
-@pytest.mark.parametrize(
-    "readme", sorted((docs.ROOT / "experiments").glob("*/README.md")), ids=lambda path: path.parent.name
-)
-def test_an_experiment_is_told_in_800_words(readme: Path) -> None:
-    assert len(readme.read_text("utf-8").split()) <= 800
+def test_an_experiment_is_told_in_800_words() -> None:
+    readmes = (docs.ROOT / "experiments").glob("*/README.md")
+    words = {readme.parent.name: len(readme.read_text("utf-8").split()) for readme in readmes}
+    assert {name: count for name, count in words.items() if count > 800} == {}
 
 
 def test_docstrings_begin_with_a_verb_or_a_name() -> None:
-    trees = [ast.parse(path.read_text("utf-8")) for path in (docs.ROOT / "rlm_loop").rglob("*.py")]
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    texts = [
-        text
-        for tree in trees
-        for node in ast.walk(tree)
-        if isinstance(node, kinds)
-        if (text := ast.get_docstring(node))
-    ]
+    trees = [ast.parse(path.read_text("utf-8")) for path in (docs.ROOT / "rlm_loop").rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, kinds)]
+    texts = [text for node in nodes if (text := ast.get_docstring(node))]
     without = [text for text in texts if text.split()[0].strip(".,:;`").lower() in NO_SUBJECT]
     assert len(without) <= len(texts) / 100, without

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import docs_examples as docs
 import pytest
 from lazy import needs
+from loopback import Loopback, chat
 
 from rlm_loop.study import load_study
 
@@ -30,35 +27,10 @@ REPLIES = {
 }
 
 
-@pytest.fixture
-def address() -> Iterator[str]:
-    """A model behind the chat API: it answers the last question that the request has."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked: dict[str, Any] = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            question = [m["content"] for m in asked["messages"] if m["role"] == "user"][-1]
-            code, words = next(reply for part, reply in REPLIES.items() if part in question)
-            text = words if asked.get("tools") else f"```python\n{code}\n```"
-            choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
-            usage = {"prompt_tokens": len(question), "completion_tokens": len(text)}
-            data = json.dumps({"id": "x", "model": "m", "choices": [choice], "usage": usage}).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def reply(asked: Any) -> str:
+    question = [m["content"] for m in asked["messages"] if m["role"] == "user"][-1]
+    code, words = next(said for part, said in REPLIES.items() if part in question)
+    return words if asked.get("tools") else f"```python\n{code}\n```"
 
 
 def script() -> str:
@@ -73,19 +45,17 @@ def test_the_page_is_short() -> None:
 
 
 @pytest.mark.slow  # four seconds of imports and drawing, in a process of its own
-def test_the_script_of_the_page_does_what_the_page_says(address: str, tmp_path: Path) -> None:
+def test_the_script_of_the_page_does_what_the_page_says(tmp_path: Path) -> None:
     (tmp_path / "first.py").write_text(script(), encoding="utf-8")
-    named = {"RLM_LOOP_MODEL": f"openai-compatible:m@{address}", "PYTHONPATH": str(docs.ROOT)}
-    done = subprocess.run(
-        [sys.executable, "first.py"], cwd=tmp_path, env={**os.environ, **named}, capture_output=True, text=True
-    )
+    with Loopback(chat(reply)) as server:
+        named = {"RLM_LOOP_MODEL": f"openai-compatible:m@{server.address}/v1", "PYTHONPATH": str(docs.ROOT)}
+        command = [sys.executable, "first.py"]
+        done = subprocess.run(command, cwd=tmp_path, env={**os.environ, **named}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["3", "130", "orders: run of 6 episodes, 5 resolved, 0 crashed"]
     found = load_study(tmp_path / "runs" / "orders")
-    assert {arm: [r["resolved"] for r in found.filter(arm=arm).rows] for arm in found.arms} == {
-        "code": [True, True, True],
-        "calls": [True, False, True],
-    }
+    resolved = {arm: [r["resolved"] for r in found.filter(arm=arm).rows] for arm in found.arms}
+    assert resolved == {"code": [True, True, True], "calls": [True, False, True]}
     plot = (tmp_path / "orders.png").read_bytes()
     assert plot.startswith(b"\x89PNG\r\n")
     assert b"Resolve rate against tokens" in plot  # what it shows, for readers who do not see it

@@ -8,8 +8,7 @@ import gc
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -19,43 +18,14 @@ import rlm_loop
 
 PACKAGE = Path(rlm_loop.__file__).parent
 
-#: The rooms from the bottom up, and the modules that lie beside them (see docs/architecture.md): a room imports from
+#: The rooms from the bottom up, and the modules that lie beside them (see CONTRIBUTING.md): a room imports from
 #: those before it only.
 ROOMS = [
-    "messages",
-    "actions",
-    "errors",
-    "plugins",
-    "short_repr",
-    "versions",
-    "traces",
-    "accounting",
-    "outcome",
-    "models",
-    "repl",
-    "tools",
-    "workspace",
-    "dialects",
-    "tasks",
-    "agents",
-    "study",
-    "replay",
-    "meter",
-    "formats",
-    "report",
-    "cli",
-]
-LAYER_OF = {name: layer for layer, name in enumerate(ROOMS)}
+    "messages", "actions", "errors", "plugins", "short_repr", "versions", "traces", "accounting", "outcome", "models",
+    "repl", "tools", "workspace", "dialects", "tasks", "agents", "study", "replay", "meter", "formats", "report", "cli",
+]  # fmt: skip
 LOOSE = {"messages", "actions", "errors", "plugins", "outcome", "short_repr", "versions"}
-FACADE = len(ROOMS)  # rlm_loop/__init__.py: re-exports from anywhere, and nothing imports names from it
-
-
-@dataclass(frozen=True)
-class Import:
-    source: str
-    target: str
-    line: int
-    typing_only: bool
+Import = tuple[str, str]  # who, and what it imports
 
 
 def modules() -> dict[str, Path]:
@@ -67,24 +37,19 @@ def modules() -> dict[str, Path]:
 
 
 def layer(module: str) -> int:
-    parts = module.split(".")
-    if len(parts) == 1:
-        return FACADE
-    assert parts[1] in LAYER_OF, f"{module} is in no room: see ROOMS and docs/architecture.md"
-    return LAYER_OF[parts[1]]
+    """The package itself re-exports from anywhere, and nothing imports names from it."""
+    _, *parts = module.split(".")
+    assert not parts or parts[0] in ROOMS, f"{module} is in no room: see ROOMS and CONTRIBUTING.md"
+    return ROOMS.index(parts[0]) if parts else len(ROOMS)
 
 
 def imports_of(source: str, text: str, known: set[str], package: bool) -> Iterator[Import]:
     """Every import of this package in a module, wherever it stands, as the module that is really meant."""
-    typing_only: set[ast.AST] = set()
     gc.disable()  # Python 3.11 raises a SystemError where a collection runs Python code while it builds the tree
     try:
         tree = ast.parse(text)
     finally:
         gc.enable()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            typing_only.update(inner for statement in node.body for inner in ast.walk(statement))
     for node in ast.walk(tree):
         targets: list[str] = []
         if isinstance(node, ast.Import):
@@ -94,9 +59,7 @@ def imports_of(source: str, text: str, known: set[str], package: bool) -> Iterat
             prefix = base[: len(base) - node.level + 1] if node.level else []
             home = ".".join([*prefix, *([node.module] if node.module else [])])
             targets = [f"{home}.{alias.name}" if f"{home}.{alias.name}" in known else home for alias in node.names]
-        for target in targets:
-            if target.split(".")[0] == "rlm_loop":
-                yield Import(source, target, node.lineno, node in typing_only)
+        yield from ((source, target) for target in targets if target.split(".")[0] == "rlm_loop")
 
 
 @functools.cache
@@ -109,20 +72,16 @@ def all_imports() -> tuple[Import, ...]:
     )
 
 
-def upward(imports: Sequence[Import]) -> list[str]:
-    return [
-        f"{i.source}:{i.line} imports {i.target} (layer {layer(i.source)} -> {layer(i.target)})"
-        for i in imports
-        if layer(i.target) > layer(i.source)
-    ]
+def upward(imports: Iterable[Import]) -> list[Import]:
+    return [(source, target) for source, target in imports if layer(target) > layer(source)]
 
 
-def circle(imports: Sequence[Import]) -> list[str] | None:
+def circle(imports: Iterable[Import]) -> list[str] | None:
     """A circle of imports, if there is one, whether they are for type checkers or not."""
     edges: dict[str, set[str]] = {}
-    for i in imports:
-        if i.source != i.target:
-            edges.setdefault(i.source, set()).add(i.target)
+    for source, target in imports:
+        if source != target:
+            edges.setdefault(source, set()).add(target)
     try:
         TopologicalSorter(edges).prepare()
     except CycleError as error:
@@ -130,26 +89,16 @@ def circle(imports: Sequence[Import]) -> list[str] | None:
     return None
 
 
-def test_every_module_is_in_a_room() -> None:
+def test_every_module_is_in_a_room_that_says_what_it_is_for() -> None:
     for name in modules():
         layer(name)
-
-
-def test_only_the_shared_values_lie_outside_rooms() -> None:
-    assert {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"} == LOOSE
-
-
-def test_imports_go_downward_only() -> None:
-    assert upward(all_imports()) == []
-
-
-def test_there_are_no_circles() -> None:
-    assert circle(all_imports()) is None
-
-
-def test_no_package_is_called_core_utils_or_common() -> None:
-    for name in modules():
         assert not {"core", "utils", "common"} & set(name.split("."))
+    assert {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"} == LOOSE  # only the shared values
+
+
+def test_imports_go_downward_only_and_never_in_a_circle() -> None:
+    assert upward(all_imports()) == []
+    assert circle(all_imports()) is None
 
 
 @pytest.mark.parametrize(
@@ -160,7 +109,6 @@ def test_no_package_is_called_core_utils_or_common() -> None:
         ("rlm_loop.accounting.ledger", "import rlm_loop.cli.main", 1),
         ("rlm_loop.accounting.ledger", "from rlm_loop import agents", 1),
         ("rlm_loop.accounting.ledger", "from rlm_loop import Budget", 1),
-        ("rlm_loop.accounting.ledger", "from rlm_loop import __version__", 1),
         ("rlm_loop.models.local", "from ..study import grid", 1),
         ("rlm_loop.models.local", "from .base import Model", 0),
         ("rlm_loop.models.local", "if TYPE_CHECKING:\n    from rlm_loop.agents import ToolLoopAgent", 1),
@@ -168,13 +116,12 @@ def test_no_package_is_called_core_utils_or_common() -> None:
 )
 def test_the_check_sees_what_it_should(source: str, text: str, wrong: int) -> None:
     known = {*modules(), "rlm_loop.agents", "rlm_loop.agents.loop", "rlm_loop.study.plan.grid"}
-    assert len(upward(list(imports_of(source, text, known, package=False)))) == wrong
+    assert len(upward(imports_of(source, text, known, package=False))) == wrong
 
 
 def test_a_circle_is_found() -> None:
-    there, back = Import("rlm_loop.a", "rlm_loop.b", 1, False), Import("rlm_loop.b", "rlm_loop.a", 1, False)
+    there, back = ("rlm_loop.a", "rlm_loop.b"), ("rlm_loop.b", "rlm_loop.a")
     assert circle([there, back]) == ["rlm_loop.a", "rlm_loop.b", "rlm_loop.a"]
-    assert circle([there, Import("rlm_loop.b", "rlm_loop.a", 1, True)]) == ["rlm_loop.a", "rlm_loop.b", "rlm_loop.a"]
     assert circle([there]) is None
 
 

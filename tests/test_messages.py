@@ -23,9 +23,7 @@ MESSAGES = st.builds(
 SCHEMAS = st.dictionaries(TEXTS, TEXTS | st.integers() | st.floats() | st.dictionaries(TEXTS, TEXTS), max_size=3)
 PROMPTS = st.builds(
     Prompt,
-    st.lists(MESSAGES, max_size=4).map(tuple),
-    st.lists(SCHEMAS, max_size=2).map(tuple),
-    st.lists(TEXTS, max_size=2).map(tuple),
+    *(st.lists(part, max_size=most).map(tuple) for part, most in ((MESSAGES, 4), (SCHEMAS, 2), (TEXTS, 2))),
     st.none() | SCHEMAS,
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 from lazy import needs
-from loopback import Answering, Loopback
+from loopback import Loopback, chat
 
 from rlm_loop.study import load_study
 
@@ -37,17 +36,9 @@ def reply(body: Any) -> str:
     return f'```python\nfinal_answer = context.groupby("customer")["total"].sum().{end}\n```'
 
 
-class Handler(Answering):
-    def do_POST(self) -> None:
-        message = {"role": "assistant", "content": reply(json.loads(self.body()))}
-        choice = {"index": 0, "finish_reason": "stop", "message": message}
-        usage = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}
-        self.answer(200, {"id": "x", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage})
-
-
 @pytest.fixture
 def address() -> Iterator[str]:
-    with Loopback(Handler) as server:
+    with Loopback(chat(reply)) as server:
         yield f"openai-compatible:m@{server.address}/v1"
 
 
@@ -79,7 +70,5 @@ def test_a_study_is_planned_run_compared_and_drawn(address: str, tmp_path: Path)
 @needs("smolagents", extra="dev")
 def test_somebody_elses_agent_is_an_arm(address: str, tmp_path: Path) -> None:
     run("foreign_agent.py", address, tmp_path)
-    assert [(row["arm"], row["resolved"], row["calls"]) for row in load_study(tmp_path / "runs").rows] == [
-        ("smol", True, 1),
-        ("ours", True, 1),
-    ]
+    rows = [(row["arm"], row["resolved"], row["calls"]) for row in load_study(tmp_path / "runs").rows]
+    assert rows == [("smol", True, 1), ("ours", True, 1)]

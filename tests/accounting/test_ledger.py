@@ -1,31 +1,37 @@
+"""The ledger: rows sum to the call, re-sent and cached apart; a trace restores it, and keeps no more than it has to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
 import pytest
 
+from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.accounting import Ledger, Part
 from rlm_loop.messages import Usage
+from rlm_loop.models import ScriptedModel
+from rlm_loop.replay import ledger_of
+from rlm_loop.traces import read
 
-
-def parts() -> list[Part]:
-    return [
-        Part("tool_schema", 0, -1, 7),
-        Part("template", 0, 0, 3),
-        Part("task", 0, 0, 10),
-        Part("template", 1, 1, 3),
-        Part("assistant", 1, 1, 5),
-        Part("repl_output", 1, 2, 4),
-        Part("scaffold:thought", 1, 2, 6),
-        Part("template", 0, 3, 2),
-    ]
+PARTS = [
+    Part("tool_schema", 0, -1, 7),
+    Part("template", 0, 0, 3),
+    Part("task", 0, 0, 10),
+    Part("template", 1, 1, 3),
+    Part("assistant", 1, 1, 5),
+    Part("repl_output", 1, 2, 4),
+    Part("scaffold:thought", 1, 2, 6),
+    Part("template", 0, 3, 2),
+]
 
 
 def test_rows_sum_to_the_call_and_split_resent_and_cached() -> None:
     ledger = Ledger()
-    call = ledger.charge(parts(), Usage(40, 9, 25), turn=2, sent_messages=1)
+    call = ledger.charge(PARTS, Usage(40, 9, 25), turn=2, sent_messages=1)
     assert sum(r.tokens for r in call.rows) == 40
     assert sum(r.resent for r in call.rows) == 20  # the schema and the first message
-    assert sum(r.cached or 0 for r in call.rows) == 25
-    cached = {(r.cause, r.origin_turn): r.cached for r in call.rows}
-    # the cache holds a prefix: the schema, the first message and the marker and the start of the second
-    assert cached == {
+    # the cache holds a prefix of 25: the schema, the first message and the marker and the start of the second
+    assert {(r.cause, r.origin_turn): r.cached for r in call.rows} == {
         ("tool_schema", 0): 7,
         ("template", 0): 3,
         ("task", 0): 10,
@@ -48,22 +54,20 @@ def test_the_sum_of_a_caller_is_kept_and_not_counted_out() -> None:
 
 def test_unknown_cache_is_none_and_not_zero() -> None:
     ledger = Ledger()
-    call = ledger.charge(parts(), Usage(40, 9, None), turn=1)
-    assert {r.cached for r in call.rows} == {None}
-    assert sum(r.resent for r in call.rows) == 0
+    call = ledger.charge(PARTS, Usage(40, 9, None), turn=1)
+    assert {(r.cached, r.resent) for r in call.rows} == {(None, 0)}
     assert ledger.usage.cache_read_tokens is None
 
 
 def test_frame_has_the_documented_columns_and_sums() -> None:
     ledger = Ledger()
-    ledger.charge(parts(), Usage(40, 9, 0), turn=1)
-    ledger.charge(parts(), Usage(40, 1, 0), turn=2, sent_messages=2)
+    ledger.charge(PARTS, Usage(40, 9, 0), turn=1)
+    ledger.charge(PARTS, Usage(40, 1, 0), turn=2, sent_messages=2)
     frame = ledger.frame()
     assert list(frame.columns) == [
         "call", "turn", "depth", "purpose", "cause", "origin_turn", "tokens", "resent", "cached", "detail", "written",
     ]  # fmt: skip
-    assert frame["tokens"].sum() == ledger.usage.input_tokens == 80
-    assert ledger.scaffold_tokens == 12
+    assert (frame["tokens"].sum(), ledger.usage.input_tokens, ledger.scaffold_tokens) == (80, 80, 12)
     assert list(Ledger().frame().columns) == list(frame.columns)
 
 
@@ -84,3 +88,25 @@ def test_it_says_how_tokens_were_counted(calls: list[tuple[bool, int | None]], s
         ledger.charge([part], Usage(5, 1), turn=1, depth=0, purpose="agent", node="0", exact=exact, counted=counted)
     assert ledger.counting == said
     assert said in ledger._repr_html_()
+
+
+STEPS = [
+    (ToolLoopAgent, "```python\nprint(1)\n```"),
+    (LeanAgent, '{"name": "python", "arguments": {"code": "print(1)"}}'),
+    (ReActAgent, 'Thought: on.\nAction: python\nAction Input: {"code": "print(1)"}'),
+]
+
+
+@pytest.mark.parametrize(("agent", "step"), STEPS)
+def test_a_trace_restores_the_ledger_and_is_linear_in_turns(agent: type, step: str, tmp_path: Path) -> None:
+    sizes: list[int] = []
+    for turns in (10, 20, 30):
+        file = tmp_path / f"{turns}.jsonl"
+        budget = Budget(steps=turns, tool_failures=None)
+        model = ScriptedModel([step.replace("1", str(i)) for i in range(100, 100 + turns)], name="local:s")
+        live = agent(model=model, budget=budget).run("Count.", trace=file)  # nothing is left out
+        assert live.steps == turns
+        assert ledger_of(read(file)).calls == live.ledger.calls
+        sizes.append(file.stat().st_size)
+    # figures grow by a digit here and there: a tenth is far less than another turn's rows would add
+    assert sizes[2] - sizes[1] < 1.1 * (sizes[1] - sizes[0])

@@ -11,7 +11,7 @@ from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.accounting import Ledger
 from rlm_loop.dialects import Nudge
 from rlm_loop.messages import Message, Prompt, Span
-from rlm_loop.models import LocalModel, Model, ModelNotFound, Reply, ScriptedModel, Usage
+from rlm_loop.models import LocalModel, Model, ModelNotFound, Reply, Usage
 
 pytestmark = pytest.mark.slow
 
@@ -24,20 +24,14 @@ CALLS = [
 
 
 class Counted(Model):
-    """A scripted model with the tokenizer of a local one, so that what is counted is exact and nothing is random."""
+    """Scripted replies with the tokenizer of a local model, so that what is counted is exact and nothing is random."""
 
     def __init__(self, replies: list[str], tokenizer: LocalModel) -> None:
-        self._script = ScriptedModel(replies)
-        self._tokenizer = tokenizer
-        self.name = tokenizer.name
-
-    def measure(self, prompt: Any) -> Any:
-        return self._tokenizer.measure(prompt)
+        self._replies = itertools.cycle(replies)
+        self.name, self.measure = tokenizer.name, tokenizer.measure
 
     def complete(self, prompt: Any, *, max_tokens: int | None = None) -> Reply:
-        said = self._script.complete(prompt)
-        tokens = sum(p.tokens for p in self.measure(prompt))
-        return Reply(said.text, said.tool_calls, said.finish_reason, Usage(tokens, 1, 0))
+        return Reply(next(self._replies), usage=Usage(sum(p.tokens for p in self.measure(prompt)), 1, 0))
 
 
 @pytest.fixture(scope="module", params=["smollm2-135m", "qwen2.5-coder-1.5b"])
@@ -56,34 +50,27 @@ def local(name: str, **settings: int) -> LocalModel:
 
 def overhead(outcome: Any) -> list[int]:
     """What each later call's prompt has more than the one before, without the model's own text and the results."""
-    texts = [
-        sum(r.tokens for r in c.rows if r.cause in ("assistant", "repl_output", "tool_result", "error"))
-        for c in outcome.ledger.calls
-    ]
-    whole = [c.usage.input_tokens for c in outcome.ledger.calls]
-    return [w2 - w1 - (t2 - t1) for w1, w2, t1, t2 in zip(whole, whole[1:], texts, texts[1:], strict=False)]
+    own = ("assistant", "repl_output", "tool_result", "error")
+    frames = [sum(r.tokens for r in call.rows if r.cause not in own) for call in outcome.ledger.calls]
+    return [after - before for before, after in itertools.pairwise(frames)]
 
 
-def test_the_code_loop_is_short(tokenizer: LocalModel) -> None:
-    outcome = ToolLoopAgent(model=Counted(CODE, tokenizer)).run("What is 6 times 7?")
-    assert outcome.answer == 42
-    first = outcome.ledger.calls[0]
-    assert first.exact
-    assert sum(r.tokens for r in first.rows if r.cause == "system") <= 100
-    assert max(overhead(outcome)) <= 11
-
-
-def test_the_lean_loop_adds_nothing_to_its_results(tokenizer: LocalModel) -> None:
-    outcome = LeanAgent(model=Counted(CALLS, tokenizer)).run("What is 6 times 7?")
-    assert outcome.answer == 42
-    assert max(overhead(outcome)) <= 11  # role markers alone
-    assert not [r for r in outcome.ledger.rows if r.cause.startswith("scaffold:")]
+def test_the_code_loop_is_short_and_the_lean_one_adds_nothing_to_its_results(tokenizer: LocalModel) -> None:
+    code = ToolLoopAgent(model=Counted(CODE, tokenizer)).run("What is 6 times 7?")
+    lean = LeanAgent(model=Counted(CALLS, tokenizer)).run("What is 6 times 7?")
+    for outcome in (code, lean):
+        assert (outcome.answer, outcome.ledger.calls[0].exact) == (42, True)
+        assert max(overhead(outcome)) <= 11  # role markers alone
+    assert sum(r.tokens for r in code.ledger.calls[0].rows if r.cause == "system") <= 100
+    assert not [r for r in lean.ledger.rows if r.cause.startswith("scaffold:")]
 
 
 def test_react_adds_what_its_injectors_say_every_turn(tokenizer: LocalModel) -> None:
-    lean = LeanAgent(model=Counted(CALLS, tokenizer)).run("What is 6 times 7?")
-    react = ReActAgent(model=Counted(CALLS, tokenizer), form="calls").run("What is 6 times 7?")
-    nudged = LeanAgent(model=Counted(CALLS, tokenizer), injectors=(Nudge(),)).run("What is 6 times 7?")
+    model = Counted(CALLS, tokenizer)
+    lean, react, nudged = (
+        agent.run("What is 6 times 7?")
+        for agent in (LeanAgent(model), ReActAgent(model, form="calls"), LeanAgent(model, injectors=(Nudge(),)))
+    )
     added = react.ledger.by_cause()
     once, thought = added["scaffold:initiator"] // 3, added["scaffold:thought"]
     assert 60 <= once <= 120  # about 90 once
@@ -111,7 +98,5 @@ def test_tokens_processed_anew_are_what_the_turn_added() -> None:
         own = sum(r.tokens for r in call.rows if r.cause == "assistant" and r.origin_turn == before.turn)
         grown = call.usage.input_tokens - (before.usage.input_tokens or 0)
         # what the model wrote itself is in its cache already, but for the token that ended it
-        assert anew <= grown
-        assert anew >= grown - own - 1
-        rows_anew = sum(r.tokens - (r.cached or 0) for r in call.rows)
-        assert rows_anew == anew
+        assert grown - own - 1 <= anew <= grown
+        assert sum(r.tokens - (r.cached or 0) for r in call.rows) == anew

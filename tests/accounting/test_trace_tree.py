@@ -13,29 +13,22 @@ from rlm_loop.agents import outcome_of
 from rlm_loop.messages import Usage
 
 
-def test_the_nodes_of_a_run() -> None:
-    tree = tree_of(told_tree().record)
-    assert len(tree) == 24
+def test_nodes_and_their_sums_also_from_a_file_and_an_outcome(tmp_path: Path) -> None:
+    told_tree(tmp_path / "run.jsonl").trace.close()
+    record = told_tree().record
+    tree = tree_of(record)
     assert [n.node for n in tree.nodes[:5]] == ["0", "0.1", "0.1.1", "0.2", "0.3"]
-    assert tree.root.steps == 2
-    assert tree.root.ok
-    assert tree.root.stop == "answered"
-    agent = tree["0.1"]
+    agent, failed = tree["0.1"], tree["0.16"]
     assert (agent.kind, agent.depth, agent.parent, agent.turn, agent.steps) == ("agent", 1, "0", 2, 1)
-    assert agent.title == "Look into the first half"
-    assert tree["0.2"].own == Usage.NOTHING
-    assert tree["0.16"].ok is False
-    assert tree["0.16"].error == "provider: no <route>"
-    assert tree["0.16"].index == 13
-
-
-def test_own_and_subtree_add_up() -> None:
-    tree = tree_of(told_tree().record)
-    assert tree["0.1"].own == Usage(100, 10, 0, 1, None)
+    assert (agent.title, failed.index, failed.error) == ("Look into the first half", 13, "provider: no <route>")
+    assert [(n.ok, n.stop, n.steps) for n in (tree.root, failed)] == [(True, "answered", 2), (False, None, 0)]
+    assert (tree["0.2"].own, agent.own) == (Usage.NOTHING, Usage(100, 10, 0, 1, None))
     assert tree.total("0.1") == Usage(107, 13, 0, 2, None)
-    assert tree.total().input_tokens == 2 * 100 + 107 + 20 * 10
+    assert (len(tree), tree.size(), tree.total().input_tokens) == (24, 24, 2 * 100 + 107 + 20 * 10)
     assert tree.total().cost is None  # the root's model reports no price: a sum with an unknown is unknown
-    assert tree.size() == 24
+    assert read_tree(tmp_path / "run.jsonl").text() == tree.text()
+    outcome = outcome_of(record)
+    assert outcome.tree.total().calls == outcome.usage.calls
 
 
 @settings(max_examples=30, deadline=None)
@@ -51,16 +44,3 @@ def test_subtrees_sum_for_any_tree(told: list[tuple[int, int]]) -> None:
         assert tree.total(node.node).input_tokens == sum(n.own.input_tokens or 0 for n in below)
         assert tree.size(node.node) == len(below)
     assert len(tree.text(fold=0).splitlines()) == len(tree)
-
-
-def test_reading_a_file(tmp_path: Path) -> None:
-    told_tree(tmp_path / "run.jsonl").trace.close()
-    assert read_tree(tmp_path / "run.jsonl").text() == tree_of(told_tree().record).text()
-
-
-def test_an_outcome_has_its_tree() -> None:
-    told = told_tree()
-    outcome = outcome_of(told.record)
-    assert len(outcome.tree) >= 1
-    assert outcome.tree.total().calls == outcome.usage.calls
-    assert outcome._repr_html_()

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rlm_loop import LeanAgent, ToolLoopAgent, tool
+from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent, tool
+from rlm_loop.agents import Agent, Rules
 from rlm_loop.models import ModelError, ScriptedModel
-from rlm_loop.repl import PythonREPL, open_repl
-from rlm_loop.tasks import Attempt, Score, Task
+from rlm_loop.repl import PythonREPL
+from rlm_loop.replay import replay
+from rlm_loop.tasks import Score, Task
+from rlm_loop.tools import SimpleTool, ToolGateway
 from rlm_loop.traces import Trace
 from rlm_loop.workspace import Workspace
+from tests.agents.replies import LOCAL, call, cell, code, final
 
 
 @tool
@@ -20,41 +27,33 @@ def twice(n: int) -> int:
     return 2 * n
 
 
-@pytest.mark.parametrize("kind", ["subprocess", "restricted"])
-def test_a_session_serves_one_run_after_the_other(kind: str) -> None:
-    with open_repl(kind) as session:
-        cells = ["x = twice(len(context))", "final_answer = x"]
-        first = ToolLoopAgent(model=ScriptedModel([f"```python\n{c}\n```" for c in cells]), repl=session, tools=[twice])
-        assert first.run("q", context="abc").answer == 6
-        assert session.run("x + 1").output.strip() == "7"
-        assert session.run("twice(1)").error == "runtime"  # a tool of a run is gone with it
-        second = ToolLoopAgent(model=ScriptedModel(["```python\nfinal_answer = (x, context)\n```"]), repl=session)
-        assert second.run("q", context="de").answer == (6, "de")
+@tool
+def thrice(n: int) -> int:
+    """Thrice a number."""
+    return 3 * n
+
+
+def agent(*cells: str, **settings: Any) -> ToolLoopAgent:
+    return ToolLoopAgent(model=ScriptedModel([code(cell) for cell in cells]), **settings)
 
 
 def test_a_lent_session_is_given_back_after_a_failure() -> None:
-    thrice = tool(name="thrice")(twice.function)
     with PythonREPL() as lent:
         lent.set("thrice", 3)
         lent.run("context = 'own'")
-        dies = ["```python\nimport os; os._exit(1)\n```", "```python\nlen(context)\n```"]
+        dies = ["import os; os._exit(1)", "len(context)"]
         with pytest.raises(ModelError):  # no reply is left
-            ToolLoopAgent(model=ScriptedModel(dies), repl=lent, tools=[twice]).run("q", context="abc")
+            agent(*dies, repl=lent, tools=[twice]).run("q", context="abc")
         assert lent.run("context").output.endswith("'own'")
         assert lent.run("twice").message.startswith("NameError")
         with pytest.raises(ValueError, match="'thrice'"):
-            ToolLoopAgent(model=ScriptedModel(dies), repl=lent, tools=[thrice]).run("q", context="abc")
+            agent(*dies, repl=lent, tools=[thrice]).run("q", context="abc")
         assert lent.run("thrice, context").output == "(3, 'own')"
 
 
 def test_a_session_that_was_made_for_a_run_ends_with_it() -> None:
-    made: list[PythonREPL] = []
-
-    def make() -> PythonREPL:
-        made.append(PythonREPL())
-        return made[-1]
-
-    ToolLoopAgent(model=ScriptedModel(["```python\nfinal_answer = 1\n```"]), repl=make).run("q")
+    made = [PythonREPL()]
+    agent("final_answer = 1", repl=lambda: made[0]).run("q")
     with pytest.raises(RuntimeError, match="closed"):
         made[0].run("1")
 
@@ -62,29 +61,71 @@ def test_a_session_that_was_made_for_a_run_ends_with_it() -> None:
 def test_a_workspace_and_a_trace_are_left_open(tmp_path: Path) -> None:
     with Workspace({"a.py": "x = 1\n"}) as space, Trace(tmp_path / "t.jsonl") as trace:
         for n in range(2):
-            LeanAgent(model=ScriptedModel(["done"])).run("q", workspace=space, trace=trace)
+            lean = LeanAgent(model=ScriptedModel(["done"] * 2))
+            lean.run("q", workspace=space, trace=trace)
+            with lean.session(workspace=space, trace=trace) as questions:
+                questions.ask("q")
             (space.root / "a.py").write_text(f"x = {n + 5}\n", "utf-8")
             assert f"x = {n + 5}" in space.diff()
             trace.record("own", n=n)
 
 
+def test_lists_stay_as_they_are() -> None:
+    tools, hooks, injectors, allow = [twice], [object()], list[Any](), ["twice"]
+    model = ScriptedModel(["42"], name=LOCAL)
+    LeanAgent(model=model, tools=tools, hooks=hooks, injectors=injectors, rules=Rules(allow=allow)).run("?")
+    assert (tools, len(hooks), injectors, allow) == ([twice], 1, [], ["twice"])
+    assert "twice(" in model.prompts[0].messages[0].text
+
+
 def test_tools_of_the_task_and_of_the_agent_reach_sub_agents() -> None:
-    @tool
-    def thrice(n: int) -> int:
-        """Thrice a number."""
-        return 3 * n
+    made = agent("final_answer = llm_query('go')", "final_answer = twice(1) + thrice(1)", tools=[twice], max_depth=2)
+    assert made.attempt(Task("t", "q", lambda _: Score(True), tools=(thrice,))).answer == "5"
+    told = "".join(message.text for message in made.model.prompts[1].messages)
+    assert ("twice(" in told, "thrice(" in told) == (True, True)
 
-    def unscored(_: Attempt) -> Score:
-        return Score(True, 1.0, "")
 
-    model = ScriptedModel(
-        [
-            "```python\nfinal_answer = llm_query('go')\n```",
-            "```python\nfinal_answer = twice(1) + thrice(1)\n```",
-        ]
-    )
-    agent = ToolLoopAgent(model=model, tools=[twice], max_depth=2)
-    assert agent.attempt(Task("t", "q", unscored, tools=(thrice,))).answer == "5"
-    told = "".join(message.text for message in model.prompts[1].messages)
-    assert "twice(" in told
-    assert "thrice(" in told
+# -- a session among the tools: one tool of a loop of calls, with its state
+
+
+@pytest.fixture
+def repl() -> Iterator[PythonREPL]:
+    with PythonREPL(launcher="plain") as session:
+        yield session
+
+
+@pytest.mark.parametrize("agent", [LeanAgent(), ReActAgent(), ToolLoopAgent()], ids=lambda agent: agent.name)
+@pytest.mark.parametrize("whole", [True, False], ids=["session", "its-tool"])
+def test_it_is_the_tool_keeps_its_state_and_stays_open(
+    agent: Agent, repl: PythonREPL, whole: bool, tmp_path: Path
+) -> None:
+    repl.run("mine = 7")
+    replies = [cell(agent, text) for text in ("x = 20", "1 / 0", "print(x + 1)")]
+    model, path = ScriptedModel([*replies, final(agent, 21)]), tmp_path / "t.jsonl"
+    outcome = replace(agent, model=model, tools=[repl if whole else repl.as_tool()]).run("?", trace=path)
+    assert outcome.answer == 21
+    texts = [o.text for turn in outcome.turns for o in turn.observations]
+    assert "ZeroDivisionError" in texts[1]
+    assert texts[2].strip() == "21"
+    assert repl.get("mine + x") == 27
+    assert replay(path).same
+
+
+def test_it_is_offered_where_the_task_needs_no_repl(repl: PythonREPL) -> None:
+    model = ScriptedModel([call("python", code="x = 20"), call("final_answer", answer=21)])
+    assert LeanAgent(model, tools=[repl]).attempt(Task("t", "?", 21, needs_repl=False)).answer == 21
+    assert repl.get("x") == 20
+
+
+def test_it_fits_the_smallest_tool_protocol(repl: PythonREPL) -> None:
+    made = repl.as_tool()
+    assert isinstance(made, SimpleTool)
+    assert made.run(input_data="print(1)").strip() == "1"
+    gate = ToolGateway([repl])
+    assert [t.name for t in gate.tools] == ["python"]
+    assert gate.call("python", {"input_data": "2 + 3"}).text.strip() == "5"
+
+
+def test_two_sessions_are_refused() -> None:
+    with pytest.raises(ValueError, match="give one"):
+        LeanAgent(tools=[PythonREPL(), PythonREPL()])

@@ -1,8 +1,9 @@
 """What a run comes to where it does not come to an answer: what is shown, what is never taken for an answer, and why it
-ended."""
+ended; and answers that Python will not write out."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,24 +15,26 @@ from rlm_loop.outcome import Outcome
 from rlm_loop.replay import replay
 from rlm_loop.tasks import Score, Task
 from rlm_loop.tools import tool
-from rlm_loop.traces import RunRecord, Trace
+from rlm_loop.traces import RunRecord, Trace, read
+from tests.agents.replies import call, code, react, written
 
-CODE = "```python\nprint({})\n```"
+ONE, TWO, ANSWER = code("print(1)"), code("print(2)"), code("final_answer = 42")
+EVERY = [ToolLoopAgent, LeanAgent, ReActAgent, DirectAgent]
 
 
-def runs(agent: type[Any], *replies: str, **settings: Any) -> Outcome:
-    return agent(model=ScriptedModel(list(replies)), **{"repl": "plain", **settings}).run("How much is it?")
+def runs(agent: type[Any], *replies: Any, **settings: Any) -> Outcome:
+    return agent(model=ScriptedModel(replies), **{"repl": "plain", **settings}).run("How much is it?")
 
 
 @pytest.mark.parametrize(
     ("agent", "replies", "answer"),
     [
-        (ToolLoopAgent, [CODE.format(1), CODE.format(2)], None),
-        (ToolLoopAgent, ["Let me look.\n" + CODE.format(1), "And again.\n" + CODE.format(2)], None),
-        (ToolLoopAgent, ["```python\nfinal_answer = 42\n1 / 0\n```", CODE.format(2)], 42),
+        (ToolLoopAgent, [ONE, TWO], None),
+        (ToolLoopAgent, [f"Let me look.\n{ONE}", f"And again.\n{TWO}"], None),
+        (ToolLoopAgent, [code("final_answer = 42\n1 / 0"), TWO], 42),
         (ToolLoopAgent, ["```bash\nls\n```", "```bash\nls -l\n```"], None),
-        (LeanAgent, ['{"name": "python", "arguments": {"code": "1"}}', '{"name": "python", "argum'], None),
-        (ReActAgent, ["Thought: I look.\nAction: python\nAction Input: 1"] * 2, None),
+        (LeanAgent, [written("python", code="1"), '{"name": "python", "argum'], None),
+        (ReActAgent, [react("python", code="1")] * 2, None),
         (ReActAgent, ["Thought: it is 42, I think."] * 2, "Thought: it is 42, I think."),
         (ReActAgent, ["<think>no, 41</think>\nIt is 42."] * 2, "It is 42."),
         (ReActAgent, ["<think>It is 41.</think>"] * 2, None),
@@ -55,15 +58,9 @@ def test_at_a_limit_code_is_never_the_answer(agent: type[Any], replies: list[str
     ],
 )
 def test_a_reply_without_a_python_block_that_tries_one_is_no_answer(reply: str, told: str) -> None:
-    outcome = runs(ToolLoopAgent, reply, "```python\nfinal_answer = 42\n```")
+    outcome = runs(ToolLoopAgent, reply, ANSWER)
     assert (outcome.stop, outcome.answer) == ("answered", 42)
     assert [o.text for o in outcome.turns[0].observations] == [told]
-
-
-@pytest.mark.parametrize("reply", ["It is 42.", "```json\n[1, 2]\n```", "42\n```"])
-def test_prose_and_data_are_answers_still(reply: str) -> None:
-    assert runs(ToolLoopAgent, reply, rules=Rules(may_block=True)).answered
-    assert runs(DirectAgent, reply).answered
 
 
 def test_refused_answers_are_called_so() -> None:
@@ -72,9 +69,6 @@ def test_refused_answers_are_called_so() -> None:
     assert outcome.reason.startswith("3 refused answers in a row; the last: The answer does not fit")
     outcome = runs(ToolLoopAgent, "It is a lot.", "", "```python\n```", answer_type=int)
     assert outcome.reason.startswith("3 refused answers or unreadable replies in a row")
-
-
-LOOK = CODE.format("state()")
 
 
 @pytest.mark.parametrize(
@@ -88,23 +82,48 @@ LOOK = CODE.format("state()")
         (Budget(), False, None, 6, "answered"),  # the provider's own, which is above 0
     ],
 )
-@pytest.mark.parametrize("agent", [ToolLoopAgent, LeanAgent])
+@pytest.mark.parametrize(
+    ("agent", "look"), [(ToolLoopAgent, code("print(state())")), (LeanAgent, written("state"))], ids=["code", "calls"]
+)
 def test_what_ends_a_run_as_repeated(
-    agent: type[Any], budget: Budget, polls: bool, temperature: float | None, steps: int, stop: str
+    agent: type[Any], look: str, budget: Budget, polls: bool, temperature: float | None, steps: int, stop: str
 ) -> None:
     @tool(polls=polls)
     def state() -> str:
         """The state of the build."""
         return "building"
 
-    last = "It is built." if agent is LeanAgent else "```python\nfinal_answer = 1\n```"
-    model = ScriptedModel([*['{"name": "state", "arguments": {}}' if agent is LeanAgent else LOOK] * 5, last])
-    model.temperature = temperature  # type: ignore[attr-defined]
-    trace = Trace()
+    model, trace = ScriptedModel([*[look] * 5, "It is built."]), Trace()
+    model.temperature = temperature
     outcome = agent(model=model, tools=(state,), budget=budget, repl="plain").run("Wait for it.", trace=trace)
     assert (outcome.stop, outcome.steps) == (stop, steps)
     again = replay(RunRecord(tuple(trace.events)))  # has neither the tool nor the model
     assert again.same, str(again)
+
+
+@tool
+def look(n: int) -> str:
+    """Look."""
+    return str(10 // n)
+
+
+SEEN, MISSED = call("look", n=1), [call("look", n="one"), call("look", n=0)]
+
+
+@pytest.mark.parametrize(
+    ("agent", "replies", "stop"),
+    [
+        (LeanAgent, [*MISSED, call("loook")], "tool_failures"),
+        (LeanAgent, [*MISSED, SEEN, *MISSED, "Done."], "answered"),
+        (ToolLoopAgent, [*(code(f"{n} / 0") for n in range(4)), "Done."], "answered"),
+        (ToolLoopAgent, [code("1 / 0")] * 2, "repeated"),  # though the cell in the traceback has another number
+        (ToolLoopAgent, [code("object()")] * 2, "repeated"),  # whatever its address
+    ],
+    ids=["failed calls", "one came off", "cells that raise", "the same error", "the same object"],
+)
+def test_what_ends_a_run_softly_and_what_does_not(agent: type[Any], replies: list[Any], stop: str) -> None:
+    outcome = runs(agent, *replies, tools=[look], budget=Budget(tool_failures=3))
+    assert (outcome.stop, outcome.steps) == (stop, len(replies))
 
 
 def test_a_retried_call_with_a_key_is_no_repetition() -> None:
@@ -113,18 +132,17 @@ def test_a_retried_call_with_a_key_is_no_repetition() -> None:
         """Book a seat."""
         return f"booked {seat}"
 
-    call = '{"name": "book", "arguments": {"seat": 4, "idempotency_key": "k"}}'
-    outcome = runs(LeanAgent, call, call, call, "Done.", tools=[book])
+    outcome = runs(LeanAgent, *[written("book", seat=4, idempotency_key="k")] * 3, "Done.", tools=[book])
     assert (outcome.stop, outcome.steps) == ("answered", 4)
 
 
 @pytest.mark.parametrize("value", [0, 1, 2.5])
 def test_repeated_counts_from_two(value: float) -> None:
     with pytest.raises(ValueError, match=r"Budget\.repeated must be"):
-        Budget(repeated=value)  # type: ignore[arg-type]
+        Budget(repeated=value)
 
 
-@pytest.mark.parametrize("agent", [ToolLoopAgent, LeanAgent, ReActAgent, DirectAgent])
+@pytest.mark.parametrize("agent", EVERY)
 @pytest.mark.parametrize(
     "reply", ["BLOCKED: the file is gone", "I looked everywhere.\n\n**BLOCKED:** the file is gone"]
 )
@@ -139,12 +157,17 @@ def test_a_line_of_that_form_is_an_answer_where_no_agent_may_block(agent: type[A
     assert (outcome.stop, outcome.answer) == ("answered", "open 8\nBLOCKED: deploy")
 
 
-@pytest.mark.parametrize("reply", ["BLOCKED:", "It says\nBLOCKED: x\nin line 2.", "The door is BLOCKED: 3 times."])
-def test_other_talk_of_blocks_is_an_answer(reply: str) -> None:
-    assert runs(ToolLoopAgent, reply, rules=Rules(may_block=True)).answered
+PROSE = ["It is 42.", "```json\n[1, 2]\n```", "42\n```"]
+OTHER_BLOCKS = ["BLOCKED:", "It says\nBLOCKED: x\nin line 2.", "The door is BLOCKED: 3 times."]
 
 
-@pytest.mark.parametrize("agent", [ToolLoopAgent, LeanAgent, ReActAgent, DirectAgent])
+@pytest.mark.parametrize("agent", [ToolLoopAgent, DirectAgent])
+@pytest.mark.parametrize("reply", PROSE + OTHER_BLOCKS)
+def test_prose_data_and_other_talk_of_blocks_are_answers(agent: type[Any], reply: str) -> None:
+    assert runs(agent, reply, rules=Rules(may_block=True)).answered
+
+
+@pytest.mark.parametrize("agent", EVERY)
 def test_the_line_is_told_of_only_where_asked_for(agent: type[Any]) -> None:
     task = Task("t", "How much?", lambda attempt: Score(False, 0.0, ""))
     plain, told = (
@@ -154,25 +177,24 @@ def test_the_line_is_told_of_only_where_asked_for(agent: type[Any]) -> None:
     assert [s.cause for m in told.messages for s in m.spans if "BLOCKED" in s.text] == ["scaffold:may_block"]
 
 
-def test_hooks_and_turns_say_how_many_steps_remain() -> None:
-    told: list[Any] = []
-
-    class Hook:
-        def on_step_start(self, turn_index: int, steps_remaining: int | None) -> None:
-            told.append((turn_index, steps_remaining))
-
-        def on_step_end(self, steps_remaining: int | None) -> None:
-            told.append(steps_remaining)
-
-    trace = Trace()
-    agent = ToolLoopAgent(
-        model=ScriptedModel([CODE.format(1), "one"]), repl="plain", hooks=(Hook(),), budget=Budget(steps=3)
-    )
-    agent.run("?", trace=trace)
-    assert told == [(1, 3), 2, (2, 2), 1]
-    assert [e["steps_remaining"] for e in trace.events if e["event"] == "turn"] == [2, 1]
-
-
-def test_may_block_is_refused_where_a_reply_can_be_a_call_only():
+def test_may_block_is_refused_where_a_reply_can_be_a_call_only() -> None:
     with pytest.raises(ValueError, match="leave may_block off"):
         LeanAgent(model=ScriptedModel([]), presentation="constrained", rules=Rules(may_block=True))
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [
+        ("10**5000", 10**5000),
+        ("[-10**5000, {'a': (10**5000,)}]", [-(10**5000), {"a": (10**5000,)}]),
+        ("{10**5000: 1}", {10**5000: 1}),
+        (r"'\ud800'", "\ud800"),
+    ],
+    ids=["number", "within lists", "key", "surrogate"],
+)
+def test_an_answer_that_python_will_not_write_out_is_kept(tmp_path: Path, answer: str, value: Any) -> None:
+    agent = ToolLoopAgent(ScriptedModel([code(f"final_answer({answer})")]), repl="plain")
+    outcome = agent.run("What is it?", trace=tmp_path / "t.jsonl")
+    assert (outcome.stop, outcome.answer) == ("answered", value)
+    assert all([repr(outcome), str(outcome), outcome._repr_html_()])
+    assert read(tmp_path / "t.jsonl").end["stop"] == "answered"

@@ -1,22 +1,28 @@
-"""What happens to actions, as a run shows it."""
+"""What happens to actions, as a run shows it, and what of it is shown."""
 
 from __future__ import annotations
 
 import json
-import math
 import re
 import threading
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy
 import pytest
 
 from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.actions import Observation
-from rlm_loop.agents import Rules
-from rlm_loop.models import Reply, ScriptedModel, ToolCall
+from rlm_loop.actions import Answer, CallTool, Malformed, Observation, RunCode
+from rlm_loop.agents import Agent, Approve, Rules, turns_of
+from rlm_loop.dialects import FunctionCalls, TurnCounter
+from rlm_loop.models import ScriptedModel
 from rlm_loop.repl import PythonREPL
+from rlm_loop.replay import replay
+from rlm_loop.traces import RunRecord, Trace, read
+from tests.agents.replies import call, cell, code, final, react, written
 
 Lean = partial(LeanAgent, presentation="native")
 
@@ -26,40 +32,19 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-def fails() -> str:
-    """Always fail."""
-    raise KeyError("k")
-
-
-def cells(*codes: str) -> str:
-    return "\n".join(f"```python\n{code}\n```" for code in codes)
-
-
-def calls(*named: tuple[str, str]) -> Reply:
-    return Reply(tool_calls=tuple(ToolCall(f"c{n}", name, given) for n, (name, given) in enumerate(named)))
-
-
 def seen(*replies: Any, agent: Any = ToolLoopAgent, context: Any = None, **settings: Any) -> list[Observation]:
     """What the actions of each turn led to."""
-    settings = {"repl": "plain", "tools": (add, fails), "max_steps": len(replies), **settings}
+    settings = {"repl": "plain", "tools": (add,), "max_steps": len(replies), **settings}
     outcome = agent(model=ScriptedModel(replies), **settings).run("?", context=context)
     return [one for turn in outcome.turns for one in turn.observations]
 
 
-def kinds(observations: list[Observation]) -> list[str | None]:
-    return [one.failure and one.failure.kind for one in observations]
-
-
-@pytest.mark.parametrize("answer", ["None", "0", "''", "False", "[]", "float('nan')", "{1: (2, 3)}", "10**40"])
-def test_any_value_is_a_legal_answer(answer: str) -> None:
-    (one,) = seen(cells(f"final_answer = {answer}"))
-    assert one.answer is not None
-    expected = eval(answer)
-    assert one.answer.value == expected or math.isnan(expected)
+def kind(one: Observation) -> str | None:
+    return one.failure and one.failure.kind
 
 
 @pytest.mark.parametrize(
-    ("code", "shown"),
+    ("text", "shown"),
     [
         ("    x = 3\n    print(x)", "3"),
         ("\n\tfor i in range(2):\n\t\tprint(i)", "0\n1"),
@@ -67,80 +52,17 @@ def test_any_value_is_a_legal_answer(answer: str) -> None:
         ("  print(1)\nprint(2)", "IndentationError: unexpected indent"),
     ],
 )
-def test_the_code_of_a_call_that_is_indented_as_a_whole_runs(code: str, shown: str) -> None:
-    (one,) = seen(calls(("python", json.dumps({"code": code}))), agent=Lean)
+def test_the_code_of_a_call_that_is_indented_as_a_whole_runs(text: str, shown: str) -> None:
+    (one,) = seen(call("python", code=text), agent=Lean)
     assert shown in one.text
     assert one.ok == ("Error" not in shown)
-
-
-def test_blocks_after_an_error_or_an_answer_are_skipped() -> None:
-    found = seen(cells("x = 1", "1/0", "x = 2"), cells("print(x)", "final_answer = x", "x = 3"))
-    assert kinds(found) == [None, "runtime", "skipped", None, None, "skipped"]
-    assert found[3].text.strip() == "1"
-
-
-def test_an_answer_of_a_failing_cell_is_pending_until_confirmed() -> None:
-    first, second = seen(cells("final_answer = 5\n1/0"), cells("final_answer = 5"))
-    assert first.answer is None
-    assert first.pending is not None
-    assert first.pending.value == 5
-    assert "ZeroDivisionError" in first.text
-    assert "confirm" in first.text
-    assert second.answer is not None
-
-
-def test_tools_are_functions_in_cells_and_their_errors_are_named() -> None:
-    first, *failed = seen(cells("print(add(1, b=2))"), cells("fails()"), cells("add(1)"), cells("add(1, 'x')"))
-    assert first.text.strip() == "3"
-    for one, words in zip(failed, ["KeyError", "missing", "'b'"], strict=True):
-        assert one.failure is not None
-        assert words in one.text
-
-
-def test_calls_run_in_order_the_final_one_last_and_each_has_a_result() -> None:
-    named = [
-        ("final_answer", '{"answer": 1}'),
-        ("add", '{"a": 1, "b": 2}'),
-        ("fails", ""),
-        ("python", '{"code": "print(6 * 7)"}'),
-        ("final_answer", '{"answer": 2}'),
-    ]
-    found = seen(calls(*named), agent=Lean)
-    assert kinds(found) == [None, None, "runtime", None, "skipped"]
-    assert found[0].answer is not None
-    assert found[0].answer.value == 1  # the first of two finals counts
-    assert [found[1].text, found[3].text.strip()] == ["3", "42"]
-    assert "KeyError" in found[2].text
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "kind"),
-    [
-        ("ad", '{"a": 1, "b": 2}', "unknown_tool"),
-        ("add", '{"a": 1', "invalid_arguments"),
-        ("add", "[1, 2]", "invalid_arguments"),
-        ("add", '{"a": 1}', "invalid_arguments"),
-        ("add", '{"a": 1, "b": 2, "c": 3}', "invalid_arguments"),
-        ("add", '{"a": "1", "b": 2}', "invalid_arguments"),
-        ("final_answer", "{}", "invalid_arguments"),
-        ("final_answer", '{"result": 1}', "invalid_arguments"),
-        ("fails", "", "runtime"),
-    ],
-)
-def test_a_bad_call_is_told_in_one_line_and_is_no_answer(name: str, arguments: str, kind: str) -> None:
-    (one,) = seen(calls((name, arguments)), agent=Lean)
-    assert kinds([one]) == [kind]
-    assert one.answer is None
-    assert one.text
-    assert "\n" not in one.text
 
 
 def test_text_answers_and_require_code() -> None:
     assert seen("4")[0].answer is not None
     first, second = seen("4", "4", rules=Rules(require_code=True))  # it asks once, and never again
-    assert kinds([first]) == ["rejected"]
-    assert second.answer is not None
-    assert seen(cells("1"), "4", rules=Rules(require_code=True))[1].answer is not None
+    assert (kind(first), second.answer is not None) == ("rejected", True)
+    assert seen(code("1"), "4", rules=Rules(require_code=True))[1].answer is not None
 
 
 @pytest.mark.parametrize(
@@ -160,8 +82,8 @@ def test_text_answers_and_require_code() -> None:
     ],
 )
 def test_typed_and_verified_answers(check: dict[str, Any], value: str, accepted: Any, words: str) -> None:
-    (one,) = seen(cells(f"final_answer = {value}"), **check)
-    assert kinds([one]) == [None if accepted else "rejected"]
+    (one,) = seen(code(f"final_answer = {value}"), **check)
+    assert kind(one) == (None if accepted else "rejected")
     assert (one.answer and one.answer.value) == accepted
     assert words in one.text
 
@@ -179,33 +101,206 @@ def test_nothing_is_started_before_it_is_needed() -> None:
     def explode() -> PythonREPL:
         raise AssertionError("a REPL was opened")
 
-    assert seen(calls(("add", '{"a": 1, "b": 1}')), agent=Lean, repl=explode)[0].text == "2"
+    assert seen(call("add", a=1, b=1), agent=Lean, repl=explode)[0].text == "2"
 
 
 def test_the_context_and_tools_are_restored_after_a_cell_overwrote_them() -> None:
     """Small models rewrite `context` from its preview, with invented rows."""
-    overwrite = cells("context = 'invented'\nadd = None\nprint(context)")
-    found = seen(overwrite, cells("print(context, add(1, 2))"), context="the real one")
+    overwrite = code("context = 'invented'\nadd = None\nprint(context)")
+    found = seen(overwrite, code("print(context, add(1, 2))"), context="the real one")
     assert [one.text.splitlines()[0] for one in found] == ["invented", "the real one 3"]
     told = found[0].text.splitlines()[1:]
     assert (len(told), "context" in told[0], "add" in told[0]) == (1, True, True)
 
 
 def test_the_model_is_never_told_of_unlisted_tools() -> None:
-    asked = calls(("python", json.dumps({"code": "print(llm_query('x'))"})))
-    nothing, heard = seen(calls(("nothing", "{}")), asked, "heard", agent=Lean, max_steps=2, max_depth=1)
+    asked = call("python", code="print(llm_query('x'))")
+    nothing, heard = seen(call("nothing"), asked, "heard", agent=Lean, max_steps=2, max_depth=1)
     assert "llm_query" not in nothing.text
     assert heard.text.strip() == "heard"
 
 
-@pytest.mark.parametrize("kind", [ToolLoopAgent, LeanAgent, ReActAgent])
-def test_a_context_that_cannot_be_sent_ends_the_run_of_every_loop(kind: Any) -> None:
+@pytest.mark.parametrize("agent", [ToolLoopAgent(), LeanAgent(), ReActAgent()], ids=lambda agent: agent.name)
+def test_a_context_that_cannot_be_sent_ends_the_run_of_every_loop(agent: Agent) -> None:
     """Told to the model as a failed tool, it would count against the loops that call, and not the one of code."""
-    cell = "```python\nprint(len(context))\n```"
-    if kind is not ToolLoopAgent:
-        cell = '{"tool": "python", "arguments": {"code": "print(len(context))"}}'
-    if kind is ReActAgent:
-        cell = 'Thought: I look.\nAction: python\nAction Input: {"code": "print(len(context))"}'
+    model = ScriptedModel([cell(agent, "print(len(context))")] * 3)
     with pytest.raises(TypeError, match="cannot send 'context'") as ended:
-        kind(model=ScriptedModel([cell] * 3), max_steps=3).run("?", context=[threading.Lock()])
-    assert ended.value.outcome.usage.calls == 1  # type: ignore[attr-defined]
+        type(agent)(model=model, max_steps=3).run("?", context=[threading.Lock()])
+    assert ended.value.outcome.usage.calls == 1
+
+
+# -- `approve=` is told of an action before it runs, and what it refuses does not run
+
+CELL = code("found = delete(name='a')")
+
+
+def approved(agent: type[Agent], approve: Any, *replies: str) -> tuple[Any, list[str], Trace]:
+    done: list[str] = []
+
+    def delete(name: str) -> str:
+        """Delete a file."""
+        done.append(name)
+        return "gone"
+
+    last = react("finish", answer="Done.") if agent is ReActAgent else "Done."
+    model, trace = ScriptedModel([*replies, last]), Trace()
+    made = agent(model=model, tools=(delete,), repl="plain", rules=Rules(approve=approve))
+    return made.run("Tidy up.", trace=trace), done, trace
+
+
+def says(value: Any) -> Approve:
+    return lambda action: value
+
+
+def raising(action: object) -> bool:
+    raise EOFError("no terminal")
+
+
+@pytest.mark.parametrize(
+    ("agent", "reply"),
+    [(ToolLoopAgent, CELL), (LeanAgent, written("delete", name="a")), (ReActAgent, react("delete", name="a"))],
+)
+@pytest.mark.parametrize(
+    ("approve", "runs", "told"),
+    [
+        (says(True), True, ""),
+        (says(None), True, ""),
+        (says(False), False, "not approved"),
+        (says("not in production"), False, "not approved: not in production"),
+        (raising, False, "not approved: nobody could be asked (EOFError: no terminal)"),
+        (says(1), False, "approve returns True, False or a reason, not 1"),
+    ],
+)
+def test_what_is_not_approved_does_not_run(agent: Any, reply: str, approve: Any, runs: bool, told: str) -> None:
+    outcome, done, trace = approved(agent, approve, reply)
+    assert (outcome.answered, done) == (True, ["a"] if runs else [])
+    seen = outcome.turns[0].observations[0]
+    assert (seen.failure and seen.failure.kind) == (None if runs else "denied")
+    assert told in seen.text
+    assert {e["approved"] for e in trace.events if e["event"] == "approval"} == {runs}
+    assert replay(RunRecord(tuple(trace.events))).same
+
+
+def test_a_call_in_a_cell_and_in_a_sub_agent_is_asked_for_itself() -> None:
+    asked: list[str] = []
+
+    def approve(action: RunCode | CallTool) -> bool:
+        asked.append(action.name if isinstance(action, CallTool) else "cell")
+        return not isinstance(action, CallTool)
+
+    outcome, done, _ = approved(ToolLoopAgent, approve, CELL)
+    assert (asked, done) == (["cell", "delete"], [])
+    assert "denied" in outcome.turns[0].observations[0].text
+    asked.clear()
+    model = ScriptedModel([code("final_answer = llm_query('go')"), code("final_answer = 5")])
+    outcome = ToolLoopAgent(model=model, max_depth=2, repl="plain", rules=Rules(approve=approve)).run("?")
+    assert (outcome.answer, asked) == ("5", ["cell", "cell"])
+
+
+def test_the_python_tool_is_asked_once_and_sees_the_code() -> None:
+    asked: list[str] = []
+
+    def approve(action: RunCode | CallTool) -> None:
+        asked.append(action.arguments if isinstance(action, CallTool) else "")
+
+    approved(LeanAgent, approve, written("python", code="1 + 1"))
+    assert [json.loads(a) for a in asked] == [{"code": "1 + 1"}]
+
+
+# -- what a model sees is bounded, whatever it is made of; what was left out is in the trace, up to a cap of its own
+
+HARD_CAP, RECORD_CAP = 65_536, 262_144
+MARK = re.compile(r"\n\.\.\. \[(\d+) characters left out\] \.\.\.\n")
+
+
+def left_out(text: str) -> int:
+    (count,) = MARK.findall(text)
+    return int(count)
+
+
+def flood() -> str:
+    """Much text."""
+    return "f" * 1_000_000
+
+
+def fails() -> str:
+    """An error that is long."""
+    raise ValueError("e" * 1_000_000)
+
+
+@pytest.fixture(scope="module")
+def repl() -> Iterator[PythonREPL]:
+    with PythonREPL(timeout=60) as session:
+        yield session
+
+
+PRINT = "print('x' * 200_000)\n"
+ANY = {
+    "a print": RunCode(PRINT),
+    "a value": RunCode("'v' * 200_000"),
+    "an error after a print": RunCode(PRINT + "1/0"),
+    "an error that is long": RunCode("raise ValueError('e' * 1_000_000)"),
+    "a pending answer": RunCode(PRINT + "final_answer = 1\n1/0"),
+    "a refused answer": RunCode(PRINT + "final_answer = 1"),
+    "a dead process": RunCode(PRINT + "import os, sys; sys.stdout.flush(); os._exit(1)"),
+    "a tool's text": CallTool("flood"),
+    "a tool's error": CallTool("fails"),
+    "a call of the REPL": CallTool("python", '{"code": "print(\'x\' * 200_000)"}'),
+    "an unknown tool": CallTool("t" * 200_000),
+    "arguments that cannot be read": CallTool("flood", '{"a' * 100_000),
+    "a reply that cannot be read": Malformed("m" * 200_000),
+    "an answer that is refused": Answer("a" * 200_000),
+}
+
+
+@pytest.mark.parametrize("name", ANY)
+@pytest.mark.parametrize(
+    ("cap", "around"),
+    [(1000, ()), (1000, (TurnCounter(5),)), (10**9, ())],
+    ids=["a small cap", "with an injector", "more than the hard cap"],
+)
+def test_no_observation_is_longer_than_the_cap(repl: PythonREPL, name: str, cap: int, around: Any) -> None:
+    class Says(FunctionCalls):
+        observation_cap = cap
+
+        def parse_reply(self, *_: Any) -> list[Any]:
+            return [ANY[name]]
+
+    class Speaker(LeanAgent):
+        def _speaks(self) -> Says:
+            return Says()
+
+    own: Any = {"tools": (flood, fails), "repl": repl, "verify": lambda _: "n" * 100_000, "injectors": around}
+    (seen,) = Speaker(ScriptedModel(["x"]), max_steps=1, **own).run("?").turns[0].observations
+    assert len(seen.text) <= min(cap, HARD_CAP)
+    if name in ("an unknown tool", "arguments that cannot be read") and len(seen.text) < cap:
+        return  # these are worded to be short
+    assert seen.truncated
+    assert left_out(seen.text) > 0
+    assert len(seen.text) < len(seen.full) <= RECORD_CAP
+    if name == "a dead process":
+        assert "process died" in seen.text.splitlines()[-1]
+    if name == "a pending answer":
+        assert seen.text.endswith("to confirm it.")
+
+
+@pytest.mark.parametrize("agent", [ToolLoopAgent(), LeanAgent(presentation="native")], ids=lambda agent: agent.name)
+@pytest.mark.parametrize(
+    ("size", "kept"),
+    [(100, 0), (200_000, 200_001), (1_000_000, RECORD_CAP)],
+    ids=["small", "up to the record's cap", "beyond"],
+)
+def test_the_full_text_is_in_the_trace_and_not_in_the_prompt(
+    tmp_path: Path, size: int, kept: int, agent: Agent
+) -> None:
+    printed = cell(agent, f"print('a' * {size // 2} + 'é' * {size // 2})")
+    model, path = ScriptedModel([printed, final(agent, 1)]), tmp_path / "t.jsonl"
+    replace(agent, model=model).run("Look.", trace=path)
+    (seen,) = turns_of(read(path))[0].observations
+    assert kept - 2 < len(seen.full) <= kept
+    assert seen.truncated == (size > HARD_CAP)
+    if kept == size + 1:
+        assert seen.full == "a" * (size // 2) + "é" * (size // 2) + "\n"
+    for text in filter(MARK.search, (seen.text, seen.full)):
+        assert len(MARK.sub("", text)) + left_out(text) == size + 1
+    assert sum(len(m.text) for m in model.prompts[-1].messages) < HARD_CAP + 10_000

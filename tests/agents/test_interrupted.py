@@ -1,14 +1,13 @@
-"""Ctrl-C in a run: the cell stops, the host lives, and `Interrupted` has what was done until then."""
+"""Ctrl-C in a run: the cell stops, the host lives, and `Interrupted` has what was done until then; cleaning up."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,49 +16,17 @@ import pytest
 from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.accounting import tree_of
 from rlm_loop.agents import Agent, Interrupted, outcome_of
-from rlm_loop.models import Reply, ScriptedModel, ToolCall, Usage
+from rlm_loop.models import ScriptedModel, Usage
 from rlm_loop.repl import PythonREPL
-from rlm_loop.tasks import Attempt, Score, Task
+from rlm_loop.tasks import Score, Task
 from rlm_loop.traces import read
-
-main_only = pytest.mark.skipif(
-    threading.current_thread() is not threading.main_thread(), reason="signals reach the main thread"
-)
-
-
-def press() -> None:
-    """Press Ctrl-C, as a terminal or a notebook does it, when the cell is where it calls this."""
-    threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)).start()
-
-
-def score(_: Attempt) -> Score:
-    return Score(True, 1.0, "")
-
+from tests.agents.replies import calls, code, main_only
+from tests.repl.processes import press, until
 
 FIRST = "kept = [1]\nprint('one')"
 SECOND = "print('partial')\nfinal_answer = 5\npress()\nwhile True: pass"
 THIRD = "never = 1"
-
-
-def blocks(*cells: str) -> str:
-    return "\n".join(f"```python\n{cell}\n```" for cell in cells)
-
-
-def calls(*cells: str) -> Reply:
-    return Reply("", tuple(ToolCall(str(n), "python", json.dumps({"code": c})) for n, c in enumerate(cells)))
-
-
-WAYS: dict[str, tuple[Callable[..., Agent], list[Any]]] = {
-    "code": (ToolLoopAgent, [blocks(FIRST), blocks(SECOND, THIRD)]),
-    "calls": (
-        lambda **more: LeanAgent(presentation="native", **more),
-        [calls(FIRST), calls(SECOND, THIRD)],
-    ),
-    "react": (
-        lambda **more: ReActAgent(form="calls", presentation="native", **more),
-        [calls(FIRST), calls(SECOND, THIRD)],
-    ),
-}
+WAYS = [ToolLoopAgent(), LeanAgent(presentation="native"), ReActAgent(form="calls", presentation="native")]
 
 
 @pytest.fixture
@@ -68,69 +35,62 @@ def repl() -> Iterator[PythonREPL]:
         yield session
 
 
-@main_only
-@pytest.mark.parametrize("name", WAYS)
-def test_what_was_done_until_then_is_in_the_outcome_and_in_the_trace(
-    name: str, repl: PythonREPL, tmp_path: Path
-) -> None:
-    make, replies = WAYS[name]
-    agent = make(model=ScriptedModel(replies), repl=repl, tools=(press,))
-    path = tmp_path / "t.jsonl"
+def interrupted(agent: Agent, **options: Any) -> Any:
+    """The outcome of a run that Ctrl-C ends."""
     with pytest.raises(Interrupted) as caught:
-        agent.attempt(Task("t", "Work.", score, needs_repl=True), trace=path)
-    outcome = caught.value.outcome
+        agent.attempt(Task("t", "Work.", lambda _: Score(True), needs_repl=True), **options)
+    return caught.value.outcome
+
+
+@main_only
+@pytest.mark.parametrize("agent", WAYS, ids=lambda agent: agent.name)
+def test_what_was_done_until_then_is_in_the_outcome_and_in_the_trace(
+    agent: Agent, repl: PythonREPL, tmp_path: Path
+) -> None:
+    replies: list[Any] = [code(FIRST), code(SECOND, THIRD)]
+    if not isinstance(agent, ToolLoopAgent):
+        replies = [calls(*[("python", {"code": c}) for c in cells]) for cells in ((FIRST,), (SECOND, THIRD))]
+    path = tmp_path / "t.jsonl"
+    outcome = interrupted(replace(agent, model=ScriptedModel(replies), repl=repl, tools=(press,)), trace=path)
     assert (outcome.stop, outcome.steps, outcome.answer) == ("interrupted", 2, 5)
-    assert outcome.trace == str(path)
-    assert outcome.usage.calls == 2
+    assert (outcome.trace, outcome.usage.calls) == (str(path), 2)
     cell, rest = outcome.turns[1].observations
-    assert cell.failure is not None
-    assert cell.failure.kind == "interrupted"
+    assert (cell.failure.kind, rest.failure.kind) == ("interrupted", "skipped")
     assert cell.text.startswith("partial\n")
     assert "interrupted by the user; all variables are kept" in cell.text
-    assert rest.failure is not None
-    assert rest.failure.kind == "skipped"
     record = read(path)
-    assert record.end is not None
     assert record.end["stop"] == "interrupted"
     back = outcome_of(record)
     assert [t.observations for t in back.turns] == [t.observations for t in outcome.turns]
     assert (back.answer, back.stop) == (5, "interrupted")
     # the session lives, and so do its variables
-    again = ToolLoopAgent(model=ScriptedModel([blocks("final_answer = kept")]), repl=repl).run("?")
+    again = ToolLoopAgent(model=ScriptedModel([code("final_answer = kept")]), repl=repl).run("?")
     assert again.answer == [1]
 
 
 def test_an_interrupted_model_call_is_one_call_of_unknown_tokens(tmp_path: Path) -> None:
-    agent = ToolLoopAgent(model=ScriptedModel([blocks("x = 1"), KeyboardInterrupt()]))
-    with pytest.raises(Interrupted) as caught:
-        agent.run("?", trace=tmp_path / "t.jsonl")
-    outcome, record = caught.value.outcome, read(tmp_path / "t.jsonl")
+    model = ScriptedModel([code("x = 1"), KeyboardInterrupt()])
+    outcome = interrupted(ToolLoopAgent(model=model), trace=tmp_path / "t.jsonl")
+    record = read(tmp_path / "t.jsonl")
     known, unknown = outcome.ledger.calls
     assert known.usage.input_tokens
     assert unknown.usage == Usage(None, None)
     assert (outcome.usage.calls, outcome.usage.input_tokens, outcome.usage.output_tokens) == (2, None, None)
-    assert record.end is not None
     assert record.end["usage"]["input_tokens"] is None
     assert outcome_of(record).usage == tree_of(record).total() == outcome.usage
     assert outcome_of(record).ledger.calls == outcome.ledger.calls
 
 
 @main_only
-def test_in_a_tool_it_is_the_same(repl: PythonREPL) -> None:
+def test_in_a_tool_it_is_the_same() -> None:
     def wait() -> None:
         """Wait for something that never comes."""
         press()
         threading.Event().wait(60)
 
-    agent = LeanAgent(
-        model=ScriptedModel([Reply("", (ToolCall("1", "wait", "{}"), ToolCall("2", "wait", "{}")))]),
-        presentation="native",
-        tools=(wait,),
-    )
-    with pytest.raises(Interrupted) as caught:
-        agent.run("?")
-    (turn,) = caught.value.outcome.turns
-    assert [o.failure.kind for o in turn.observations if o.failure is not None] == ["interrupted", "skipped"]
+    model = ScriptedModel([calls(("wait", {}), ("wait", {}))])
+    (turn,) = interrupted(LeanAgent(model=model, presentation="native", tools=(wait,))).turns
+    assert [seen.failure.kind for seen in turn.observations] == ["interrupted", "skipped"]
 
 
 NOTED = """
@@ -147,36 +107,21 @@ def test_a_second_one_kills_the_worker_and_the_run_is_still_accounted_for(tmp_pa
     with PythonREPL(launcher="plain", grace=600, timeout=600) as repl:
         repl.run("x = 1")
         pid = repl.get("__import__('os').getpid()")
-
-        def second() -> None:
-            end = time.monotonic() + 60
-            while time.monotonic() < end:
-                if (repl.cwd / "noted").exists():  # the first has reached the cell
-                    os.kill(os.getpid(), signal.SIGINT)
-                    return
-                time.sleep(0.01)
-
-        thread = threading.Thread(target=second, daemon=True)
+        noted = repl.cwd / "noted"  # the first has reached the cell
+        thread = threading.Thread(target=lambda: until(noted.exists) and press(), daemon=True)
         thread.start()
-        agent = ToolLoopAgent(model=ScriptedModel([blocks("y = 2"), blocks(NOTED)]), repl=repl, tools=(press,))
-        with pytest.raises(Interrupted) as caught:
-            agent.run("?", trace=tmp_path / "t.jsonl")  # a test that hangs here waits for the grace time
+        agent = ToolLoopAgent(model=ScriptedModel([code("y = 2"), code(NOTED)]), repl=repl, tools=(press,))
+        outcome = interrupted(agent, trace=tmp_path / "t.jsonl")  # a test that hangs here waits for the grace time
         thread.join()
-        outcome = caught.value.outcome
         assert (outcome.stop, outcome.steps) == ("interrupted", 2)
         (seen,) = outcome.turns[1].observations
-        assert seen.failure is not None
         assert seen.failure.kind == "interrupted"
-        end = read(tmp_path / "t.jsonl").end
-        assert end is not None
-        assert end["stop"] == "interrupted"
+        assert read(tmp_path / "t.jsonl").end["stop"] == "interrupted"
         assert repl.get("__import__('os').getpid()") != pid
         assert repl.run("x, y").output.endswith("(1, 2)")  # rebuilt from the journal
 
 
 IN_THE_NOTEBOOK = """
-import sys
-sys.path[:0] = {path!r}
 from rlm_loop import Budget, ToolLoopAgent
 from rlm_loop.agents import Interrupted
 from rlm_loop.models import ScriptedModel
@@ -192,55 +137,93 @@ try:
 except Interrupted as interrupted:
     caught = interrupted
 """
+WHAT_IS_LEFT = """
+seen = caught.outcome.turns[-1].observations[0]
+print(caught.outcome.stop, seen.failure.kind, seen.text.split()[0])
+"""
 
 
 def test_the_stop_button_of_a_notebook(tmp_path: Path) -> None:
     """In a real kernel, by a real interrupt request: the cell stops and the kernel lives."""
-    ensure_event_loop = pytest.importorskip("jupyter_core.utils", reason="comes with jupyter_client").ensure_event_loop
-    manager_of = pytest.importorskip("jupyter_client.manager", reason='pip install -e ".[kernel]"')
-    pytest.importorskip("ipykernel", reason='pip install -e ".[kernel]"')
-    folder = tmp_path / "k"
-    folder.mkdir()
-    manager = manager_of.KernelManager(transport="ipc", connection_file=str(folder / "c.json"), ip=str(folder / "s"))
-    manager.start_kernel(extra_arguments=["--HistoryManager.enabled=False"])
-    client = manager.blocking_client()
-    try:
-        client.start_channels()
-        client.wait_for_ready(timeout=300)
+    from tests.report.notebook.test_in_kernel import Kernel  # skips where no kernel is installed
 
-        def heard(request: str, until: str = "") -> str:
-            """What a request prints, to its end, or until it has printed something."""
-            text = ""
-            while True:
-                message = client.get_iopub_msg(timeout=300)
-                kind, content = message["header"]["msg_type"], message["content"]
-                if message["parent_header"].get("msg_id") != request:
-                    continue
-                if kind == "stream":
-                    text += content["text"]
-                elif kind == "error":
-                    text += "\n".join(content["traceback"])
-                if (until and until in text) or (kind == "status" and content["execution_state"] == "idle"):
-                    return text
+    trace = str(tmp_path / "t.jsonl")
+    with closing(Kernel(tmp_path)) as kernel:
+        heard = kernel.run(IN_THE_NOTEBOOK.format(trace=trace), until=lambda heard: "begun" in heard.text)
+        assert (heard.text, heard.error) == ("begun\n", [])
+        assert kernel.run(WHAT_IS_LEFT).text == "interrupted interrupted partial\n"
+    assert read(trace).end["stop"] == "interrupted"
 
-        path = [p for p in sys.path if p]
-        trace = str(tmp_path / "t.jsonl")
-        run = client.execute(IN_THE_NOTEBOOK.format(path=path, trace=trace))
-        assert heard(run, until="begun") == "begun\n"
-        manager.interrupt_kernel()
-        assert heard(run) == ""
-        asked = client.execute(
-            "turn = caught.outcome.turns[-1]\n"
-            "print(caught.outcome.stop, turn.observations[0].failure.kind, turn.observations[0].text.split()[0])"
-        )
-        assert heard(asked) == "interrupted interrupted partial\n"
-        assert manager.is_alive()
-        end = read(trace).end
-        assert end is not None
-        assert end["stop"] == "interrupted"
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
-        manager.cleanup_resources()
-        manager.context.destroy(linger=0)
-        ensure_event_loop().close()  # jupyter_client made it, and nobody else would close it
+
+# -- cleaning up: what goes wrong there takes nothing away, and one Ctrl-C does not break it off
+
+
+class Unwritable(Exception):
+    def __str__(self) -> str:
+        raise ValueError("not even its text")
+
+
+class Jammed(PythonREPL):
+    """A session that is closed, and raises then."""
+
+    error: BaseException = OSError("jammed")
+
+    def close(self) -> None:
+        super().close()
+        raise self.error
+
+
+def run(session: Callable[..., PythonREPL], *replies: Any) -> Any:
+    model = ScriptedModel(replies or [code("final_answer = 5")])
+    return ToolLoopAgent(model=model, repl=lambda: session(launcher="plain")).run("How much?")
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left"), RecursionError("deep"), Unwritable()])
+def test_a_session_that_cannot_be_closed_takes_no_outcome_away(
+    error: Exception, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Jammed, "error", error)
+    outcome = run(Jammed)
+    assert (outcome.stop, outcome.answer) == ("answered", 5)
+    assert f"the session could not be closed: {type(error).__name__}" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("way", "kind"), [(RuntimeError("the model is gone"), RuntimeError), (KeyboardInterrupt, Interrupted)]
+)
+def test_nor_does_it_take_the_place_of_an_exception(way: Any, kind: type[BaseException]) -> None:
+    with pytest.raises(kind) as caught:
+        run(Jammed, code("kept = 1"), way)
+    assert vars(caught.value)["outcome"].steps == 1
+
+
+@main_only
+def test_ctrl_c_waits_for_the_end_of_cleaning_up_and_a_second_one_does_not() -> None:
+    done: list[int] = []
+
+    class Pressed(PythonREPL):
+        def close(self) -> None:
+            super().close()
+            for times in (1, 2):
+                signal.raise_signal(signal.SIGINT)
+                done.append(times)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(Pressed)
+    assert done == [1]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@main_only
+def test_ctrl_c_while_a_session_is_closed_leaves_nothing() -> None:
+    class Pressed(PythonREPL):
+        def close(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+            super().close()
+
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    opened = Pressed(launcher="plain")
+    with pytest.raises(Interrupted) as caught:
+        run(lambda **_: opened)
+    assert caught.value.outcome.answer == 5
+    assert not before or len(os.listdir("/proc/self/fd")) <= before

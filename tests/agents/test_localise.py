@@ -13,8 +13,8 @@ from rlm_loop.agents import Agent
 from rlm_loop.agents.localise import Localise, rank_files
 from rlm_loop.models import ScriptedModel
 from rlm_loop.tasks import Score, Task
-from rlm_loop.traces import Trace
 from rlm_loop.workspace import Workspace
+from tests.agents.replies import react
 
 FILES = {
     "app/parser.py": "def parse_date(text):\n    return text.split('-')\n",
@@ -47,20 +47,15 @@ def test_patterns_leave_out_and_most_cuts() -> None:
 
 
 @pytest.mark.parametrize("query", ["", "?!", "zzz unheard_of", "a"])
-def test_a_query_that_shares_no_word_finds_nothing(query: str) -> None:
-    assert rank_files({"x.py": "one two", "y.py": "two three"}, query) == []
-
-
-def test_no_files_and_empty_files_are_no_error() -> None:
-    assert rank_files({}, "x1") == []
-    assert rank_files({"a.py": "", "!": ""}, "other words") == []
+@pytest.mark.parametrize("files", [{"x.py": "one two", "y.py": "two three"}, {}, {"b.py": "", "!": ""}])
+def test_a_query_that_shares_no_word_finds_nothing(files: dict[str, str], query: str) -> None:
+    assert rank_files(files, query) == []
 
 
 def test_ties_are_in_the_order_of_names_whatever_the_order_of_files() -> None:
     same = {f"f{n}{n}.txt": "alpha beta" for n in (3, 1, 2)}
     found = rank_files(same, "alpha")
-    assert found == ["f11.txt", "f22.txt", "f33.txt"]
-    assert found == rank_files(dict(reversed(same.items())), "alpha")
+    assert found == rank_files(dict(reversed(same.items())), "alpha") == ["f11.txt", "f22.txt", "f33.txt"]
 
 
 def test_a_folder_is_read_without_links_binary_and_large_files(tmp_path: Path) -> None:
@@ -73,41 +68,33 @@ def test_a_folder_is_read_without_links_binary_and_large_files(tmp_path: Path) -
     assert set(rank_files(tmp_path, "needle")) == {"good.py", "latin.txt"}
 
 
-def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_the_extra_is_named_and_no_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "bm25s", None)
     with pytest.raises(ImportError, match=r'pip install -e "\.\[localise\]"'):
         rank_files(FILES, QUESTION)
-
-
-def test_no_files_are_refused() -> None:
     with pytest.raises(ValueError, match="1 or more"):
         Localise(files=0)
 
 
-def unscored(attempt: object) -> Score:
-    return Score(False)
-
-
-TASK = Task("t", QUESTION, unscored, workspace=lambda: Workspace(FILES), needs_repl=False)
+TASK = Task("t", QUESTION, lambda _: Score(False), workspace=lambda: Workspace(FILES), needs_repl=False)
+CALLS = ReActAgent(form="calls", presentation="text")
 AGENTS = [
     ToolLoopAgent(),
     LeanAgent(presentation="native"),
     LeanAgent(presentation="text"),
     ReActAgent(),
-    ReActAgent(form="calls", presentation="text"),
+    CALLS,
     DirectAgent(),
 ]
 
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda a: a.name)
 def test_every_dialect_is_told_after_the_question_under_causes_of_its_own(agent: Agent) -> None:
-    reply = 'Thought: ok\nAction: finish\nAction Input: {"answer": "x"}' if agent.name == "react" else "done"
+    reply = react("finish", answer="x") if agent.name == "react" else "done"
     prompts = []
-    for localise in (None, Localise(files=2)):
+    for localise in ([], [Localise(files=2)]):
         model = ScriptedModel([reply] * 3)
-        outcome = replace(
-            agent, model=model, injectors=[] if localise is None else [*agent.injectors, localise]
-        ).attempt(TASK)
+        outcome = replace(agent, model=model, injectors=[*agent.injectors, *localise]).attempt(TASK)
         prompts.append((model.prompts[0], outcome.ledger.by_cause()))
     (without, few), (told, many) = prompts
     assert {c for c in many if c.startswith("scaffold:file")} == {"scaffold:file_list"}
@@ -115,30 +102,21 @@ def test_every_dialect_is_told_after_the_question_under_causes_of_its_own(agent:
     text = "\n".join(m.text for m in told.messages)
     assert text.index(QUESTION) < text.index("Files that fit")
     assert "def parse_date" not in text  # names only
-    kept = [s for m in told.messages for s in m.spans if not s.cause.startswith("scaffold:file")]
+    spans = [s for m in told.messages for s in m.spans]
+    kept = [s for s in spans if not s.cause.startswith("scaffold:file")]
     assert kept == [s for m in without.messages for s in m.spans]  # nothing else differs
+    if agent is CALLS:  # the texts come before what a strategy adds itself
+        causes = [s.cause for s in spans]
+        assert causes.index("task") + 1 == causes.index("scaffold:file_list") < causes.index("scaffold:thought")
 
 
-def test_the_texts_come_before_what_a_strategy_adds_itself() -> None:
-    agent = ReActAgent(form="calls", presentation="text", model=ScriptedModel(["x"] * 9), injectors=[Localise(files=1)])
-    agent.attempt(TASK, trace=(trace := Trace()))
-    first = next(e for e in trace.events if e["event"] == "message" and e["message"]["role"] == "user")
-    causes = [s["cause"] for s in first["message"]["spans"]]
-    assert causes[:2] == ["task", "scaffold:file_list"]
-    assert "scaffold:thought" in causes[2:]
-
-
-def test_a_question_of_the_users_with_a_workspace_is_told_too() -> None:
+@pytest.mark.parametrize(("inside", "causes"), [(True, ["task", "scaffold:file_list"]), (False, ["system", "task"])])
+def test_a_question_of_the_users_is_told_of_them_where_it_has_a_workspace(inside: bool, causes: list[str]) -> None:
     model = ScriptedModel(["done"])
     with Workspace(FILES) as space:
-        LeanAgent(model=model, presentation="text", injectors=[Localise(files=1)]).run(QUESTION, workspace=space)
-    assert model.prompts[0].messages[-1].spans[-1].cause == "scaffold:file_list"
-
-
-def test_without_a_workspace_nothing_is_said() -> None:
-    model = ScriptedModel(["done"])
-    LeanAgent(model=model, presentation="text", injectors=[Localise(files=5)]).run("What?")
-    assert [s.cause for m in model.prompts[0].messages for s in m.spans] == ["system", "task"]
+        agent = LeanAgent(model=model, presentation="text", injectors=[Localise(files=1)])
+        agent.run(QUESTION, workspace=space if inside else None)
+    assert [s.cause for m in model.prompts[0].messages for s in m.spans][-2:] == causes
 
 
 def test_changed_files_are_ranked_anew() -> None:

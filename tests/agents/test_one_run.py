@@ -1,55 +1,31 @@
-"""One `Run` for every question: how it is made, and how it ends."""
+"""One `Run` for every question: how it ends, and what is left of it."""
 
 from __future__ import annotations
 
 import inspect
-import threading
+import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rlm_loop import LeanAgent, Task, ToolLoopAgent
+from rlm_loop import DirectAgent, LeanAgent, Task, ToolLoopAgent
 from rlm_loop.accounting.call_tree import Caller
-from rlm_loop.agents import Interrupted, Rules, SubCalls
+from rlm_loop.agents import Interrupted, SubCalls, outcome_of
 from rlm_loop.agents.environment import Environment
 from rlm_loop.messages import Prompt
-from rlm_loop.models import Model, Reply, ScriptedModel, ToolCall
+from rlm_loop.models import Model, Reply, ScriptedModel
 from rlm_loop.models.listening import tell
-from rlm_loop.repl import ReplError, open_repl
+from rlm_loop.repl import Hardened, ReplError, Sandbox, open_repl
 from rlm_loop.replay import replay
 from rlm_loop.traces import read
-
-
-def code(*cells: str) -> str:
-    return "\n".join(f"```python\n{cell}\n```" for cell in cells)
+from tests.agents.replies import LOCAL, Held, code, written
 
 
 def test_an_environment_takes_six_arguments() -> None:
-    assert list(inspect.signature(Environment).parameters) == [
-        "repl",
-        "tools",
-        "workspace",
-        "rules",
-        "limits",
-        "record",
-    ]
-
-
-def test_one_action_a_reply_skips_the_others() -> None:
-    model = ScriptedModel([code("print(1)", "print(2)"), code("final_answer = 3")])
-    outcome = ToolLoopAgent(model=model, rules=Rules(one_action=True)).run("?")
-    first, second = outcome.turns[0].observations
-    assert (first.text.strip(), first.ok) == ("1", True)
-    assert second.failure is not None
-    assert second.failure.kind == "skipped"
-    assert outcome.answer == 3
-
-
-def test_one_action_a_reply_holds_for_calls_too() -> None:
-    calls = (ToolCall("1", "python", '{"code": "print(1)"}'), ToolCall("2", "final_answer", '{"answer": 5}'))
-    model = ScriptedModel([Reply(tool_calls=calls), Reply(tool_calls=calls[1:])])
-    outcome = LeanAgent(model=model, presentation="native", rules=Rules(one_action=True)).run("?")
-    assert (outcome.answer, outcome.steps) == (5, 2)
+    assert [*inspect.signature(Environment).parameters] == ["repl", "tools", "workspace", "rules", "limits", "record"]
 
 
 def test_a_full_window_loses_its_oldest_turns_and_is_a_stop_where_the_last_one_fills_it(tmp_path: Any) -> None:
@@ -64,8 +40,6 @@ def test_a_full_window_loses_its_oldest_turns_and_is_a_stop_where_the_last_one_f
 
 
 class Streaming(Model):
-    """Says a part of its reply, and is interrupted."""
-
     name = "streaming"
     interruptible = True
 
@@ -81,8 +55,7 @@ def test_text_that_a_user_saw_is_kept_where_the_reply_was_broken_off() -> None:
 
     with pytest.raises(Interrupted) as caught:
         ToolLoopAgent(model=Streaming()).run("?", hooks=[Shows()])
-    assert caught.value.outcome.last_reply == "The answer may be forty"
-    assert caught.value.outcome.answer is None
+    assert (caught.value.outcome.last_reply, caught.value.outcome.answer) == ("The answer may be forty", None)
 
 
 def test_a_fault_of_the_repl_while_the_artifact_is_collected_is_a_fault() -> None:
@@ -92,13 +65,12 @@ def test_a_fault_of_the_repl_while_the_artifact_is_collected_is_a_fault() -> Non
     def get(expression: str, *, timeout: float | None = None) -> Any:
         raise ReplError("the disk is full")
 
-    broken.get = get  # type: ignore[method-assign]
+    broken.get = get
     task = Task("t", "?", lambda attempt: False, collect="x")
     agent = ToolLoopAgent(model=ScriptedModel([code("x = 1\nfinal_answer = 1")]), repl=broken)
     with broken, pytest.raises(ReplError, match="disk is full") as caught:
         agent.attempt(task)
-    assert caught.value.outcome.answer == 1  # type: ignore[attr-defined]
-    assert caught.value.outcome.stop == "failed"  # type: ignore[attr-defined]
+    assert (caught.value.outcome.answer, caught.value.outcome.stop) == (1, "failed")
 
 
 def test_an_artifact_that_cannot_be_evaluated_is_none() -> None:
@@ -112,26 +84,10 @@ def test_the_end_of_a_sub_agent_states_its_own_usage(tmp_path: Any) -> None:
     path = tmp_path / "run.jsonl"
     outcome = ToolLoopAgent(model=ScriptedModel(replies), subcalls=SubCalls(depth=2)).run("?", trace=path, context="c")
     ends = {e["node"]: e for e in read(path).of("run_end")}
-    below = [call for call in outcome.ledger.calls if call.node == "0.1"]
-    assert len(below) == 1
-    assert ends["0.1"]["usage"]["input_tokens"] == below[0].usage.input_tokens
-    assert ends["0"]["usage"]["input_tokens"] == outcome.usage.input_tokens > below[0].usage.input_tokens
+    (below,) = [call for call in outcome.ledger.calls if call.node == "0.1"]
+    assert ends["0.1"]["usage"]["input_tokens"] == below.usage.input_tokens
+    assert ends["0"]["usage"]["input_tokens"] == outcome.usage.input_tokens > below.usage.input_tokens
     assert ends["0.1"]["seconds"] <= ends["0"]["seconds"]
-
-
-class Slow(Model):
-    """Answers the root at once, and no sub-call until it is told to."""
-
-    name = "slow"
-
-    def __init__(self) -> None:
-        self.waits = threading.Event()
-
-    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
-        if "Work." in prompt.messages[-1].text:
-            self.waits.wait(60)
-            return Reply("late")
-        return Reply(code("final_answer = llm_query('Work.')"))
 
 
 def test_a_sub_call_that_does_not_end_is_waited_for_once_and_not_beyond_the_limit(
@@ -146,8 +102,110 @@ def test_a_sub_call_that_does_not_end_is_waited_for_once_and_not_beyond_the_limi
         return kept(self, children, seconds)
 
     monkeypatch.setattr(Caller, "_ended", ended)
-    model = Slow()
-    outcome = ToolLoopAgent(model=model, seconds=1.0).run("?")
-    model.waits.set()
+    slow, model = Held(), ScriptedModel([code("final_answer = llm_query('Work.')")])
+    outcome = ToolLoopAgent(model=model, subcalls=SubCalls(model=slow), seconds=1.0).run("?")
+    slow.go.set()
     assert (outcome.stop, outcome.usage.input_tokens) == ("seconds", None)
     assert sum(waited) <= 0.01
+
+
+# -- what is left of a run: on record, and on a full disk
+
+
+RUNS = [
+    (DirectAgent, ["Paris"]),
+    (ToolLoopAgent, [f"Look.\n{code('print(len(context))')}", code("1/0"), code("final_answer = 7")]),
+    (ToolLoopAgent, ["", "", ""]),
+    (LeanAgent, [written("nothing"), written("final_answer", answer=5)]),
+]
+
+
+class WithoutTokenizer(Model):
+    """A model that reports its prompt tokens and cannot count them beforehand, as most providers."""
+
+    def __init__(self, inner: ScriptedModel) -> None:
+        self.name, self._inner = LOCAL, inner
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        return self._inner.complete(prompt, max_tokens=max_tokens)
+
+
+@pytest.mark.parametrize("counting", [True, False])
+@pytest.mark.parametrize(("agent", "replies"), RUNS)
+def test_what_was_recorded_reads_back_equal(agent: Any, replies: list[str], counting: bool, tmp_path: Path) -> None:
+    file, model = tmp_path / "run.jsonl", ScriptedModel(replies, name=LOCAL)
+    live = agent(model=model if counting else WithoutTokenizer(model)).run("What?", context="abc", trace=file)
+    past = outcome_of(read(file), trace=str(file))
+    assert (past.turns, past.ledger.calls, past.usage) == (live.turns, live.ledger.calls, live.usage)
+    assert all(call.exact is counting for call in past.ledger.calls)
+    for name in ("answer", "stop", "reason", "answer_form", "question", "model", "agent", "over_budget", "isolation"):
+        assert getattr(past, name) == getattr(live, name)
+    assert bool(live.isolation) == (agent is ToolLoopAgent and live.answered)  # a run without cells has none
+
+
+def test_a_run_without_an_end_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "run.jsonl"
+    DirectAgent(model=ScriptedModel(["Paris"])).run("What?", trace=file)
+    kept = [line for line in file.read_text().splitlines() if '"event":"run_end"' not in line]
+    file.write_text("\n".join(kept) + "\n")
+    past = outcome_of(read(file))
+    assert (past.stop, past.steps, "no end" in past.reason) == ("failed", 1, True)
+
+
+PROBLEMS = {
+    "auto": "",
+    "subprocess": "",
+    "hardened": Hardened().problem(sys.executable),
+    "sandbox": Sandbox().problem(sys.executable),
+}
+STRONGEST = next((kind for kind in ("sandbox", "hardened") if not PROBLEMS[kind]), "plain")
+
+
+@pytest.mark.parametrize("kind", PROBLEMS)
+def test_the_outcome_says_the_isolation(kind: str) -> None:
+    if PROBLEMS[kind]:
+        pytest.skip(PROBLEMS[kind])
+    outcome = ToolLoopAgent(ScriptedModel([code("final_answer = 6 * 7")]), repl=kind).run("6 * 7?")
+    assert (outcome.answer, outcome.isolation) == (42, {"auto": STRONGEST, "subprocess": STRONGEST}.get(kind, kind))
+
+
+#: In a process of its own: no file of it may grow any more once the model is asked, as on a full disk.
+SCRIPT = """
+import json, os, resource, sys
+from rlm_loop import ToolLoopAgent
+from rlm_loop.models import ScriptedModel
+
+def full(prompt):
+    size = os.path.getsize(trace) if os.path.exists(trace) else 0
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    return reply
+
+trace, reply, first, keep, context = json.loads(sys.argv[1])
+model = ScriptedModel([*[reply] * first, full, "done"])
+try:
+    ToolLoopAgent(model=model, repl="plain").run("Q?", trace=trace if keep else None, context=context and "x" * context)
+except Exception as error:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+    outcome = error.outcome
+    print(json.dumps([type(error).__name__, outcome.stop, outcome.steps, outcome.usage.calls, str(error)]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "keep", "context", "kind", "says"),
+    [
+        (1, True, 0, "TraceUnwritable", "cannot write the trace"),
+        (0, False, 0, "ReplError", "the REPL's files cannot be written"),
+        (0, False, 3_000_000, "ReplError", "the REPL's files cannot be written"),
+    ],
+)
+def test_a_full_disk_is_told_and_nothing_is_lost(
+    tmp_path: Path, first: int, keep: bool, context: int, kind: str, says: str
+) -> None:
+    given = json.dumps([str(tmp_path / "t.jsonl"), "```python\nprint(1)\n```", first, keep, context])
+    done = subprocess.run([sys.executable, "-c", SCRIPT, given], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    *found, told = json.loads(done.stdout)
+    assert found == [kind, "failed", first, first + 1], told
+    assert says in told
+    assert "free some space" in told

@@ -1,27 +1,34 @@
-"""The command line: one-line errors, help, and what is the same for every command, with scripted models."""
+"""The command line: one-line errors, help, what is the same for every command, and what is served until Ctrl-C."""
 
 from __future__ import annotations
 
 import json
+import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Callable
+import urllib.request
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
+from lazy import needs
+from served_commands import interrupted
 
-from rlm_loop.cli.main import main
+from rlm_loop import LeanAgent, ScriptedModel, Task, ToolLoopAgent
+from rlm_loop.cli.main import app
 from rlm_loop.models import AuthenticationFailed, ModelError
 from rlm_loop.repl import ReplError
+from rlm_loop.study import Study
 
 Line = Callable[..., tuple[int, str, str]]
 
 
 def one_line(err: str) -> str:
     lines = err.strip().splitlines()
-    assert len(lines) == 1, err
-    assert lines[0].startswith("error: ")
-    assert "Traceback" not in err
+    assert (len(lines), lines[0][:7]) == (1, "error: "), err
     return lines[0]
 
 
@@ -46,8 +53,9 @@ def one_line(err: str) -> str:
         (("meter", "--forward", "nowhere"), "nowhere"),
         (("meter", "--show", "nowhere"), "cannot read the trace"),
         (("view", "nowhere"), "nowhere"),
+        (("view", __file__), "test_cli.py"),
         (("compare", "study.txt"), "study.txt"),
-        (("study", "init", "study.yaml"), "does not end in .py"),
+        (("study", "init", "study.yaml"), "study.yaml"),
         (("models", "pull", "no-such-model"), "smollm2-135m"),
         (("models", "pull"), "NAME"),
         (("trace", "show", "does/not/exist.jsonl"), "does/not/exist"),
@@ -63,28 +71,23 @@ def test_misuse_is_one_line_and_exit_code_2(line: Line, argv: tuple[str, ...], s
     assert says in one_line(err)
 
 
-@pytest.mark.parametrize(
-    "name", ["local:no-such-model", "nonsense", "local:/does/not/exist.gguf", "openai-compatible:x"]
-)
-def test_a_wrong_model_name_is_one_line(capsys: pytest.CaptureFixture[str], name: str) -> None:
-    assert main(["run", "Q?", "--model", name]) == 2
-    assert "error: " in one_line(capsys.readouterr().err.splitlines()[-1])
+@pytest.mark.parametrize("name", ["local:no-such-model", "nonsense", "local:/gone.gguf", "openai-compatible:x"])
+def test_a_wrong_model_name_is_one_line(line: Line, name: str) -> None:
+    code, _, err = line("run", "Q?", "--model", name, named=True)
+    assert (code, one_line(err.splitlines()[-1])[:7]) == (2, "error: ")
 
 
-def test_a_file_that_is_no_model_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    file = tmp_path / "broken.gguf"
-    file.write_bytes(b"GGUF" + bytes(100))
-    assert main(["run", "Q?", "-q", "--model", f"local:{file}"]) == 2
-    assert "broken.gguf" in one_line(capsys.readouterr().err)
+def test_a_file_that_is_no_model_is_one_line(line: Line, tmp_path: Path) -> None:
+    (tmp_path / "broken.gguf").write_bytes(b"GGUF" + bytes(100))
+    code, _, err = line("run", "Q?", "-q", "--model", f"local:{tmp_path / 'broken.gguf'}", named=True)
+    assert (code, "broken.gguf" in one_line(err)) == (2, True)
 
 
 @pytest.mark.parametrize("raw", [b"\xff\xfea\x00", b"\x89PNG\r\n\x1a\n", b"caf\xe9"])
 def test_a_context_that_is_not_text_is_one_line(line: Line, tmp_path: Path, raw: bytes) -> None:
-    file = tmp_path / "context.bin"
-    file.write_bytes(raw)
-    code, _, err = line("run", "Q?", "--context", str(file))
-    assert code == 2
-    assert "context.bin" in one_line(err)
+    (tmp_path / "context.bin").write_bytes(raw)
+    code, _, err = line("run", "Q?", "--context", tmp_path / "context.bin")
+    assert (code, "context.bin" in one_line(err)) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -100,11 +103,9 @@ def test_a_fault_that_is_not_the_users_is_one_line_also_for_machines(line: Line,
     assert (code, out) == (2, "")
     assert str(error).split()[0] in err.splitlines()[-1]
     code, out, err = line("run", "Q?", "--json", replies=("```python\nprint(1)\n```", error))
-    assert code == 2
     found = json.loads(out)
+    assert (code, found["partial"]["steps"], "not expected" in one_line(err)) == (2, 1, False)
     assert found["error"].startswith(str(error).split()[0])
-    assert found["partial"]["steps"] == 1
-    assert "not expected" not in one_line(err)
 
 
 def test_debug_shows_the_traceback(line: Line) -> None:
@@ -115,36 +116,102 @@ def test_debug_shows_the_traceback(line: Line) -> None:
 
 def test_what_nobody_expected_is_one_line_too(line: Line) -> None:
     code, _, err = line("run", "Q?", "-q", replies=(RuntimeError("odd"),))
-    assert code == 2
-    assert "RuntimeError: odd" in one_line(err)
-    assert "--debug" in err
-
-
-# -- the rest
-
-
-def test_help_and_version(line: Line) -> None:
-    code, out, _ = line("--help")
-    assert code == 0
-    for command in ("run", "models", "study", "trace", "demo"):
-        assert command in out
-    assert line("--version")[1].startswith("rlm-loop 0.")
-    assert line("run", "--help")[0] == 0
+    assert (code, "RuntimeError: odd" in one_line(err), "--debug" in err) == (2, True, True)
 
 
 def test_models_list_names_licences_and_state(line: Line, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RLM_LOOP_CACHE", str(tmp_path))
     code, out, _ = line("models", "list")
-    assert code == 0
-    assert out.count("absent") == 3
-    assert "Apache-2.0" in out
+    assert (code, out.count("absent"), "Apache-2.0" in out) == (0, 3, True)
+
+
+def test_its_version(line: Line) -> None:
+    assert line("--version")[1].startswith("rlm-loop 0.")
 
 
 @pytest.mark.slow
 def test_the_program_is_installed_and_survives_a_closed_pipe(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "rlm_loop.cli.main", "--help"], capture_output=True, check=False)
-    assert done.returncode == 0
-    assert b"Usage" in done.stdout
+    assert (done.returncode, b"Usage" in done.stdout) == (0, True)
     shell = f"{sys.executable} -m rlm_loop.cli.main run --help | true"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, check=False)
     assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def test_a_view_is_served_until_it_is_interrupted(tmp_path: Path, number: signal.Signals) -> None:
+    def look(address: str) -> None:
+        with urllib.request.urlopen(address) as answer:
+            assert b"Episodes of" in answer.read()
+
+    assert interrupted(number, look, "view", str(tmp_path), "--port", "0") == (0, "", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_port_that_is_taken_is_named(line: Line, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, _, err = line("view", tmp_path, "--port", port)
+    assert (code, str(port) in one_line(err)) == (2, True)
+
+
+# -- what is printed fits a terminal of 80 columns: help, tables, errors
+
+
+def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield path
+    for name, each in getattr(command, "commands", {}).items():
+        yield from commands(each, (*path, name))
+
+
+HELP = [(*path, "--help") for path in commands(typer.main.get_command(app))]
+RESULTS = [
+    ("doctor",),
+    ("models", "list"),
+    ("study", "status", "runs"),
+    ("study", "report", "runs"),
+    ("study", "check", "runs"),
+    ("trace", "show", "run.jsonl"),
+]
+ERRORS = [
+    ("run", "How many?", "--model", "nonsense"),
+    ("run", "How many?", "--repl", "sandox"),
+    ("study", "status", "nowhere"),
+    ("study", "run", "nowhere", "--set", "x"),
+    ("trace", "show", "nowhere.jsonl"),
+    ("compare", "study.txt"),
+    ("study", "status", "--nonsense"),
+]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("width")
+    model = "local:a-model-of-a-long-name"
+    arms: dict[str, Any] = {
+        "a loop of calls with a long name": LeanAgent(model=ScriptedModel(["4"] * 4, name=model)),
+        "another loop": ToolLoopAgent(model=ScriptedModel(["5"] * 4, name=model)),
+    }
+    tasks = [Task("a", "2 + 2?", 4), Task("b", "3 + 1?", 4)]
+    Study("a-study-of-a-long-name", arms, tasks, factors={"max_steps": [5, 10]}).run(folder / "runs", progress=False)
+    LeanAgent(model=ScriptedModel(["4"])).run("What is " + "2 + " * 60 + "2?", trace=folder / "run.jsonl")
+    (folder / "study.txt").touch()
+    return folder
+
+
+@needs("pandas", "matplotlib", extra="studies")
+@pytest.mark.parametrize("argv", [*HELP, *RESULTS, *ERRORS], ids=" ".join)
+def test_it_fits_80_columns(argv: tuple[str, ...], place: Path, monkeypatch: pytest.MonkeyPatch, line: Line) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, err = line(*argv, named=True)
+    assert code == (2 if argv in ERRORS else 0), err
+    assert out + err
+    assert [said for said in f"{out}\n{err}".splitlines() if len(said) > 80] == []
+
+
+@needs("pandas", "matplotlib", extra="studies")
+def test_a_pipe_gets_whole_lines(place: Path, monkeypatch: pytest.MonkeyPatch, line: Line) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert max(map(len, line("study", "report", "runs")[1].splitlines())) > 120

@@ -13,23 +13,29 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.messages import Prompt
 from rlm_loop.models import ScriptedModel
 
-CODE = "I compute.\n```python\nprint(6 * 7)\nfinal_answer = 6 * 7\n```"
 Line = Callable[..., tuple[int, str, str]]
 
 
-def stdin(monkeypatch: pytest.MonkeyPatch, raw: bytes) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8"))
+def cell(code: str) -> str:
+    return f"```python\n{code}\n```"
+
+
+def call(name: str, **arguments: Any) -> str:
+    return json.dumps({"tool": name, "arguments": arguments})
+
+
+CODE = "I compute.\n" + cell("print(6 * 7)\nfinal_answer = 6 * 7")
+REACT = 'Thought: I know.\nAction: finish\nAction Input: {"answer": 42}'
+DONE = call("final_answer", answer=42)
 
 
 def test_an_answer_is_the_only_thing_on_standard_output(line: Line) -> None:
     code, out, err = line("run", "What is 6 * 7?", replies=(CODE,))
-    assert code == 0
-    assert out == "42\n"
-    for part in ("turn 1", "I compute.", "print(6 * 7)", "tokens in", "answered: 1 turn"):
-        assert part in err
+    assert (code, out) == (0, "42\n")
+    said = ("turn 1", "I compute.", "print(6 * 7)", "tokens in", "answered: 1 turn")
+    assert [part for part in said if part not in err] == []
 
 
 def test_quiet_shows_the_answer_only(line: Line) -> None:
@@ -38,137 +44,42 @@ def test_quiet_shows_the_answer_only(line: Line) -> None:
 
 @pytest.mark.parametrize("value", ["None", "0", "''", "False", "[]"])
 def test_falsy_answers_are_answers(line: Line, value: str) -> None:
-    code, out, _ = line("run", "Q?", "-q", replies=(f"```python\nfinal_answer = {value}\n```",))
-    assert code == 0
-    assert out.strip() == ("" if value == "''" else value)
+    code, out, _ = line("run", "Q?", "-q", replies=(cell(f"final_answer = {value}"),))
+    assert (code, out.strip()) == (0, "" if value == "''" else value)
 
 
 def test_json_is_one_object_and_nothing_else(line: Line) -> None:
     code, out, err = line("run", "What is 6 * 7?", "--json", replies=(CODE,))
-    assert (code, err) == (0, "")
-    assert out.count("\n") == 1
+    assert (code, err, out.count("\n")) == (0, "", 1)
     found = json.loads(out)
-    assert found["answer"] == 42
-    assert found["answered"] is True
-    assert found["stop"] == "answered"
-    assert found["steps"] == 1
+    assert [found[name] for name in ("answer", "answered", "stop", "steps")] == [42, True, "answered", 1]
     assert found["usage"]["calls"] == 1
     assert sum(found["input_tokens_by_cause"].values()) == found["usage"]["input_tokens"]
 
 
 @pytest.mark.parametrize("value", ["float('nan')", "object()", "{1, 2}", "b'x'", "{1: 2}"])
 def test_json_stays_json_whatever_the_answer_is(line: Line, value: str) -> None:
-    code, out, _ = line("run", "Q?", "--json", replies=(f"```python\nfinal_answer = {value}\n```",))
+    code, out, _ = line("run", "Q?", "--json", replies=(cell(f"final_answer = {value}"),))
     assert code == 0
-
-    def refuse(constant: str) -> None:
-        raise AssertionError(constant)
-
-    json.loads(out, parse_constant=refuse)
+    json.loads(out, parse_constant=pytest.fail)
 
 
 @pytest.mark.parametrize(
     ("options", "replies", "stop"),
     [
-        (("--max-steps", "1"), ("```python\nprint(1)\n```",), "steps"),
+        (("--max-steps", "1"), (cell("print(1)"),), "steps"),
         (("--max-steps", "0"), (), "steps"),
         (("--max-tokens", "10"), (), "tokens"),
         (("--seconds", "0"), (), "seconds"),
         ((), ("", " ", "  "), "malformed"),
-        ((), ("```python\nprint(1)\n```",) * 3, "repeated"),
+        ((), (cell("print(1)"),) * 3, "repeated"),
     ],
 )
-def test_a_run_without_an_answer_exits_with_1_and_says_why(
-    line: Line, options: tuple[str, ...], replies: tuple[str, ...], stop: str
-) -> None:
+def test_no_answer_is_exit_code_1_and_says_why(line: Line, options: Any, replies: Any, stop: str) -> None:
     code, _, err = line("run", "Q?", *options, replies=replies)
-    assert code == 1
-    assert stop in err
+    assert (code, stop in err) == (1, True)
     code, out, _ = line("run", "Q?", "--json", *options, replies=replies)
-    assert code == 1
-    assert json.loads(out)["stop"] == stop
-
-
-@pytest.mark.parametrize(
-    ("agent", "reply"),
-    [
-        ("tool-loop", CODE),
-        ("lean", '{"name": "final_answer", "arguments": {"answer": 42}}'),
-        ("react", 'Thought: I know.\nAction: finish\nAction Input: {"answer": 42}'),
-        ("direct", "42"),
-    ],
-)
-def test_every_strategy_runs(line: Line, agent: str, reply: str) -> None:
-    code, out, err = line("run", "What is 6 * 7?", "--agent", agent, replies=(reply,))
-    assert code == 0, err
-    assert out.strip() == "42"
-
-
-def test_the_context_reaches_the_repl_exactly(line: Line, tmp_path: Path) -> None:
-    file = tmp_path / "context.txt"
-    raw = "a\r\nb\u2028\x00ä\n".encode()
-    file.write_bytes(raw)
-    reply = "```python\nfinal_answer = context.encode().hex()\n```"
-    assert line("run", "Q?", "-q", "--context", str(file), replies=(reply,))[1].strip() == raw.hex()
-
-
-def test_context_and_question_from_standard_input(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    stdin(monkeypatch, b"some text")
-    reply = "```python\nfinal_answer = len(context)\n```"
-    assert line("run", "Q?", "-q", "--context", "-", replies=(reply,))[:2] == (0, "9\n")
-    stdin(monkeypatch, b"What?")
-    seen: list[Prompt] = []
-
-    def answer(prompt: Prompt) -> str:
-        seen.append(prompt)
-        return "so"
-
-    assert line("run", "-", "-q", "--agent", "direct", replies=(answer,))[0] == 0
-    assert "What?" in seen[0].messages[-1].text
-
-
-def test_a_trace_is_written_and_shown(line: Line, tmp_path: Path) -> None:
-    file = tmp_path / "run.jsonl"
-    assert line("run", "What is 6 * 7?", "-q", "--trace", str(file), replies=(CODE,))[0] == 0
-    code, out, _ = line("trace", "show", str(file))
-    assert code == 0
-    for part in ("What is 6 * 7?", "turn 1", "print(6 * 7)", "42", "answered"):
-        assert part in out
-    code, out, _ = line("trace", "show", str(file), "--json")
-    assert json.loads(out)["answer"] == 42
-
-
-def test_a_run_without_a_place_goes_to_the_log(line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RLM_LOOP_LOG", str(tmp_path / "log"))
-    code, out, err = line("run", "What is 6 * 7?", "-q", replies=(CODE,))
-    assert (code, out) == (0, "42\n")
-    assert str(tmp_path / "log") in err
-    (trace,) = (tmp_path / "log").iterdir()
-    assert "What is 6 * 7?" in line("trace", "show", str(trace))[1]
-    assert line("run", "What is 6 * 7?", "-q", replies=(CODE,))[2] == ""  # the place is said once
-    assert len(list((tmp_path / "log").iterdir())) == 2
-    monkeypatch.setenv("RLM_LOOP_LOG", "off")
-    line("run", "What is 6 * 7?", "-q", replies=(CODE,))
-    assert len(list((tmp_path / "log").iterdir())) == 2
-    assert "RLM_LOOP_LOG" in line("view")[2]
-
-
-def test_ctrl_c_keeps_the_partial_answer_and_says_where_the_trace_is(line: Line, tmp_path: Path) -> None:
-    file = tmp_path / "run.jsonl"
-    cell = "```python\nfinal_answer = 'so far'\n1 / 0\n```"
-    code, out, err = line("run", "Q?", "--trace", str(file), replies=(cell, KeyboardInterrupt))
-    assert code == 130
-    assert out == "so far\n"
-    assert f"rlm-loop trace show {file}" in err
-    code, out, _ = line("run", "Q?", "--json", replies=(cell, KeyboardInterrupt))
-    assert code == 130
-    assert json.loads(out)["stop"] == "interrupted"
-
-
-# -- limits and workspaces
-
-EDIT = '{"tool": "apply_edit", "arguments": {"path": "a.py", "start_line": 1, "end_line": 1, "replacement": "x = 2"}}'
-DONE = '{"tool": "final_answer", "arguments": {"answer": "done"}}'
+    assert (code, json.loads(out)["stop"]) == (1, stop)
 
 
 def started(path: Path) -> dict[str, Any]:
@@ -176,29 +87,74 @@ def started(path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("agent", "options", "steps"),
+    ("agent", "reply", "options", "steps"),
     [
-        ("lean", (), 20),
-        ("tool-loop", ("--seconds", "60"), 20),
-        ("react", (), 20),
-        ("react", ("--max-steps", "60"), 60),
-        ("lean", ("--max-steps", "3"), 3),
+        ("tool-loop", CODE, ("--seconds", "60"), 20),
+        ("lean", DONE, (), 20),
+        ("lean", DONE, ("--max-steps", "3"), 3),
+        ("react", REACT, (), 20),
+        ("react", REACT, ("--max-steps", "60"), 60),
     ],
 )
-def test_an_agent_keeps_its_own_limit_of_steps(
-    line: Line, tmp_path: Path, agent: str, options: tuple[str, ...], steps: int
+def test_every_strategy_runs_and_keeps_its_own_limit_of_steps(
+    line: Line, tmp_path: Path, agent: str, reply: str, options: tuple[str, ...], steps: int
 ) -> None:
     trace = tmp_path / "t.jsonl"
-    line("run", "Q?", "--agent", agent, "-q", "--trace", trace, *options, replies=("Final Answer: 4",) * 4)
+    assert line("run", "Q?", "--agent", agent, "-q", "--trace", trace, *options, replies=(reply,))[:2] == (0, "42\n")
     assert started(trace)["settings"]["budget"]["steps"] == steps
 
 
-@pytest.mark.parametrize(("options", "repl"), [((), None), (("--repl", "plain"), "plain")])
-def test_the_kind_of_session_is_passed_on(
-    line: Line, tmp_path: Path, options: tuple[str, ...], repl: str | None
+def test_the_context_reaches_the_repl_exactly(line: Line, tmp_path: Path) -> None:
+    raw = "a\r\nb\u2028\x00ä\n".encode()
+    (tmp_path / "context.txt").write_bytes(raw)
+    reply = cell("final_answer = context.encode().hex()")
+    assert line("run", "Q?", "-q", "--context", tmp_path / "context.txt", replies=(reply,))[1].strip() == raw.hex()
+
+
+def test_context_and_question_from_standard_input(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stdin(text: str) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8"))
+
+    stdin("some text")
+    reply = cell("final_answer = len(context)")
+    assert line("run", "Q?", "-q", "--context", "-", replies=(reply,))[:2] == (0, "9\n")
+    stdin("What?")
+    model = ScriptedModel(["so"])
+    assert line("run", "-", "-q", "--agent", "direct", model=model)[0] == 0
+    assert "What?" in model.prompts[0].messages[-1].text
+
+
+def test_a_run_without_a_place_goes_to_the_log_and_is_shown(
+    line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    line("run", "Q?", "--agent", "lean", "-q", "--trace", tmp_path / "t.jsonl", *options, replies=(DONE,))
-    assert started(tmp_path / "t.jsonl")["made"]["with"].get("repl") == repl
+    log, run = tmp_path / "log", ("run", "What is 6 * 7?", "-q")
+    monkeypatch.setenv("RLM_LOOP_LOG", str(log))
+    code, out, err = line(*run, replies=(CODE,))
+    assert (code, out, str(log) in err) == (0, "42\n", True)
+    (trace,) = log.iterdir()
+    shown, said = line("trace", "show", trace)[1], ("What is 6 * 7?", "turn 1", "print(6 * 7)", "42", "answered")
+    assert [part for part in said if part not in shown] == []
+    assert json.loads(line("trace", "show", trace, "--json")[1])["answer"] == 42
+    assert line(*run, replies=(CODE,))[2] == ""  # the place is said once
+    assert len(list(log.iterdir())) == 2
+    monkeypatch.setenv("RLM_LOOP_LOG", "off")
+    line(*run, replies=(CODE,))
+    assert len(list(log.iterdir())) == 2
+    assert "RLM_LOOP_LOG" in line("view")[2]
+
+
+def test_ctrl_c_keeps_the_partial_answer_and_says_where_the_trace_is(line: Line, tmp_path: Path) -> None:
+    replies = (cell("final_answer = 'so far'\n1 / 0"), KeyboardInterrupt)
+    code, out, err = line("run", "Q?", "--trace", tmp_path / "run.jsonl", replies=replies)
+    assert (code, out) == (130, "so far\n")
+    assert f"rlm-loop trace show {tmp_path / 'run.jsonl'}" in err
+    code, out, _ = line("run", "Q?", "--json", replies=replies)
+    assert (code, json.loads(out)["stop"]) == (130, "interrupted")
+
+
+# -- workspaces
+
+EDIT = call("apply_edit", path="a.py", start_line=1, end_line=1, replacement="x = 2")
 
 
 @pytest.fixture
@@ -210,7 +166,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_workspace_is_a_copy_and_its_patch_is_kept(line: Line, folder: Path, tmp_path: Path) -> None:
     options = ("--agent", "lean", "--workspace", folder, "--patch", tmp_path / "p.diff", "-q")
-    assert line("run", "Set x to 2.", *options, replies=(EDIT, DONE))[:2] == (0, "done\n")
+    assert line("run", "Set x to 2.", *options, replies=(EDIT, DONE))[:2] == (0, "42\n")
     assert "-x = 1\n+x = 2\n" in (tmp_path / "p.diff").read_text()
     assert (folder / "a.py").read_text() == "x = 1\n"
 
@@ -236,6 +192,7 @@ def double(x: int) -> int:
 def not_offered() -> None:
     """No tool."""
 '''
+DOUBLED = cell("final_answer = double(21)")
 
 
 @pytest.fixture
@@ -244,9 +201,6 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "helper.py").write_text("ONE = 1\n")
     monkeypatch.syspath_prepend(tmp_path.parent)  # so that what the file adds to sys.path is seen to go
     return str(tmp_path / "mine.py")
-
-
-DOUBLED = "```python\nfinal_answer = double(21)\n```"
 
 
 def test_a_file_gives_its_marked_functions(line: Line, file: str) -> None:
@@ -259,34 +213,31 @@ def test_a_file_gives_its_marked_functions(line: Line, file: str) -> None:
 @pytest.mark.slow
 def test_a_server_and_a_file_together(line: Line, file: str) -> None:
     pytest.importorskip("mcp")
-    cell = "```python\nfinal_answer = double(int(add_numbers(1, 2)))\n```"
-    assert line("run", "Q?", "-q", "--tools", SERVER, "--tools", file, replies=(cell,))[:2] == (0, "6\n")
+    reply = cell("final_answer = double(int(add_numbers(1, 2)))")
+    assert line("run", "Q?", "-q", "--tools", SERVER, "--tools", file, replies=(reply,))[:2] == (0, "6\n")
 
 
 @pytest.mark.parametrize(
-    ("source", "text", "said"),
+    ("name", "text", "said"),
     [
-        ("gone.py", None, "gone.py"),
         ("bad.py", "1 / 0", "ZeroDivisionError"),
         ("none.py", "def f():\n    'No tool.'\n", "@tool"),
-        ("no-such-command --x", None, "no-such-command"),
+        ("folder/gone.py", "", "gone.py"),
+        ("no-such-command --x", "", "no-such-command"),
     ],
 )
-def test_what_gives_no_tools_is_said(line: Line, tmp_path: Path, source: str, text: str | None, said: str) -> None:
-    if source.endswith(".py"):
-        source = str(tmp_path / source)
-        if text is not None:
-            Path(source).write_text(text)
-    else:
+def test_what_gives_no_tools_is_said(line: Line, tmp_path: Path, name: str, text: str, said: str) -> None:
+    if text:
+        (tmp_path / name).write_text(text)
+    if not name.endswith(".py"):
         pytest.importorskip("mcp")
-    code, _, err = line("run", "Q?", "-q", "--tools", source, replies=(DOUBLED,))
+    code, _, err = line("run", "Q?", "-q", "--tools", tmp_path / name if text else name, replies=(DOUBLED,))
     assert (code, said in err) == (2, True)
 
 
 # -- approval
 
-CELL = "```python\nprint('ran', 6 * 7)\n```"
-MORE = "```python\nprint('again')\n```"
+FIRST, SECOND = cell("print('ran', 6 * 7)"), cell("print('again')")
 
 
 @pytest.fixture
@@ -317,10 +268,9 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 )
 def test_what_the_user_types_decides(line: Line, typed: Any, lines: str, ran: list[str], told: str) -> None:
     typed(lines)
-    model = ScriptedModel([CELL, MORE, "Done."])
+    model = ScriptedModel([FIRST, SECOND, "Done."])
     code, out, err = line("run", "Q?", "--approve", "--quiet", model=model)
-    assert (code, out.endswith("Done.\n")) == (0, True)
-    assert "print('ran', 6 * 7)" in err
+    assert (code, out.endswith("Done.\n"), "print('ran', 6 * 7)" in err) == (0, True, True)
     said = "\n".join(m.text for m in model.prompts[-1].messages if m.role != "assistant")
     assert [one for one in said.splitlines() if one in ("ran 42", "again")] == ran
     assert told in said
@@ -328,6 +278,6 @@ def test_what_the_user_types_decides(line: Line, typed: Any, lines: str, ran: li
 
 @pytest.mark.parametrize("argv", [["Q?"], ["-"], ["Q?", "--context", "-"]])
 def test_without_a_terminal_nothing_starts(line: Line, argv: list[str]) -> None:
-    model = ScriptedModel([CELL])
+    model = ScriptedModel([FIRST])
     code, _, err = line("run", *argv, "--approve", model=model)
     assert (code, "--approve" in err, model.prompts) == (2, True, [])

@@ -9,6 +9,7 @@ import pty
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,24 +29,16 @@ Shown = Callable[..., str]
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> Shown:
-    """Runs a command line in a terminal; gives all that came to it."""
+    """Runs a command line in a terminal, which nothing steers; gives all that came to it."""
 
     def run(*argv: str, model: Any = None) -> str:
         reader, terminal = pty.openpty()
         came: list[bytes] = []
 
         def read() -> None:
-            while True:
-                try:
-                    part = os.read(reader, 65536)
-                except OSError:  # the other side is closed
-                    return
-                if not part:
-                    return
-                came.append(part)
-
-        def models(name: str, **_: Any) -> Any:
-            return model
+            with suppress(OSError):  # the other side is closed
+                while part := os.read(reader, 65536):
+                    came.append(part)
 
         thread = threading.Thread(target=read)
         thread.start()
@@ -54,57 +47,37 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> Shown:
             with monkeypatch.context() as patched:
                 patched.setattr(sys, "stdout", stream)
                 patched.setattr(sys, "stderr", stream)
-                main(argv, models=models)
+                main(argv, models=lambda name, **_: model)
         thread.join()
         os.close(reader)
-        return b"".join(came).decode()
+        text = b"".join(came).decode()
+        assert [sequence for sequence in NEVER if sequence in text] == []
+        return text
 
     return run
 
 
-@pytest.fixture
-def trace(tmp_path: Path) -> str:
-    """A run of which every text is hostile, and that ends at a limit."""
-    file = tmp_path / "run.jsonl"
-    model = ScriptedModel([CELL.replace("final_answer =", "x ="), HOSTILE + "\n```python\n1/0\n```"], name=HOSTILE)
-    ToolLoopAgent(model=model, budget=Budget(steps=2), repl="plain").run(HOSTILE, trace=file)
-    return str(file)
-
-
-def steers(text: str) -> list[str]:
-    return [sequence for sequence in NEVER if sequence in text]
-
-
 @pytest.mark.parametrize("more", [(), ("--quiet",), ("--json",)])
 def test_a_run(shown: Shown, more: tuple[str, ...]) -> None:
-    text = shown("run", f"Q {HOSTILE}", *more, model=ScriptedModel([CELL], name=HOSTILE))
-    assert "neddih" in text
-    assert steers(text) == []
+    assert "neddih" in shown("run", f"Q {HOSTILE}", *more, model=ScriptedModel([CELL], name=HOSTILE))
 
 
 def test_an_error_of_a_provider(shown: Shown) -> None:
-    text = shown("run", "Q", model=ScriptedModel([ModelError(f"refused: {HOSTILE}", HOSTILE)]))
-    assert "refused" in text
-    assert steers(text) == []
+    assert "refused" in shown("run", "Q", model=ScriptedModel([ModelError(f"refused: {HOSTILE}", HOSTILE)]))
 
 
-@pytest.mark.parametrize(
-    "argv",
-    [
-        ("trace", "show"),
-        ("trace", "replay"),
-        ("trace", "show", "--json"),
-    ],
-)
-def test_a_trace_of_a_stranger(shown: Shown, trace: str, argv: tuple[str, ...]) -> None:
-    text = shown(*argv, trace)
-    assert text.strip()
-    assert steers(text) == []
+def test_a_trace_of_a_stranger(shown: Shown, tmp_path: Path) -> None:
+    """A run of which every text is hostile, and that ends at a limit."""
+    trace = str(tmp_path / "run.jsonl")
+    model = ScriptedModel([CELL.replace("final_answer =", "x ="), HOSTILE + "\n```python\n1/0\n```"], name=HOSTILE)
+    ToolLoopAgent(model=model, budget=Budget(steps=2), repl="plain").run(HOSTILE, trace=trace)
+    for argv in (("show",), ("replay",), ("show", "--json")):
+        assert shown("trace", *argv, trace).strip()
 
 
 def test_a_file_name_and_a_misuse(shown: Shown) -> None:
     for argv in (("trace", "show", HOSTILE), ("study", "report", HOSTILE), (HOSTILE,), ("run", "Q", f"--{HOSTILE}")):
-        assert steers(shown(*argv)) == []
+        assert shown(*argv)
 
 
 def test_a_study_folder_of_a_stranger(shown: Shown, tmp_path: Path) -> None:
@@ -114,16 +87,11 @@ def test_a_study_folder_of_a_stranger(shown: Shown, tmp_path: Path) -> None:
     hostile = json.dumps(HOSTILE)[1:-1]
     (tmp_path / "results.jsonl").write_text(rows.replace('"lean"', f'"lean{hostile}"').replace("answered", hostile))
     (tmp_path / "study.json").write_text(lock.replace('"lean"', f'"lean{hostile}"'))
-    for argv in (
-        ("study", "report", str(tmp_path)),
-        ("study", "status", str(tmp_path)),
-    ):
-        assert steers(shown(*argv)) == []
+    for name in ("report", "status"):
+        assert shown("study", name, str(tmp_path))
 
 
 def test_a_pipe_gets_the_answer_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    def models(name: str, **_: Any) -> Any:
-        return ScriptedModel([f"```python\nfinal_answer = {HOSTILE!r}\n```"])
-
-    assert main(["run", "Q", "--quiet"], models=models) == 0
+    model = ScriptedModel([f"```python\nfinal_answer = {HOSTILE!r}\n```"])
+    assert main(["run", "Q", "--quiet"], models=lambda name, **_: model) == 0
     assert capsys.readouterr().out == HOSTILE + "\n"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_laws import EVERY, look
 
 from rlm_loop.accounting import Account, Budget, Ledger, Part
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation
@@ -18,43 +18,17 @@ from rlm_loop.agents import Compaction
 from rlm_loop.agents.cells import PENDING
 from rlm_loop.agents.compaction import History
 from rlm_loop.agents.meter import Meter
-from rlm_loop.dialects import (
-    BudgetBanner,
-    CodeBlocks,
-    CodeEcho,
-    Dialect,
-    FunctionCalls,
-    Initiator,
-    Injected,
-    Nudge,
-    Problem,
-    ReActText,
-    ThoughtPrompt,
-)
-from rlm_loop.messages import Message, Prompt, Reply, ToolCall
+from rlm_loop.dialects import Problem
+from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.models import Model, ModelError, RecordedModel, ScriptedModel
 from rlm_loop.outcome import Turn
 from rlm_loop.replay import ledger_of
 from rlm_loop.tools import as_tool
 from rlm_loop.traces import RunRecord, Trace
 
-
-def look(word: str) -> str:
-    """Look up a word."""
-    return word
-
-
-TOOLS = {t.name: t for t in [as_tool(look)]}
-DIALECTS: dict[str, Dialect] = {
-    "code": CodeBlocks(),
-    "code with everything": Injected(CodeBlocks(), (CodeEcho(), BudgetBanner(4))),
-    "native": FunctionCalls("native"),
-    "text": FunctionCalls("text"),
-    "constrained": FunctionCalls("constrained"),
-    "lean with a nudge": Injected(FunctionCalls("native"), (Nudge(),)),
-    "react text": ReActText(),
-    "react over native calls": Injected(FunctionCalls("native"), (Initiator(), ThoughtPrompt())),
-}
+TOOLS = {"look": as_tool(look)}
+#: Dialects that are to compaction what others here are.
+ALIKE = {"native, written as text", "typed", "react over text calls"}
 SUMMARY = "word 7 was found; x is set; the rest is to do"
 
 
@@ -69,44 +43,28 @@ class Step:
     junk: bool
 
 
-steps = st.lists(
-    st.builds(
-        Step,
-        st.integers(0, 300),
-        st.integers(1, 3),
-        st.tuples(*[st.sampled_from([0, 5, 40, 400, 2_000])] * 3),
-        st.booleans(),
-        st.booleans(),
-    ),
-    min_size=1,
-    max_size=9,
-)
-limits = st.sampled_from(
-    [(None, 3), (None, 6), (None, 40), (30, None), (250, None), (600, None), (1_500, None), (250, 9), (600, 6)]
-)
-plans = st.builds(
+LENGTHS = st.tuples(*[st.sampled_from([0, 5, 40, 400, 2_000])] * 3)
+STEP = st.builds(Step, st.integers(0, 300), st.integers(1, 3), LENGTHS, st.booleans(), st.booleans())
+#: Limits in tokens and in messages.
+LIMITS = [(None, 3), (None, 6), (None, 40), (30, None), (250, None), (600, None), (1_500, None), (250, 9), (600, 6)]
+PLANS = st.builds(
     lambda policy, limit, keep, summary: Compaction(policy, limit[0], keep, limit[1], summary),
     st.sampled_from(["drop_outputs", "window", "summary"]),
-    limits,
+    st.sampled_from(LIMITS),
     st.integers(1, 4),
     st.sampled_from([20, 120]),
 )
 
 
-def reply_of(dialect: Dialect, step: Step, number: int) -> Reply:
-    words = f"Turn {number}. " + "x" * step.said
+def reply_of(name: str, step: Step, number: int) -> Reply:
     if step.junk:
         return Reply(" ")
-    call = {"name": "look", "arguments": {"word": f"w{number}"}}
-    inner = dialect.dialect if isinstance(dialect, Injected) else dialect
-    if isinstance(inner, CodeBlocks):
-        return Reply(words + "".join(f"\n```python\nlook('{i}')\n```\n" for i in range(step.calls)))
-    if isinstance(inner, ReActText):
-        return Reply(f'Thought: {words}\nAction: look\nAction Input: {{"word": "w"}}\nObservation: made up')
-    if isinstance(inner, FunctionCalls) and inner.presentation == "native":
-        arguments = json.dumps(call["arguments"])
-        return Reply(words, tuple(ToolCall(f"c{number}", "look", arguments) for _ in range(step.calls)), "tool_calls")
-    return Reply(words + "\n```json\n" + json.dumps(call) + "\n```")
+    words, one = f"Turn {number}. " + "x" * step.said, EVERY[name][1]("look", word=f"w{number}")
+    if name == "react text":
+        return Reply(one.text.replace("I act", words))
+    calls = tuple(replace(call, id=f"c{number}") for call in one.tool_calls * step.calls)
+    texts = [one.text] * (step.calls if "code" in name else 1)
+    return Reply("\n".join([words, *texts]).rstrip(), calls, one.finish_reason)
 
 
 def observed(action: Action, size: int, pending: bool) -> Observation:
@@ -117,9 +75,10 @@ def observed(action: Action, size: int, pending: bool) -> Observation:
     return Observation(text, None, cause, pending=FinalAnswer(1) if pending else None)
 
 
-def own(message: Message) -> list[str]:
-    """The texts of a message that are no results and no marks in their place."""
-    return [s.text for s in message.spans if s.cause not in ("tool_result", "repl_output", "error", "summary")]
+def said(message: Message) -> tuple[Any, ...]:
+    """What of a message is no result and no mark in the place of one."""
+    own = [s.text for s in message.spans if s.cause not in ("tool_result", "repl_output", "error", "summary")]
+    return message.role, message.tool_calls, message.tool_call_id, own
 
 
 @dataclass
@@ -151,13 +110,11 @@ class Without(Model):
         return self._inner.complete(prompt, max_tokens=max_tokens)
 
 
-def play(
-    dialect: Dialect, plan: Compaction, script: Sequence[Step], model: Model, budget: Budget | None = None
-) -> Played:
+def play(name: str, plan: Compaction, script: Sequence[Step], model: Model) -> Played:
     """The loop's own order of things, with observations made up instead of acted out."""
-    trace = Trace()
+    dialect, trace = EVERY[name][0], Trace()
     trace.start()
-    metered = Meter(model, Account(budget or Budget(steps=None)), Ledger(), trace)
+    metered = Meter(model, Account(Budget(steps=None)), Ledger(), trace)
     history = History(plan, metered)
     prompt = dialect.format_task(Problem("Find the cat.", "context is a str of 9 characters"), TOOLS)
     played = Played([], [], [], {}, trace, metered)
@@ -167,10 +124,8 @@ def play(
         played.prompts.append(prompt)
         reply = metered.complete(prompt, turn=number)
         actions = tuple(dialect.parse_reply(reply, TOOLS))
-        seen = tuple(
-            observed(a, size, step.pending and not i)
-            for i, (a, size) in enumerate(zip(actions, step.results, strict=False))
-        )
+        results = enumerate(zip(actions, step.results, strict=False))
+        seen = tuple(observed(action, size, step.pending and not i) for i, (action, size) in results)
         turn = Turn(number, reply, actions, seen)
         played.turns.append(turn)
         played.replayed[number] = dialect.format_turn(turn)
@@ -179,10 +134,10 @@ def play(
 
 
 def scripted(
-    dialect: Dialect, script: Sequence[Step], summary: Any = SUMMARY, kind: type[ScriptedModel] = ScriptedModel
+    name: str, script: Sequence[Step], summary: Any = SUMMARY, kind: type[ScriptedModel] = ScriptedModel
 ) -> Model:
-    """SubcallCache by who asks: a request for a summary, or the next turn."""
-    replies = iter([reply_of(dialect, step, number) for number, step in enumerate(script, 1)])
+    """Replies by what is asked for: a summary, or the next turn."""
+    replies = iter([reply_of(name, step, number) for number, step in enumerate(script, 1)])
 
     def answer(prompt: Prompt) -> Any:
         return summary if prompt.messages[-1].text.endswith("do not answer the task.") else next(replies)
@@ -190,16 +145,20 @@ def scripted(
     return kind([answer] * 2 * len(script))
 
 
-@pytest.mark.parametrize("name", DIALECTS)
-@given(plan=plans, script=steps, failing=st.booleans(), counting=st.sampled_from(["rule", "dense", "none"]))
+@pytest.mark.parametrize("name", [name for name in EVERY if name not in ALIKE])
+@given(
+    plan=PLANS,
+    script=st.lists(STEP, min_size=1, max_size=9),
+    failing=st.booleans(),
+    counting=st.sampled_from(["rule", "dense", "none"]),
+)
 @settings(max_examples=20, deadline=None)
 def test_nothing_that_matters_is_lost(
     name: str, plan: Compaction, script: list[Step], failing: bool, counting: str
 ) -> None:
-    dialect = DIALECTS[name]
     kind = Dense if counting == "dense" else ScriptedModel
-    made = scripted(dialect, script, ModelError("down") if failing else SUMMARY, kind)
-    played = play(dialect, plan, script, Without(made) if counting == "none" else made)
+    made = scripted(name, script, ModelError("down") if failing else SUMMARY, kind)
+    played = play(name, plan, script, Without(made) if counting == "none" else made)
     first = played.grown[0]
     events = [e for e in played.trace.events if e["event"] == "compaction"]
     by_turn = {e["turn"]: e for e in events}
@@ -217,15 +176,9 @@ def test_nothing_that_matters_is_lost(
         assert there == sorted(there)
         for turn in there:
             messages = [m for m in prompt.messages if m.turn == turn]
-            said = played.replayed[turn]
-            assert [(m.role, m.tool_calls, m.tool_call_id) for m in messages] == [
-                (m.role, m.tool_calls, m.tool_call_id) for m in said
-            ]
-            for was, now in zip(said, messages):
-                assert own(now) == own(was)
-        if number:
-            last = [m for m in prompt.messages if m.turn == number]
-            assert last == list(played.replayed[number])
+            assert list(map(said, messages)) == list(map(said, played.replayed[turn]))
+            assert turn < number or messages == list(played.replayed[number])
+        assert not number or number in there
         # every call has its results right after it
         for index, message in enumerate(prompt.messages):
             ids = [c.id for c in message.tool_calls]
@@ -240,9 +193,8 @@ def test_nothing_that_matters_is_lost(
         event = by_turn.get(number) if number else None
         assert (prompt == grown) or event is not None
         if event is not None:
-            assert event["left_out"] == [
-                t for t in dict.fromkeys(m.turn for m in grown.messages) if t and t not in there
-            ]
+            before = dict.fromkeys(m.turn for m in grown.messages if m.turn)
+            assert event["left_out"] == [turn for turn in before if turn not in there]
             tokens = played.metered.model.prompt_tokens(prompt)
             assert event["tokens"] in (tokens, None)
             limit, most = plan.threshold_tokens, plan.max_messages
@@ -261,44 +213,36 @@ def test_nothing_that_matters_is_lost(
     # the trace gives back the same requests and the same ledger
     record = RunRecord(tuple(played.trace.events))
     asked = [p for e, p, _ in record.replies() if e["charged"]["purpose"] == "agent"]
-    assert [p.digest() for p in asked] == [p.digest() for p in played.prompts]
     assert asked == played.prompts
+    assert [p.digest() for p in asked] == [p.digest() for p in played.prompts]
     assert ledger_of(record).calls == ledger.calls
     # and drives the same run again, without the tokenizer and the failures being at hand
     again = RecordedModel(record)
-    second = play(dialect, plan, script, again)
-    assert second.prompts == played.prompts
+    assert play(name, plan, script, again).prompts == played.prompts
     assert again.left == 0
+
+
+def played_natively(plan: Compaction, steps: int, said: int, result: int) -> tuple[Played, list[dict[str, Any]]]:
+    script = [Step(said, 1, (result, 0, 0), False, False)] * steps
+    played = play("native", plan, script, scripted("native", script))
+    return played, [e for e in played.trace.events if e["event"] == "compaction"]
 
 
 @pytest.mark.parametrize("policy", ["drop_outputs", "window", "summary"])
 def test_a_trace_stays_linear_where_compaction_goes_on_and_on(policy: Any) -> None:
-    script = [Step(20, 1, (300, 0, 0), False, False)] * 40
     limit = 1_800 if policy == "drop_outputs" else 450  # what the model said stays, and grows
-    played = play(DIALECTS["native"], Compaction(policy, limit, 4), script, scripted(DIALECTS["native"], script))
-    events = len([e for e in played.trace.events if e["event"] == "compaction"])
-    assert events > 2
+    played, events = played_natively(Compaction(policy, limit, 4), 40, 20, 300)
+    assert len(events) > 2
     listed = sum(len(e["added"]) for e in played.trace.events if e["event"] == "request")
     # each message when it is new and when it is changed, and the few that stand after a change
-    assert listed <= 2 * 2 * len(script) + 10 * events
-    parts = [e["charged"]["parts"] for e in played.trace.events if e["event"] == "reply"]
-    charged = sum(len(p["new"]) for p in parts)
-    assert charged < 30 * len(script)
+    assert listed <= 2 * 2 * 40 + 10 * len(events)
+    charged = sum(len(e["charged"]["parts"]["new"]) for e in played.trace.events if e["event"] == "reply")
+    assert charged < 30 * 40
 
 
 def test_an_event_names_every_field() -> None:
-    script = [Step(10, 1, (400, 0, 0), False, False)] * 4
-    dialect = DIALECTS["native"]
-    played = play(dialect, Compaction("window", 250, 2), script, scripted(dialect, script))
-    event = next(e for e in played.trace.events if e["event"] == "compaction")
-    assert {k: event[k] for k in ("turn", "policy", "asked", "due", "fallback", "left_out", "over")} == {
-        "turn": 2,
-        "policy": "window",
-        "asked": "window",
-        "due": "tokens",
-        "fallback": None,
-        "left_out": [1],
-        "over": False,
-    }
+    played, (event, *_) = played_natively(Compaction("window", 250, 2), 4, 10, 400)
+    says = {"turn": 2, "policy": "window", "asked": "window", "due": "tokens", "fallback": None, "left_out": [1]}
+    assert event.items() >= {**says, "over": False}.items()
     assert event["tokens"] < 250 < event["tokens_before"]
     assert played.prompts[2].messages[0].text.endswith("\n[earlier turns left out: 1]")

@@ -54,11 +54,11 @@ def as_json_text(name: str, **arguments: object) -> Reply:
 
 def as_react(name: str, **arguments: object) -> Reply:
     name = "finish" if name == "final_answer" else name
-    return Reply(
-        f"Thought: I act\nAction: {name}\nAction Input: {json.dumps(arguments)}\nObservation: invented by the model"
-    )
+    said = f"Thought: I act\nAction: {name}\nAction Input: {json.dumps(arguments)}\n"
+    return Reply(said + "Observation: invented by the model")
 
 
+FULL = (TurnCounter(9), CodeEcho(), FormatReminder("Use a fence."), BudgetBanner(4))
 EVERY: dict[str, tuple[Dialect, Say]] = {
     "code": (CodeBlocks(), as_code),
     "native": (FunctionCalls("native"), as_native),
@@ -70,10 +70,7 @@ EVERY: dict[str, tuple[Dialect, Say]] = {
     "react over native calls": (Injected(FunctionCalls("native"), (Initiator(), ThoughtPrompt())), as_native),
     "react over text calls": (Injected(FunctionCalls("text"), (Initiator(), ThoughtPrompt())), as_json_text),
     "lean with a nudge": (Injected(FunctionCalls("text"), (Nudge(),)), as_json_text),
-    "code with everything": (
-        Injected(CodeBlocks(), (TurnCounter(9), CodeEcho(), FormatReminder("Use a fence."), BudgetBanner(4))),
-        as_code,
-    ),
+    "code with everything": (Injected(CodeBlocks(), FULL), as_code),
 }
 DIALECTS = {**{k: v[0] for k, v in EVERY.items()}, "direct": Direct()}
 
@@ -118,9 +115,8 @@ def test_every_dialect_walks_the_same_path(name: str, repl: PythonREPL) -> None:
     outcome, model, _ = play(dialect, script, repl)
     assert (outcome.stop, outcome.answer, outcome.steps) == ("answered", "tabby", 3)
     seen = "\n".join(m.text for m in model.prompts[-1].messages)
-    assert "no such word" in seen
-    assert "found cat" in seen
-    assert "invented" not in seen  # what a model claims to have observed is not kept
+    # what a model claims to have observed is not kept
+    assert [word in seen for word in ("no such word", "found cat", "invented")] == [True, True, False]
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -149,18 +145,17 @@ def test_a_cut_off_reply_is_never_run_and_never_an_answer(name: str) -> None:
     dialect = DIALECTS[name]
     say = EVERY[name][1] if name in EVERY else as_code
     for reply in (say("look", word="cat"), Reply("The answer is 4")):
-        cut = Reply(reply.text, reply.tool_calls, "length")
-        actions = dialect.parse_reply(cut)
-        assert actions
-        assert all(isinstance(a, Malformed) and a.kind == "cut_off" for a in actions)
+        actions = dialect.parse_reply(Reply(reply.text, reply.tool_calls, "length"))
+        assert {isinstance(a, Malformed) and a.kind for a in actions} == {"cut_off"}
+
+
+CALLS = st.builds(ToolCall, st.none() | st.text(max_size=3), st.text(max_size=6), st.text(max_size=12))
 
 
 @pytest.mark.parametrize("name", DIALECTS)
 @given(
     text=st.text(max_size=200) | st.sampled_from(["```python\n", "Action:", '{"name":', "Thought: x\nAction: finish"]),
-    calls=st.lists(
-        st.builds(ToolCall, st.none() | st.text(max_size=3), st.text(max_size=6), st.text(max_size=12)), max_size=3
-    ),
+    calls=st.lists(CALLS, max_size=3),
     reason=st.sampled_from(["stop", "length", "tool_calls", "content_filter", "error"]),
 )
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -174,7 +169,7 @@ def test_any_reply_parses_to_at_least_one_action(name: str, text: str, calls: li
 @pytest.mark.parametrize("name", EVERY)
 def test_an_answer_in_the_turn_that_breaks_a_limit_is_kept(name: str, repl: PythonREPL) -> None:
     dialect, say = EVERY[name]
-    outcome, _, _ = play(dialect, [say("final_answer", answer=7)], repl, Budget(steps=1, calls=1))
+    outcome, *_ = play(dialect, [say("final_answer", answer=7)], repl, Budget(steps=1, calls=1))
     assert (outcome.stop, outcome.answer) == ("answered", 7)
 
 
@@ -184,25 +179,21 @@ def test_the_lean_forms_add_nothing_and_results_read_alike(name: str, repl: Pyth
     dialect, say = EVERY[name]
     _, model, _ = play(dialect, [say("look", word="cat"), say("final_answer", answer=1)], repl)
     added = [s for m in model.prompts[1].messages if m.turn == 1 and m.role != "assistant" for s in m.spans]
-    results = [s.text.strip() for s in added if s.cause in ("tool_result", "repl_output")]
-    assert results == ["found cat"]
+    assert [s.text.strip() for s in added if s.cause in ("tool_result", "repl_output")] == ["found cat"]
     if not isinstance(dialect, (Injected, ReActText)):
         assert len(added) == 1
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_unreadable_replies_in_a_row_end_the_run(name: str, repl: PythonREPL) -> None:
-    dialect, _ = EVERY[name]
     empty = [Reply(" " * n) for n in range(1, 9)]
-    outcome, _model, _ = play(dialect, list(empty), repl, Budget(steps=8, malformed=3))
-    assert (outcome.stop, outcome.steps) == ("malformed", 3)
-    assert outcome.usage.calls == 3  # unreadable replies are billed
+    outcome, *_ = play(EVERY[name][0], empty, repl, Budget(steps=8, malformed=3))
+    assert (outcome.stop, outcome.steps, outcome.usage.calls) == ("malformed", 3, 3)  # unreadable replies are billed
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_the_same_reply_with_the_same_result_again_ends_the_run(name: str, repl: PythonREPL) -> None:
     dialect, say = EVERY[name]
     assert play(dialect, [say("look", word="a")] * 5, repl)[0].stop == "repeated"
-    two = [say("look", word="a"), say("look", word="b")] * 3
-    outcome, _, _ = play(dialect, list(two), repl)
+    outcome, *_ = play(dialect, [say("look", word="a"), say("look", word="b")] * 3, repl)
     assert (outcome.stop, outcome.steps) == ("repeated", 4)

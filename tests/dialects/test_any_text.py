@@ -28,29 +28,21 @@ from rlm_loop.messages import Reply, ToolCall
 
 F = "```python\n"
 #: Pieces of fenced code, of calls, of ReAct's steps, of broken arguments, of answers.
-PIECES = [
-    parts(
-        "```|````|~~~|python|output|json|\n|\n|\n| |    |\t|\r\n|- |1. |x = 1|\"\"\"|'''|s = |f(|)|\\|#|\x00|�|> "
-        "|é|%time|Done.|{|}|if x:|```\n"
-    ),
-    [
-        ONE,
-        OTHER,
-        *parts(
-            '{|}|[|]|"|\'|"name"|:|"search"|,|{{|}}|"""|\'\'\'|\\|\n|```| |```python\n|run(|a=1|)|<tool_call>|</t'
-            'ool_call>|<think>|\x00|�|Observation:|"arguments"'
-        ),
-    ],
-    [
-        '{"q": "a"}',
-        *parts(
-            "Thought:|Action:|Action Input:|Input:|Observation:|Final Answer:|finish|search|none|[|]|(|)|{|}|\"|'|\n|"
-            "\n| |**|```|```python\n|x = 1|#|- |\x00|�|1"
-        ),
-    ],
-    parts('{"code": "|{\'code\': \'\'\'|"|"}|}|\n|\\n|\\|"""|x = 1|f(|)|```|</|`| |<think>|</think>|</thinking>|a'),
-    parts("Final Answer|final answer:|**|__|:|\n| |42|# |\r"),
-]
+FENCED = (
+    "```|````|~~~|python|output|json|\n|\n|\n| |    |\t|\r\n|- |1. |x = 1|\"\"\"|'''|s = |f(|)|\\|#|\x00|�|> "
+    "|é|%time|Done.|{|}|if x:|```\n"
+)
+CALLED = (
+    '{|}|[|]|"|\'|"name"|:|"search"|,|{{|}}|"""|\'\'\'|\\|\n|```| |```python\n|run(|a=1|)|<tool_call>|</tool_call>|'
+    '<think>|\x00|�|Observation:|"arguments"'
+)
+STEPPED = (
+    "Thought:|Action:|Action Input:|Input:|Observation:|Final Answer:|finish|search|none|[|]|(|)|{|}|\"|'|\n|\n| |**|"
+    '```|```python\n|x = 1|#|- |\x00|�|1|{"q": "a"}'
+)
+BROKEN = '{"code": "|{\'code\': \'\'\'|"|"}|}|\n|\\n|\\|"""|x = 1|f(|)|```|</|`| |<think>|</think>|</thinking>|a'
+ANSWERED = "Final Answer|final answer:|**|__|:|\n| |42|# |\r"
+PIECES = [*map(parts, (FENCED, STEPPED, BROKEN, ANSWERED)), [ONE, OTHER, *parts(CALLED)]]
 TEXTS = st.one_of(st.text(), *(st.lists(st.sampled_from(p), max_size=40).map("".join) for p in PIECES))
 
 
@@ -66,12 +58,8 @@ TEXTS = st.one_of(st.text(), *(st.lists(st.sampled_from(p), max_size=40).map("".
 def test_reading_is_total(text: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        reading, (calls, problems), own, code = (
-            read_fences(text),
-            read_calls(text, TOOLS),
-            own_words(text),
-            code_argument(text),
-        )
+        reading, (calls, problems) = read_fences(text), read_calls(text, TOOLS)
+        own, code = own_words(text), code_argument(text)
         name, given, _ = read_step(own, NAMES)
         for dialect, carrier in (
             (FunctionCalls("text"), Reply(f'{{"name": "python", "arguments": {text}')),
@@ -81,9 +69,9 @@ def test_reading_is_total(text: str) -> None:
             assert dialect.parse_reply(carrier, TOOLS)
         looks_like_refusal(text)
     blocks = (*reading.blocks, *reading.skipped)
-    lines = [block.line for block in blocks]
-    assert len(set(lines)) == len(lines)
-    assert all(1 <= line <= text.count("\n") + 1 for line in lines)
+    lines = {block.line for block in blocks}
+    assert len(lines) == len(blocks)
+    assert lines <= set(range(1, text.count("\n") + 2))
     assert all(block.closed or "unclosed fence" in block.notes for block in blocks)
     assert sum(len(block.code) for block in blocks) + len(reading.prose) <= 2 * len(text) + 8
     assert reading == read_fences(text)
@@ -91,8 +79,7 @@ def test_reading_is_total(text: str) -> None:
     assert (calls, problems) == read_calls(text, TOOLS)
     assert text.startswith(own)
     assert own_words(own) == own
-    assert name is not None or given == ""
-    assert name != ""
+    assert name or (name, given) == (None, "")
     assert code is None or 0 < code[1] <= len(text)
     assert strip_answer_prefix(text) in text
     assert text.endswith(without_reasoning(text))

@@ -13,75 +13,55 @@ from rlm_loop.dialects.reader import looks_like_refusal, strip_answer_prefix
 from rlm_loop.tools.python_source import looks_like_python, source_state
 
 OPEN_STRING = f"s = '''\n{F}\nx\n{F}\n'''"
+PYTHON = parts(
+    "py|PYTHON|Python3|REPL|ipython| python|{python}|{.python #a}|python title=x|python:main.py|python {1,2}"
+)
+OTHERS = parts("replay|pythonic|text|json|bash|cpython")
+#: Programs whose strings and comments hold fences.
+HOLDING = [
+    f'def f():\n    """\n{F}python\n    f()\n{F}\n    """',
+    f'def f():\n    """\n    {F}\n    f()\n    {F}\n    """',
+    f"s = 'a\\\n{F}\\\nb'",
+    f"x = await f('''\n{F}\n''')",
+    f"x = 1  # ends in {F}\ny = 2",
+]
 
 
 def codes(text: str) -> list[str]:
     return [block.code for block in read_fences(text).blocks]
 
 
-def test_a_reply_without_fences_is_prose_unchanged() -> None:
-    text = "The answer is `42`.\r\n\n  Indented; ```not a fence``` \n"
-    reading = read_fences(text)
-    assert (reading.blocks, reading.skipped, reading.notes, reading.prose) == ((), (), (), text)
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         # plain forms
-        ("~~~python\nx = 1\n~~~", ["x = 1"]),
         ("~~~python\nx = '```'\n```\n~~~", ["x = '```'\n```"]),
         ("````python\nx = 1\n````", ["x = 1"]),
-        (f"{F}python\nx = 1\n`````", ["x = 1"]),
-        (f"{F}python   \nx = 1\n{F}  \t", ["x = 1"]),
-        # labels
-        *[
-            (f"{F}{label}\nx = 1\n{F}", ["x = 1"])
-            for label in ("py", "PYTHON", "Python3", "REPL", "ipython", " python", "{python}", "{.python #a}")
-        ],
-        *[(f"{F}{label}\nx = 1\n{F}", ["x = 1"]) for label in ("python title=x", "python:main.py", "python {1,2}")],
-        *[(f"{F}{label}\nx = 1\n{F}", []) for label in ("replay", "pythonic", "text", "json", "bash", "cpython")],
+        (f"{F}python   \nx = 1\n`````  \t", ["x = 1"]),
+        *[(f"{F}{label}\nx = 1\n{F}", ["x = 1"]) for label in PYTHON],
+        *[(f"{F}{label}\nx = 1\n{F}", []) for label in OTHERS],
+        *[(f"{F}python\n{code}\n{F}", [code]) for code in HOLDING],
         # indentation and line ends
         (f"{F}python\n    # c\n    x = 1\n{F}", ["# c\nx = 1"]),
-        (f"{F}python\n\n  \nx = 1\n\n{F}", ["\n  \nx = 1\n"]),
-        (f"   {F}python\n   x = 1\n   {F}", ["x = 1"]),
         (f"   {F}python\nif a:\n  if b:\n    c\n{F}", ["if a:\n  if b:\n    c"]),
         (f"{F}python\r\nif x:\r\n\ty = 1\r\n{F}\r\n", ["if x:\n\ty = 1"]),
-        (f"{F}python\nif x:\n\ty = 1\n{F}", ["if x:\n\ty = 1"]),
-        (f"1. First\n   {F}python\n   if x:\n       y\n   {F}\n2. Second", ["if x:\n    y"]),
-        (f"10. First\n\n    {F}python\n    x = 1\n    {F}", ["x = 1"]),
-        (f"- a\n  - b\n\n    {F}python\n    x = 1\n    {F}\n", ["x = 1"]),
+        (f"10. First\n\n    {F}python\n    x = 1\n    {F}\n11. Second", ["x = 1"]),
+        (f"- a\n  - b\n\n    {F}python\n    if x:\n        y\n    {F}\n", ["if x:\n    y"]),
         (f"-\ta\n\n\t{F}python\n\tx = 1\n\t{F}\n", ["x = 1"]),
         (f"- {F}python\n  x = 1\n  {F}", ["x = 1"]),
         (f"1. First:\n{F}python\nx = 1\n{F}", ["x = 1"]),
-        (f"    {F}python\n    x = 1\n    {F}", []),
         (f"- a\n\nmargin\n\n    {F}python\n    x = 1\n    {F}\n", []),
-        # fences inside strings
-        (f"{F}python\n{OPEN_STRING}\nprint(s)\n{F}\nend", [f"{OPEN_STRING}\nprint(s)"]),
-        (
-            f'{F}python\ndef f():\n    """\n{F}python\n    f()\n{F}\n    """\n{F}',
-            [f'def f():\n    """\n{F}python\n    f()\n{F}\n    """'],
-        ),
-        (
-            f'{F}python\ndef f():\n    """\n    {F}\n    f()\n    {F}\n    """\n{F}',
-            [f'def f():\n    """\n    {F}\n    f()\n    {F}\n    """'],
-        ),
-        (f"{F}python\ns = 'a\\\n{F}\\\nb'\n{F}", [f"s = 'a\\\n{F}\\\nb'"]),
-        (f"{F}python\nx = await f('''\n{F}\n''')\n{F}", [f"x = await f('''\n{F}\n''')"]),
-        (f"{F}python\nx = 1  # ends in {F}\ny = 2\n{F}", [f"x = 1  # ends in {F}\ny = 2"]),
         # a broken block never reaches over what follows it
         (f"{F}python\nx = (\n{F}\n{F}output\n1\n{F}\nDone\n{F}python\ny = 2\n{F}", ["x = (", "y = 2"]),
         (f"{F}python\n%timeit x\n{F}\n{F}output\n1\n{F}\nDone", ["%timeit x"]),
         (f"{F}python\ns = '''a\n{F}\n\n{F}output\nb\n{F}\nDone", ["s = '''a"]),
         (f"{F}python\ns = '''a\n{F}\nThen:\n{F}python\ny = 2\n{F}\nDone", ["s = '''a", "y = 2"]),
         # invented output, and the prose after it
-        (f"{F}python\nx = 1\n{F}\n{F}output\n1\n{F}\nDone", ["x = 1"]),
         (f"{F}python\nx = 1\n{F}output\n1\n{F}\nDone", ["x = 1"]),
         (f"{F}python\nx = 1\n{F}python\ny = 2\n{F}", ["x = 1", "y = 2"]),
-        # an empty block does not swallow the next one
+        # an empty block does not swallow the next one; beside a labelled block those without a label are prose
         (f"{F}python\n{F}\n\n{F}python\nx = 1\n{F}", ["", "x = 1"]),
         (f"{F}\n{F}\n\n{F}\nx = 1\n{F}", ["", "x = 1"]),
-        # beside a labelled block those without a label are prose
         (f"{F}\n{F}\n\n{F}python\nx = 1\n{F}", ["x = 1"]),
         (f"{F}\nsrc/a.py\n{F}\n{F}python\nx = 1\n{F}\n{F}\nx = 2\n{F}", ["x = 1"]),
         (f"{F}\nx = 1\n{F}\n{F}python\n{F}", ["x = 1", ""]),
@@ -92,7 +72,6 @@ def test_a_reply_without_fences_is_prose_unchanged() -> None:
         # no fences at all
         ("```python x = 1```", []),
         ("`` `python\nx\n``", []),
-        ("", []),
     ],
 )
 def test_blocks(text: str, expected: list[str]) -> None:
@@ -104,8 +83,10 @@ def test_blocks(text: str, expected: list[str]) -> None:
     [
         (f"{F}python\n{OPEN_STRING}\n{F}", "line 1: nested fence"),
         (f"\n{F}python\n{F}", "line 2: empty block"),
-        (f"{F}python\n", "line 1: unclosed fence"),
+        (f"42\n{F}", "line 2: empty block"),
+        (f"Hi\n{F}python\nx = 1", "line 2: unclosed fence"),
         (f"{F}python\nx =", "line 1: does not compile"),
+        (f"{F}python\nreturn", "line 1: does not compile"),
         (f"{F}json\n1\n{F}", "line 1: skipped a block of json"),
         (f"{F}text\nx = 1\n{F}", "line 1: looks like python"),
         (f"    {F}python\n    x = 1\n    {F}", "line 1: indented by four or more"),
@@ -118,34 +99,14 @@ def test_everything_noticed_is_in_the_notes(text: str, note: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "notes"),
-    [
-        ("x = 1", ("unclosed fence",)),
-        ("x = (", ("unclosed fence", "does not compile")),
-        ("return", ("unclosed fence", "does not compile")),
-    ],
-)
-def test_an_unclosed_fence_says_whether_it_compiles(code: str, notes: tuple[str, ...]) -> None:
-    (block,) = read_fences(f"Hi\n{F}python\n{code}").blocks
-    assert (block.code, block.closed, block.notes, block.line) == (code, False, notes, 2)
-
-
-@pytest.mark.parametrize(
     ("label", "code", "expected"),
     [
-        *[
-            ("text", code, True)
-            for code in ("x = 1", "x: int = 1", "import os", "print(1)", "def f(): pass", "await f()")
-        ],
-        *[("json", code, True) for code in ("x = 1", "f()")],
-        *[("tool_code", code, True) for code in ("context[:5]\nprint(1)", "for a in b:\n    a")],
-        *[
-            ("text", code, False)
-            for code in ("hello", "42", "Result: 42", "not found", "The answer is 5.", "", "pass", "x =")
-        ],
+        *[("text", code, True) for code in parts("x = 1|x: int = 1|import os|print(1)|def f(): pass|await f()")],
+        *[("text", code, False) for code in parts("hello|42|Result: 42|not found|The answer is 5.||pass|x =")],
+        ("json", "f()", True),
+        ("tool_code", "for a in b:\n    a", True),
         *[("json", code, False) for code in ('{"a": 1}', "[1, 2]", "null")],
-        *[("output", code, False) for code in ("count = 3", "f(1)")],
-        *[(label, code, False) for label, code in (("js", "console.log(1)"), ("toml", "a = 1"), ("bash", "x=1"))],
+        *[(label, "a = f(1)", False) for label in parts("output|js|toml|bash")],
     ],
 )
 def test_python_in_all_but_the_label(label: str, code: str, expected: bool) -> None:
@@ -154,38 +115,36 @@ def test_python_in_all_but_the_label(label: str, code: str, expected: bool) -> N
 
 
 def test_the_languages_are_an_argument() -> None:
-    text = f"{F}\na\n{F}\n{F}sql\nb\n{F}\n{F}python\nc\n{F}"
-    reading = read_fences(text, languages=frozenset({"sql"}))
+    reading = read_fences(f"{F}\na\n{F}\n{F}sql\nb\n{F}\n{F}python\nc\n{F}", languages=frozenset({"sql"}))
     assert [b.code for b in reading.blocks] == ["b"]
     assert [b.language for b in reading.skipped] == ["", "python"]
 
 
-def test_prose_is_what_stands_outside() -> None:
-    assert read_fences(f"a\n{F}python\nx\n{F}\nb\n{F}json\n1\n{F}\nc").prose == "a\nb\nc"
+PLAIN = "The answer is `42`.\r\n\n  Indented; ```not a fence``` \n"
 
 
-def test_a_stray_closing_fence_is_no_block() -> None:
-    reading = read_fences(f"The answer is 42\n{F}")
-    assert reading.blocks == ()
-    assert reading.skipped[0].notes == ("unclosed fence", "empty block")
+@pytest.mark.parametrize(
+    ("text", "blocks", "prose"),
+    [
+        (PLAIN, [], PLAIN),
+        (f"a\n{F}python\nx\n{F}\nb\n{F}json\n1\n{F}\nc", ["x"], "a\nb\nc"),
+        (f"The answer is 42\n{F}", [], "The answer is 42"),
+    ],
+)
+def test_prose_is_what_stands_outside(text: str, blocks: list[str], prose: str) -> None:
+    reading = read_fences(text)
+    assert ([block.code for block in reading.blocks], reading.prose) == (blocks, prose)
 
 
 STATEMENTS = st.sampled_from(
     [
-        "x = 1",
-        "if x:\n    y = 2",
-        "def f(a):\n\treturn a",
-        "# note ```",
-        "",
-        "   ",
+        *parts("x = 1|if x:\n    y = 2|def f(a):\n\treturn a|# note ```||   |class A:\n  b = 1\n\n  c = 2|await g()"),
         "s = '''\n```python\nx\n```\n'''",
         't = """\n```\n"""',
         "print(f'''{x}\n~~~\n''')",
-        "class A:\n  b = 1\n\n  c = 2",
         "z = '`'",
         "u = '\x0c \u2028 \x85'",
         "for i in range(3):\n    for j in 'ab':\n        print(i,\nj)",
-        "await g()",
     ]
 )
 PROSE = st.lists(st.sampled_from(["Some words.", "", "- item", "1. step", "x `y` z", "It's so"]), max_size=3)
@@ -240,17 +199,14 @@ def test_refusals(text: str, expected: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("42", "42"),
-        ("  42 ", "  42 "),
         *[(t, "42") for t in parts("Final Answer: 42|final answer:42|FINAL ANSWER : 42|**Final answer:** 42")],
         *[(t, "42") for t in parts("**Final Answer**: 42|**Final Answer: 42**|## Final Answer: 42")],
         *[(t, "42") for t in parts("### Final Answer\n42|**Final Answer**\n\n42|I counted them.\n\nFinal Answer: 42")],
         *[(t, "42") for t in parts("Final Answer:\r\n42\r\n|42\n\nFinal Answer:|__Final Answer:__ 42")],
         ("**Final Answer: a ** b**", "a ** b"),
-        ("Final Answer: 1\nWait.\nFinal Answer: 2", "2"),
-        ("Final Answer:\nline 1\nline 2\n", "line 1\nline 2"),
+        ("Final Answer: 1\nWait.\nFinal Answer: 2\nline 2\n", "2\nline 2"),
         ("Final Answer:", ""),
-        *[(t, t) for t in parts("My final answer: 42|final answers: 42|Final answer is 42|Final answer\n42")],
+        *[(t, t) for t in parts("  42 |My final answer: 42|final answers: 42|Final answer is 42|Final answer\n42")],
         ("final_answer: 42", "final_answer: 42"),
     ],
 )

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from growth import parts
 from hypothesis import given
 from hypothesis import strategies as st
 from offered import NAMES, TOOLS, F
@@ -15,43 +16,35 @@ from rlm_loop.dialects.reader import code_of, read_arguments
 from rlm_loop.messages import Reply
 
 JSON = '{"q": "a"}'
+CALL = f"Thought: t\nAction: search\nAction Input: {JSON}"
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        f"Thought: t\nAction: search\nAction Input: {JSON}",
-        f"thought: t\naction: search\naction input: {JSON}",
         f"THOUGHT: t\nACTION: search\nINPUT: {JSON}",
-        f"Thought: t\r\nAction: search\r\nAction Input: {JSON}\r\n",
+        CALL.replace("\n", "\r\n"),
         f"Thought 1: t\nAction 1: search\nAction Input 1: {JSON}",
         f"**Thought:** t\n**Action:** search\n**Action Input:** {JSON}",
         f"**Thought**: t\n**Action**: search\n**Action Input**: {JSON}",
         f"### Thought: t\n### Action: search\n### Action Input: {JSON}",
         f"- Thought: t\n- Action: search\n- Action_Input: {JSON}",
-        f"t\nAction: search\nInput: {JSON}",
         f"Thought: t\nAction:\nsearch\nAction Input:\n{JSON}",
-        f"Thought: t\nAction: `search`\nAction Input: {JSON}",
         f'Thought: t\nAction: "search".\nAction Input: {JSON}',
         f"Thought: t\nAction: search\nAction Input:\n{F}json\n{JSON}\n{F}",
-        f"Thought: t\nAction: search({JSON})",
         f"Thought: t\nAction: search[{JSON}]",
         # the list of tools copied
-        f"Thought: t\nAction: search(q: str) -> str\nAction Input: {JSON}",
         f"Thought: t\nAction: search(q: str, n: int = 3)\nAction Input: {JSON}",
         f"Thought: t\nAction: `search(q: str) -> str`\nAction Input: {JSON}",
         'Thought: t\nAction: search({\n  "q": "a"\n})',
-        f'Thought: t\nAction: {{"tool": "search", "args": {JSON}}}',
         f'Thought: t\nAction: {{"name": "search",\n "arguments": {JSON}\n}}',
         "Thought: t\nAction: {'tool': 'search', 'args': {'q': 'a'}}",
-        'Thought: t\nAction: search\nAction Input: {"q": "a",}',
         "Thought: t\nAction: search\nAction Input: {'q': 'a'}",
-        f"Action: python</thinking>Thought: t\nAction: search\nAction Input: {JSON}",
-        f"<think>Action: python</think>Thought: t\nAction: search\nAction Input: {JSON}",
+        f"<think>Action: python</think>{CALL}",
         # what comes after the first action
-        f"Thought: t\nAction: search\nAction Input: {JSON}\nObservation: b\nThought: u\nAction: finish[b]",
-        f"Thought: t\nAction: search\nAction Input: {JSON}\nThought: u\nAction: python\nAction Input: 1",
-        f"Thought: t\nAction: search\nAction Input: {JSON}\nFinal Answer: b",
+        f"{CALL}\nObservation: b\nThought: u\nAction: finish[b]",
+        f"{CALL}\nThought: u\nAction: python\nAction Input: 1",
+        f"{CALL}\nFinal Answer: b",
     ],
 )
 def test_a_tool_with_arguments(text: str) -> None:
@@ -62,19 +55,15 @@ def test_a_tool_with_arguments(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "action", "expected"),
     [
-        ("Action: search[the cat]", "search", "the cat"),
         ("Action: search[a[0] b]", "search", "a[0] b"),
         ("Action: search(a b)", "search", "a b"),
         ("Action: search()", "search", ""),
-        ("Action: search", "search", ""),
         ("Action: search()\nAction Input: x", "search", "x"),
-        ("Action: search\nAction Input: the cat", "search", "the cat"),
         ("Action: search\nAction Input:", "search", ""),
         ("Action: search\nAction Input:\nThought: u", "search", ""),
         ('Action: {"action": "search", "action_input": "the cat"}', "search", "the cat"),
         ('Action: {"name": "search"}\nAction Input: the cat', "search", "the cat"),
         ("Action: fly\nAction Input: x", "fly", "x"),
-        ("Action: fly[x]", "fly", "x"),
         # code as the input
         ("Action: python\nAction Input:\n  if x:\n      y\n\nThought: u", "python", "if x:\n    y"),
         ("Action: python\nAction Input: x = {\n  'a': 1}\nprint(x)", "python", "x = {\n  'a': 1}\nprint(x)"),
@@ -88,50 +77,35 @@ def test_inputs(text: str, action: str, expected: str) -> None:
     assert read_step(text, NAMES)[:2] == (action, expected)
 
 
+FORTY_TWO = (
+    "Action: finish(42)|Action: finish[42|final answer: 42|**Final Answer:** 42|**Final Answer: 42**|"
+    "Final Answer: 42\nAction: search|Final Answer: 42\nObservation: good"
+)
+
+
 @pytest.mark.parametrize(
     ("text", "finish"),
     [
-        ("Thought: t\nAction: finish[42]", "42"),
+        *[(f"Thought: t\n{step}", "42") for step in parts(FORTY_TWO)],
+        ("Thought: t Final Answer: 42", "42"),
         ("Thought: t\nAction: Finish[a [b] c]", "a [b] c"),
-        ("Thought: t\nAction: finish(42)", "42"),
         ("Thought: t\nAction: finish[two\nlines]", "two\nlines"),
-        ("Thought: t\nAction: finish[42", "42"),
         ('Thought: t\nAction: finish\nAction Input: {"answer": 42}', '{"answer": 42}'),
-        ('Thought: t\nAction: finish({"answer": 42})', '{"answer": 42}'),
-        ("Thought: t\nAction: finish\nAction Input: 42", "42"),
         ('Thought: t\nAction: {"tool": "finish", "args": {"answer": 42}}', '{"answer": 42}'),
-        ("Thought: t\nFinal Answer: 42", "42"),
-        ("Thought: t\nfinal answer: 42", "42"),
-        ("Thought: t\n**Final Answer:** 42", "42"),
-        ("Thought: t\n**Final Answer: 42**", "42"),
         ("Thought: t\nFinal Answer: **42**", "**42**"),
         ("Thought: t\nFinal Answer:\n42\n43\n", "42\n43"),
-        ("Thought: t\nFinal Answer: 42\nAction: search", "42"),
-        ("Thought: t\nFinal Answer: 42\nObservation: good", "42"),
-        ("Thought: t Final Answer: 42", "42"),
     ],
 )
 def test_finishing(text: str, finish: str) -> None:
-    name, given, _ = read_step(own_words(text), NAMES)
-    assert name in ("finish", "final_answer")
-    assert given == finish
+    assert read_step(own_words(text), NAMES)[:2] == ("finish", finish)
 
 
-@pytest.mark.parametrize(
-    ("text", "notes"),
-    [
-        ("", ()),
-        ("just words", ()),
-        ("Thought: t", ()),
-        ("Action: Use the search tool", ("unreadable action: 'Use the search tool'",)),
-        ("Action:", ("empty action",)),
-        ("Action:\nAction Input: x", ("empty action",)),
-        ('Action: {"tool": "search", "args": {"q', ("unfinished JSON action",)),
-        ('Action: {"q": "a"}', ("the action object names no tool",)),
-    ],
-)
-def test_nothing_to_do_and_why(text: str, notes: tuple[str, ...]) -> None:
-    assert read_step(own_words(text), NAMES) == (None, "", notes)
+NOTHING = """Thought: t|Action: Use the search tool|Action:\nAction Input: x|Action: {"tool": "search", "args": {"q|"""
+
+
+@pytest.mark.parametrize("text", [*parts(NOTHING), 'Action: {"q": "a"}'])
+def test_nothing_to_do(text: str) -> None:
+    assert read_step(own_words(text), NAMES)[:2] == (None, "")
 
 
 @pytest.mark.parametrize(
@@ -139,10 +113,8 @@ def test_nothing_to_do_and_why(text: str, notes: tuple[str, ...]) -> None:
     [
         ("Thought: t\nAction: search\nObservation: 3\nThought: u", "Thought: t\nAction: search"),
         ("Thought: t\r\nAction: search\r\nObservation: 3", "Thought: t\r\nAction: search"),
-        ("Action: search\n**Observation:** 3", "Action: search"),
+        *[(f"Action: search\n{said} 3", "Action: search") for said in ("**Observation:**", "observation:")],
         ("Action: search\n\nObservation 1: 3", "Action: search\n"),
-        ("Action: search\nobservation: 3", "Action: search"),
-        ("Observation: 3\nThought: t", ""),
         ("\n Observation: 3", ""),
         ("Thought: my Observation: is that\nAction: search\n", "Thought: my Observation: is that\nAction: search\n"),
     ],
@@ -171,8 +143,7 @@ def test_a_fence_or_quotes_around_the_input_are_removed(given: str, code: str) -
 @pytest.mark.parametrize("text", ["Final Answer:", "Action: finish", "Action: finish\nAction Input:"])
 def test_an_empty_answer_is_malformed(text: str) -> None:
     (action,) = ReActText().parse_reply(Reply(text))
-    assert isinstance(action, Malformed)
-    assert Note.EMPTY_ANSWER in action.notes
+    assert (type(action), Note.EMPTY_ANSWER in action.notes) == (Malformed, True)
 
 
 LINES = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=20)
@@ -183,9 +154,7 @@ ARGUMENTS = st.dictionaries(
 
 @given(st.sampled_from(["look", "I see: {", "a\nb"]), ARGUMENTS, st.sampled_from([None, 2]), LINES)
 def test_the_template_round_trips(thought: str, arguments: dict[str, Any], indent: int | None, observed: str) -> None:
-    text = (
-        f"Thought: {thought}\nAction: search\nAction Input: {json.dumps(arguments, indent=indent, ensure_ascii=False)}"
-    )
     plain = json.dumps(arguments, indent=indent, ensure_ascii=False)
+    text = f"Thought: {thought}\nAction: search\nAction Input: {plain}"
     assert read_step(text, NAMES) == ("search", plain, ())
     assert own_words(f"{text}\nObservation: {observed}") == text

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from offered import TOOLS
 
-from rlm_loop.actions import Answer, CallTool, Malformed, RunCode
+from rlm_loop.actions import Answer, CallTool, Malformed, Observation, RunCode
 from rlm_loop.dialects import CodeBlocks, Dialect, Direct, FunctionCalls, ReActText
 from rlm_loop.dialects.reader import code_of, without_reasoning
 from rlm_loop.messages import Reply, ToolCall
+from rlm_loop.outcome import Turn
 
 SIGNATURE = "python(code: str) -> str"
-
 CODES = [
     "x = 1",
     'print("a")',
@@ -51,6 +50,8 @@ CALLS: dict[str, tuple[Dialect, Callable[[str], Reply]]] = {
     "native": (FunctionCalls("native"), native),
     "react": (ReActText(), react),
 }
+in_calls = pytest.mark.parametrize("dialect", [d for d, _ in CALLS.values()], ids=[*CALLS])
+in_all = pytest.mark.parametrize("dialect", [CodeBlocks(), *(d for d, _ in CALLS.values())], ids=["code", *CALLS])
 
 
 def quoted(code: str) -> str:
@@ -85,10 +86,6 @@ DAMAGE: dict[str, Callable[[str], str]] = {
 #: Damages after which another reading is Python as well: `\\n` in a string is a line break or two characters.
 _SLASHES = {"line breaks", "quotes and line breaks", "triple quotes", "triple quotes, indented"}
 _SLASHES |= {"no closing quote", "not closed", "triple quotes around triple quotes"}
-
-
-def codes(actions: Any) -> list[str | None]:
-    return [code_of(action) for action in actions]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +124,7 @@ FENCE_DAMAGE: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("code", CODES, ids=range(len(CODES)))
 @pytest.mark.parametrize("damage", FENCE_DAMAGE)
-@pytest.mark.parametrize("dialect", [CodeBlocks(), *(d for d, _ in CALLS.values())], ids=["code", *CALLS])
+@in_all
 def test_a_fence_is_read_alike_in_every_dialect(dialect: Dialect, damage: str, code: str) -> None:
     (action,) = dialect.parse_reply(Reply(FENCE_DAMAGE[damage](code)), TOOLS)
     assert code_of(action) == code
@@ -135,38 +132,31 @@ def test_a_fence_is_read_alike_in_every_dialect(dialect: Dialect, damage: str, c
         assert action.notes
 
 
-@pytest.mark.parametrize("dialect", [d for d, _ in CALLS.values()], ids=[*CALLS])
+@in_calls
 def test_code_after_the_signature_is_the_call(dialect: Dialect) -> None:
     (action,) = dialect.parse_reply(Reply(f"{SIGNATURE}\ndf = context.copy()\nprint(df)"), TOOLS)
     assert code_of(action) == "df = context.copy()\nprint(df)"
 
 
-@pytest.mark.parametrize("dialect", [CodeBlocks(), *(d for d, _ in CALLS.values())], ids=["code", *CALLS])
+@in_all
 def test_several_fences_are_a_cell_each(dialect: Dialect) -> None:
     text = "```python\nx = 1\n```\nand\n```\nx\n```\n```python\nprint(x)\n```"
-    assert codes(dialect.parse_reply(Reply(text), TOOLS)) == ["x = 1", "print(x)"]
+    assert [code_of(action) for action in dialect.parse_reply(Reply(text), TOOLS)] == ["x = 1", "print(x)"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["It is 4.", "```json\n[1, 2]\n```", "```\nIt is 4.\n```", '{"name": "python", "arguments": {"code": "a b "c"}}'],
-)
-def test_what_is_no_code_is_not_run(text: str) -> None:
-    for dialect in (dialect for dialect, _ in CALLS.values()):
-        assert not any(isinstance(action, CallTool) for action in dialect.parse_reply(Reply(text), TOOLS))
+@in_calls
+def test_what_is_no_code_is_not_run(dialect: Dialect) -> None:
+    broken = '{"name": "python", "arguments": {"code": "a b "c"}}'
+    for text in ("It is 4.", "```json\n[1, 2]\n```", "```\nIt is 4.\n```", broken):
+        assert not any(isinstance(action, CallTool) for action in dialect.parse_reply(Reply(text), TOOLS)), text
 
 
 def test_a_fence_is_prose_where_there_is_no_python() -> None:
-    tools = {"final_answer": TOOLS["final_answer"]}
-    (action,) = FunctionCalls("text").parse_reply(fence("x = 1"), tools)
+    (action,) = FunctionCalls("text").parse_reply(fence("x = 1"), {"final_answer": TOOLS["final_answer"]})
     assert isinstance(action, Answer)
 
 
-@pytest.mark.parametrize("code", CODES, ids=range(len(CODES)))
-def test_a_repaired_native_call_is_sent_back_as_json(code: str) -> None:
-    from rlm_loop.actions import Observation
-    from rlm_loop.outcome import Turn
-
+def test_a_repaired_native_call_is_sent_back_as_json() -> None:
     reply = native(unescaped("print('a')") + "}")
     turn = Turn(1, reply, tuple(FunctionCalls().parse_reply(reply, TOOLS)), (Observation("a"),))
     assert json.loads(FunctionCalls().format_turn(turn)[0].tool_calls[0].arguments) == {"code": "print('a')"}
@@ -195,29 +185,17 @@ def test_reasoning_is_neither_code_nor_answer(name: str, text: str) -> None:
     dialect, answer = EVERY[name]
     (action,) = dialect.parse_reply(Reply(text.removesuffix("42") + answer), TOOLS)
     assert isinstance(action, Answer)
-    assert action.value == "42" or action.value == 42
+    assert action.value in ("42", 42)
 
 
 @pytest.mark.parametrize("name", EVERY)
-@pytest.mark.parametrize(
-    "text", ["<think>I should look</think>", "hm\n</think>\n", "<thinking>so", "<THINK>a</THINK> "]
-)
-def test_reasoning_alone_is_malformed(name: str, text: str) -> None:
-    (action,) = EVERY[name][0].parse_reply(Reply(text), TOOLS)
-    assert isinstance(action, Malformed)
-    (action,) = EVERY[name][0].parse_reply(Reply("", extra={"reasoning_content": "It is 42."}), TOOLS)
-    assert isinstance(action, Malformed)
+def test_reasoning_alone_is_malformed(name: str) -> None:
+    texts = "<think>I should look</think>", "hm\n</think>\n", "<thinking>so", "<THINK>a</THINK> "
+    for reply in (*map(Reply, texts), Reply("", extra={"reasoning_content": "It is 42."})):
+        (action,) = EVERY[name][0].parse_reply(reply, TOOLS)
+        assert isinstance(action, Malformed), reply
 
 
 @pytest.mark.parametrize("text", ["print('</think>')", 'It is "</think>".', "Use `</think>`.", "no tag", ""])
 def test_a_tag_in_quotes_ends_no_reasoning(text: str) -> None:
     assert without_reasoning(text) == text
-
-
-BLOCKED = "open 8\nBLOCKED: deploy"
-
-
-@pytest.mark.parametrize("dialect", [CodeBlocks, FunctionCalls, Direct])
-def test_a_blocked_line_is_read_only_where_a_dialect_may_block(dialect: type[Any]) -> None:
-    assert dialect().parse_reply(Reply(BLOCKED), TOOLS) == [Answer(BLOCKED)]
-    assert dialect(may_block=True).parse_reply(Reply(BLOCKED), TOOLS)[0].reason == "deploy"

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from growth import parts
 from hypothesis import given
 from hypothesis import strategies as st
 from offered import ONE, OTHER, TOOLS, F
@@ -20,38 +21,25 @@ def read(text: str) -> list[tuple[str, Any]]:
     return [(call.name, json.loads(call.arguments)) for call in calls(text)]
 
 
+FRAMES = parts(
+    "I will search: {} and then answer.|```python\n{}\n```|```tool_call\r\n{}\r\n```|```json {}```|<tools>{}</tools>|"
+    "[TOOL_CALLS] [{}]|[\n  {}\n]|{}}\n|{}\n<tool_response>\n3\n</tool_response>\n{}|{}\nObservation: 3\n{}|"
+    'Braces {like} {"this"} are no calls.\n{}'
+)
+
+
 @pytest.mark.parametrize(
     "text",
     [
-        ONE,
-        f"\n  {ONE}\n",
-        f"I will search.\n{ONE}",
-        f"I will search: {ONE} and then answer.",
-        f"{F}json\n{ONE}\n{F}",
-        f"{F}\n{ONE}\n{F}",
-        f"{F}python\n{ONE}\n{F}",
-        f"{F}tool_call\r\n{ONE}\r\n{F}",
-        f"{F}json {ONE}{F}",
-        f"<tool_call>\n{ONE}\n</tool_call>",
-        f"<tool_call>{ONE}</tool_call>",
-        f"<tools>{ONE}</tools>",
-        f"[TOOL_CALLS] [{ONE}]",
-        f"[{ONE}]",
-        f"[\n  {ONE}\n]",
-        "{'name': 'search', 'arguments': {'q': 'a'}}",
+        *[frame.replace("{}", ONE) for frame in FRAMES],
         '{"name": "search", "arguments": {"q": "a",},}',
         '{"name": "search", "arguments": {"q": """a"""}}',
         '{"name": "search", "arguments": {"q": "a"}',
         '{"arguments": {"q": "a"}, "name": "search", "id": "x"}',
         '{"name": "search", "arguments": "{\\"q\\": \\"a\\"}"}',
-        *[f'{{"{key}": "search", "arguments": {{"q": "a"}}}}' for key in ("tool", "function", "action", "toolName")],
-        *[f'{{"name": "search", "{key}": {{"q": "a"}}}}' for key in ("args", "parameters", "input", "action_input")],
-        f"{ONE}}}\n",
-        f'Braces {{like}} {{"this"}} are no calls.\n{ONE}',
-        f"{F}python\nsearch(q='a')\n{F}",
+        *[ONE.replace("name", key) for key in ("tool", "function", "action", "toolName")],
+        *[ONE.replace("arguments", key) for key in ("args", "parameters", "input", "action_input")],
         "search(q='a')",
-        f"{ONE}\n<tool_response>\n3\n</tool_response>\n{ONE}",
-        f"{ONE}\nObservation: 3\n{ONE}",
     ],
 )
 def test_one_call(text: str) -> None:
@@ -69,29 +57,21 @@ def test_one_call(text: str) -> None:
         ("{'name': 'run', 'arguments': {'x': None, 'y': true}}", [("run", {"x": None, "y": True})]),
         ('{"name": "run", "arguments": {"s": "a, }", "t": [1,],}}', [("run", {"s": "a, }", "t": [1]})]),
         ('{"name": "run", "arguments": {"s": "é\\ud800"}}', [("run", {"s": "é\ud800"})]),
-        ('{"name": "run", "arguments": ""}', [("run", {})]),
         ('{"name": "run", "arguments": null}', [("run", {})]),
         # what lies in the arguments is data
         (f'{{"name": "run", "arguments": {{"inner": {ONE}}}}}', [("run", {"inner": json.loads(ONE)})]),
         (f'{{"name": "run", "arguments": {{"inner": {json.dumps(ONE)}}}}}', [("run", {"inner": ONE})]),
         # an unknown tool counts when it stands alone
-        *[(text, [("fly", {"q": "a"})]) for text in (OTHER, f"Hm.\n{OTHER}\n", f"{F}json\n{OTHER}\n{F}")],
-        (f"<tool_call>{OTHER}</tool_call>", [("fly", {"q": "a"})]),
+        *[(text, [("fly", {"q": "a"})]) for text in (OTHER, f"Hm.\n{OTHER}\n", f"<tool_call>{OTHER}</tool_call>")],
+        (f"{F}json\n{OTHER}\n{F}", [("fly", {"q": "a"})]),
         (f"We could use {OTHER} here.", []),
-        ('{"name": "Ann", "age": 3}', []),
-        ('{"name": "Ann", "input": "x"}', []),
+        *[(f'{{"name": "Ann", {more}}}', []) for more in ('"age": 3', '"input": "x"')],
         # a known tool wins over another key that could be the name
         ('{"tool": "run", "name": "Ann", "args": {"a": 1}}', [("run", {"a": 1})]),
         # not calls
-        ("", []),
-        ("The answer is {42}.", []),
-        ('{"answer": 42}', []),
-        ("[1, 2]", []),
-        ('{"name": ["search"], "arguments": {}}', []),
-        (f"{F}python\nx = search(q='a')\n{F}", []),
-        (f"{F}python\nsearch(q='a')\nprint(1)\n{F}", []),
+        *[(text, []) for text in ("The answer is {42}.", '{"name": ["search"], "arguments": {}}')],
+        *[(f"{F}python\n{code}\n{F}", []) for code in parts("x = search(q='a')|search(q='a')\nprint(1)|fly(q='a')")],
         (f"{F}python\nsearch(q=open('/etc/passwd').read())\n{F}", []),
-        (f"{F}python\nfly(q='a')\n{F}", []),
     ],
 )
 def test_calls(text: str, expected: list[tuple[str, Any]]) -> None:
@@ -102,13 +82,10 @@ def test_calls(text: str, expected: list[tuple[str, Any]]) -> None:
     ("text", "problem"),
     [
         ('{"name": "search", "arguments": {"q": "a', "unfinished JSON call of search"),
-        ('{"name": "search", "arg', "unfinished JSON call of search"),
         (f'{F}json\n{{"name": "search", "arguments": {{"q":\n{F}', "unfinished JSON call of search"),
         ('{"name": "run", "arguments": {"code": "print("hi")"}}', "unreadable JSON call of run"),
         ('{"name": "search", "arguments": ["a"]}', "arguments of search must be a JSON object"),
-        ('{"name": "search"}', "arguments of search are missing"),
         ('{"name": "search", "q": "a"}', "arguments of search are missing"),
-        ("search('a', 'b')", "arguments of search must be given by name, as JSON values"),
         ("search('a', q='b')", "arguments of search must be given by name, as JSON values"),
     ],
 )
@@ -123,39 +100,15 @@ def test_arguments_that_are_no_object_are_malformed(arguments: str) -> None:
     assert "arguments of run must be a JSON object" in call.reason
 
 
-@pytest.mark.parametrize(
-    ("text", "note"),
-    [
-        ("{'name': 'run', 'args': {}}", "Python literal"),
-        ('{"name": "run", "args": {"a": "\n"}}', "line breaks inside a string"),
-        ('{"name": "run", "args": {"a": 1,}}', "Python literal"),
-        ('{"name": "run", "args": {"a": 1}', "missing closing brace"),
-        ('{"name": "run", "args": "{}"}', "arguments in a string"),
-        ('{"name": "run", "args": ""}', "empty arguments"),
-        (OTHER, "unknown tool"),
-        ('{"name": "run", "args": {}}}', "stray closing brace"),
-        ("run(a=1)", "python call"),
-    ],
-)
-def test_every_leniency_is_noted(text: str, note: str) -> None:
-    (call,) = calls(text)
-    assert call.notes == (note,)
-
-
-def test_a_plain_call_has_no_notes() -> None:
-    (call,) = calls(f"Hi\n{ONE} ")
-    assert call.notes == ()
-
-
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
-FRAMES = st.sampled_from(["{}", "Let me see.\n{}\nDone.", "```json\n{}\n```", "<tool_call>\n{}\n</tool_call>", "[{}]"])
+AROUND = st.sampled_from(["{}", "Let me see.\n{}\nDone.", "```json\n{}\n```", "<tool_call>\n{}\n</tool_call>", "[{}]"])
 
 
-@given(st.dictionaries(st.text(max_size=6), VALUES, max_size=4), FRAMES, st.sampled_from([None, 2]), st.booleans())
+@given(st.dictionaries(st.text(max_size=6), VALUES, max_size=4), AROUND, st.sampled_from([None, 2]), st.booleans())
 def test_any_call_round_trips(arguments: dict[str, Any], frame: str, indent: int | None, literal: bool) -> None:
     call = {"name": "run", "arguments": arguments}
     text = repr(call) if literal else json.dumps(call, indent=indent, ensure_ascii=False)

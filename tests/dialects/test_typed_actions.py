@@ -57,21 +57,17 @@ def test_a_call_states_its_intent_which_no_tool_sees(presentation: Any) -> None:
     outcome, model, trace = play(
         presentation, [reply(presentation, "wipe", path="a", **STATED), reply(presentation, "wipe", path="b")]
     )
-    texts = [turn.observations[0].text for turn in outcome.turns]
-    assert texts[:2] == ["removed a", "removed b"]  # one that states nothing runs all the same
-    action = outcome.turns[0].actions[0]
-    assert (action.intent, json.loads(action.arguments)) == (STATED, {"path": "a"})
-    assert outcome.turns[1].actions[0].intent == {}
-    recorded = [a for e in trace.events if e["event"] == "turn" for a in e["actions"]]
-    assert recorded[0]["intent"] == STATED
+    seen = [(turn.observations[0].text, turn.actions[0].intent) for turn in outcome.turns[:2]]
+    assert seen == [("removed a", STATED), ("removed b", {})]  # one that states nothing runs all the same
+    assert json.loads(outcome.turns[0].actions[0].arguments) == {"path": "a"}
+    assert next(e for e in trace.events if e["event"] == "turn")["actions"][0]["intent"] == STATED
     causes = outcome.ledger.by_cause()
     assert causes["scaffold:typed_action"] > 0
     assert sum(causes.values()) == outcome.usage.input_tokens
     first = model.prompts[0]
     schemas = {t["function"]["name"]: t["function"]["parameters"] for t in first.tools}
     if first.reply_schema is not None:
-        choices = [c["properties"] for c in first.reply_schema["anyOf"]]
-        schemas = {c["name"]["const"]: c["arguments"] for c in choices}
+        schemas = {c["properties"]["name"]["const"]: c["properties"]["arguments"] for c in first.reply_schema["anyOf"]}
     if schemas:
         assert set(schemas["wipe"]["required"]) == {"path", *INTENT}
         assert schemas["insure"]["properties"]["risk"] == {"type": "string"}
@@ -79,11 +75,10 @@ def test_a_call_states_its_intent_which_no_tool_sees(presentation: Any) -> None:
 
 
 def test_the_typed_part_of_the_schemas_is_charged_apart() -> None:
-    outcome, _, _ = play("native", [])
-    plain = LeanAgent(
-        model=ScriptedModel([reply("native", "final_answer", answer=1)]), presentation="native", tools=(wipe, insure)
-    )
-    before, after = plain.run("Clear up.").ledger.by_cause(), outcome.ledger.by_cause()
+    after = play("native", [])[0].ledger.by_cause()
+    model = ScriptedModel([reply("native", "final_answer", answer=1)])
+    plain = LeanAgent(model=model, presentation="native", tools=(wipe, insure))
+    before = plain.run("Clear up.").ledger.by_cause()
     added = sum(after.values()) - sum(before.values())
     assert "scaffold:typed_action" not in before
     assert after["scaffold:typed_action"] == pytest.approx(added, rel=0.05)
@@ -98,15 +93,11 @@ def test_a_policy_refuses_by_risk() -> None:
         high = isinstance(action, CallTool) and action.intent.get("risk") == "high"
         return "the risk is high" if high else None
 
-    outcome, _, _ = play(
-        "native",
-        [reply("native", "wipe", path="a", **STATED), reply("native", "wipe", path="a", **{**STATED, "risk": "low"})],
-        rules=Rules(approve=policy),
-    )
+    replies = [reply("native", "wipe", path="a", **(STATED | {"risk": risk})) for risk in ("high", "low")]
+    outcome, _, _ = play("native", replies, rules=Rules(approve=policy))
     first, second = (turn.observations[0] for turn in outcome.turns[:2])
     assert first.failure is not None
-    assert (first.failure.kind, second.text) == ("denied", "removed a")
-    assert "the risk is high" in first.text
+    assert (first.failure.kind, "the risk is high" in first.text, second.text) == ("denied", True, "removed a")
     assert [a.intent["risk"] for a in asked if isinstance(a, CallTool)] == ["high", "low"]
 
 
@@ -120,15 +111,14 @@ def test_a_parameter_of_the_tools_own_stays_the_tools() -> None:
 def test_any_arguments_are_read(arguments: str) -> None:
     (action,) = TypedCalls().parse_reply(Reply("", (ToolCall("c", "wipe", arguments),), "tool_calls"))
     (plain,) = FunctionCalls().parse_reply(Reply("", (ToolCall("c", "wipe", arguments),), "tool_calls"))
+    stated = {"risk": '{"level": 3}'} if "risk" in arguments else {}
     assert isinstance(action, CallTool)
     assert isinstance(plain, CallTool)
-    stated = {"risk": '{"level": 3}'} if "risk" in arguments else {}
-    assert action.intent == stated
-    assert action.arguments == (plain.arguments if not stated else "{}")
+    assert (action.intent, action.arguments) == (stated, "{}" if stated else plain.arguments)
 
 
 def test_a_clause_asks_to_refuse_high_risk_requests() -> None:
-    model = ScriptedModel(["no"])
-    outcome = LeanAgent(model=model, injectors=(RefuseHighRisk(),), presentation="native").run("Delete all.")
-    assert RefuseHighRisk().text in model.prompts[0].messages[-1].text
+    model, clause = ScriptedModel(["no"]), RefuseHighRisk()
+    outcome = LeanAgent(model=model, injectors=(clause,), presentation="native").run("Delete all.")
+    assert clause.text in model.prompts[0].messages[-1].text
     assert outcome.ledger.by_cause()["scaffold:refuse_high_risk"] > 0

@@ -5,58 +5,40 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from loopback import Answering, Loopback
 
-@dataclass
-class Received:
-    """The requests that came, as paths, headers and parsed bodies."""
 
-    address: str
-    paths: list[str] = field(default_factory=list)
-    headers: list[dict[str, str]] = field(default_factory=list)
-    bodies: list[Any] = field(default_factory=list)
+class Receiver(Loopback):
+    """Keeps the requests that came, as paths, headers and parsed bodies, and answers with that status."""
+
+    def __init__(self, status: int = 200) -> None:
+        self.status = status
+        self.paths: list[str] = []
+        self.headers: list[dict[str, str]] = []
+        self.bodies: list[Any] = []
+        super().__init__(_Handler)
 
     @property
     def spans(self) -> list[Any]:
         return [span for body in self.bodies for span in spans_in(body)]
 
 
-@contextmanager
-def receiver(status: int = 200) -> Iterator[Received]:
-    """Serve until the block ends; answers with that status."""
-    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+class _Handler(Answering):
+    protocol_version = "HTTP/1.0"  # no connection outlives its request
+    server: Receiver
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            body = gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body
-            found.bodies.append(ExportTraceServiceRequest.FromString(body))
-            found.paths.append(self.path)
-            found.headers.append({name.lower(): value for name, value in self.headers.items()})
-            self.send_response(status)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+    def do_POST(self) -> None:
+        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    found = Received(f"http://127.0.0.1:{server.server_address[1]}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield found
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+        body = self.body()
+        body = gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body
+        self.server.bodies.append(ExportTraceServiceRequest.FromString(body))
+        self.server.paths.append(self.path)
+        self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
+        self.answer(self.server.status, "")
 
 
 def parsed(path: Path) -> Any:
@@ -64,14 +46,13 @@ def parsed(path: Path) -> Any:
     from google.protobuf.json_format import ParseDict
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+    def mended(read: dict[str, Any]) -> dict[str, Any]:
+        for name in {"traceId", "spanId", "parentSpanId"} & set(read):
+            read[name] = base64.b64encode(bytes.fromhex(read[name])).decode()
+        return read
+
     [line] = path.read_text(encoding="utf-8").splitlines()
-    value = json.loads(line)
-    for resource in value["resourceSpans"]:
-        for scope in resource["scopeSpans"]:
-            for span in scope["spans"]:
-                for name in {"traceId", "spanId", "parentSpanId"} & set(span):
-                    span[name] = base64.b64encode(bytes.fromhex(span[name])).decode()
-    return ParseDict(value, ExportTraceServiceRequest())
+    return ParseDict(json.loads(line, object_hook=mended), ExportTraceServiceRequest())
 
 
 def spans_in(request: Any) -> list[Any]:

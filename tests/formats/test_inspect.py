@@ -35,9 +35,8 @@ def test_a_golden_run_is_read_by_inspect_itself(path: Path, tmp_path: Path) -> N
     [sample] = opened(out).samples
     assert sample.scores["resolved"].value == "C"
     used = sample.model_usage["scripted"]
-    assert used.input_tokens + (used.input_tokens_cache_read or 0) == spent.input_tokens
-    assert used.output_tokens == spent.output_tokens
-    assert used.total_tokens == spent.total_tokens
+    counted = (used.input_tokens + (used.input_tokens_cache_read or 0), used.output_tokens, used.total_tokens)
+    assert counted == (spent.input_tokens, spent.output_tokens, spent.total_tokens)
     answers = [step for step in conversation.root.steps if step.reply is not None and step.purpose == "agent"]
     if answers[-1] is conversation.root.steps[-1]:
         assert sample.messages[-1].text == answers[-1].reply.text  # pyright: ignore[reportOptionalMemberAccess]
@@ -48,17 +47,15 @@ def test_the_transcript_has_agents_calls_and_tools(tmp_path: Path) -> None:
     [sample] = opened(out).samples
     kinds = [event.event for event in sample.events]
     assert [kinds.count(kind) for kind in ("model", "tool", "span_begin", "span_end")] == [10, 9, 6, 6]
-    [first, *_] = [event for event in sample.events if event.event == "tool" and event.span_id.endswith(".0")]
-    assert first.function == "python"
-    assert "llm_query" in first.arguments["code"]
+    first = next(event for event in sample.events if event.event == "tool" and event.span_id.endswith(".0"))
+    assert (first.function, "llm_query" in first.arguments["code"]) == ("python", True)
     model = next(event for event in sample.events if event.event == "model")
     assert sum(model.metadata["rlm_loop"]["input_tokens_by_cause"].values()) == 220
 
 
 def test_a_study_is_a_log_for_each_arm_and_suite(tmp_path: Path) -> None:
     study = load_study(ROOT / "experiments/token_overhead/results")
-    written = export_study(study, "inspect", tmp_path)
-    logs = [opened(path) for path in written]
+    logs = [opened(path) for path in export_study(study, "inspect", tmp_path)]
     assert sum(len(log.samples) for log in logs) == len(study.rows)
     for log in logs:
         arm, suite = log.eval.task_args["arm"], log.eval.task

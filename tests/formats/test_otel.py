@@ -18,7 +18,7 @@ from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Score
 from rlm_loop.study import load_study
 from rlm_loop.traces import read, records_of
-from tests.formats.otlp_receiver import attributes, parsed, receiver, spans_in
+from tests.formats.otlp_receiver import Receiver, attributes, parsed, spans_in
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
 pytest.importorskip("opentelemetry.sdk")
@@ -28,42 +28,40 @@ GOLDEN = sorted((ROOT / "tests/golden").glob("*.jsonl"))
 SUB_AGENTS = ROOT / "tests/golden/tool_loop_sub_agents.jsonl"
 
 
-def summed(spans: list[Any], name: str) -> int:
-    return sum(attributes(span).get(name, 0) for span in spans)
+each_golden = pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
 
 
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def exported(what: Any, folder: Path, **options: Any) -> list[Any]:
+    """The spans of a run as opentelemetry-proto reads them from a file."""
+    return spans_in(parsed(export_trace(what, "otel", folder / "run.otlp.jsonl", **options)))
+
+
+@each_golden
 def test_a_golden_run_is_read_by_opentelemetry_itself(path: Path, tmp_path: Path) -> None:
     conversation = conversation_of(read(path), Score(True, 1.0, "right"))
-    spans = spans_in(parsed(export_trace(conversation, "otel", tmp_path / "run.otlp.jsonl")))
-    by_id = {span.span_id: span for span in spans}
-    assert len(by_id) == len(spans)
-    assert len({span.trace_id for span in spans}) == 1
+    spans = exported(conversation, tmp_path)
+    ids = {span.span_id for span in spans}
+    assert (len(ids), len({span.trace_id for span in spans})) == (len(spans), 1)
     [root] = [span for span in spans if not span.parent_span_id]
-    assert all(span.parent_span_id in by_id for span in spans if span is not root)
+    assert all(span.parent_span_id in ids for span in spans if span is not root)
     assert all(span.start_time_unix_nano <= span.end_time_unix_nano <= root.end_time_unix_nano for span in spans)
     chats = [span for span in spans if attributes(span).get("gen_ai.operation.name") == "chat"]
     assert len(chats) == len(conversation.steps)
     used = sum((step.reply.usage for step in conversation.steps if step.reply and step.reply.usage), Usage.NOTHING)
-    for name, tokens in (
-        ("gen_ai.usage.input_tokens", used.input_tokens),
-        ("gen_ai.usage.output_tokens", used.output_tokens),
-        ("gen_ai.usage.cache_read.input_tokens", used.cache_read_tokens),
-    ):
-        assert summed(spans, name) == (tokens or 0)
-    for span in chats:
-        found = attributes(span)
+    names = [f"gen_ai.usage.{kind}_tokens" for kind in ("input", "output", "cache_read.input")]
+    billed = [used.input_tokens or 0, used.output_tokens or 0, used.cache_read_tokens or 0]
+    assert [sum(attributes(span).get(name, 0) for span in spans) for name in names] == billed
+    for found in map(attributes, chats):
         causes = [tokens for name, tokens in found.items() if name.startswith("rlm_loop.tokens.")]
         assert sum(causes) == found.get("gen_ai.usage.input_tokens", 0)
-    [judged] = root.events
-    assert judged.name == "gen_ai.evaluation.result"
+    assert [event.name for event in root.events] == ["gen_ai.evaluation.result"]
 
 
 def test_messages_are_those_of_the_request(tmp_path: Path) -> None:
     trace = ROOT / "tests/golden/lean_native.jsonl"
     steps = conversation_of(read(trace)).steps
-    spans = spans_in(parsed(export_trace(trace, "otel", tmp_path / "run.otlp.jsonl")))
-    chats = [found for span in spans if (found := attributes(span))["gen_ai.operation.name"] == "chat"]
+    spans = map(attributes, exported(trace, tmp_path))
+    chats = [found for found in spans if found["gen_ai.operation.name"] == "chat"]
     for step, found in zip(steps, chats, strict=True):
         assert step.reply is not None
         told = json.loads(found["gen_ai.input.messages"])
@@ -79,63 +77,30 @@ def test_messages_are_those_of_the_request(tmp_path: Path) -> None:
         assert len(json.loads(found["gen_ai.tool.definitions"])) == len(step.tools) > 0
 
 
-def tree(spans: list[Any]) -> list[tuple[str, str | None, str | None]]:
-    """Name, name of the parent, kind of the error."""
-    names = {span.context.span_id: span.name for span in spans}
-    return [(s.name, s.parent and names[s.parent.span_id], s.attributes.get("error.type")) for s in spans]
-
-
 AGENT, CHAT, CELL, QUERY = "invoke_agent code", "chat scripted", "execute_tool python", "llm_query"
+#: Spans by their name, that of the parent, and the kind of the error.
+TURN = [(CHAT, AGENT, None), (CELL, AGENT, None)]
+BELOW = [(AGENT, CELL, None), (AGENT, CELL, None), (AGENT, CELL, "runtime"), (QUERY, CELL, None), (CHAT, QUERY, None)]
+FAILED = [(CHAT, AGENT, None), (CELL, AGENT, "runtime")]
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        (
-            "tool_loop_sub_agents",
-            {
-                (AGENT, None, None): 1,
-                (AGENT, CELL, None): 2,
-                (AGENT, CELL, "runtime"): 1,
-                (QUERY, CELL, None): 1,
-                (CHAT, AGENT, None): 9,
-                (CHAT, QUERY, None): 1,
-                (CELL, AGENT, None): 7,
-                (CELL, AGENT, "runtime"): 2,
-            },
-        ),
-        (
-            "model_error",
-            {
-                (AGENT, None, "failed"): 1,
-                (CHAT, AGENT, None): 1,
-                (CELL, AGENT, None): 1,
-                (CHAT, AGENT, "ModelError"): 1,
-            },
-        ),
-        (
-            "interrupted",
-            {
-                (AGENT, None, "interrupted"): 1,
-                (CHAT, AGENT, None): 1,
-                (CELL, AGENT, None): 1,
-                (CHAT, AGENT, "KeyboardInterrupt"): 1,
-            },
-        ),
+        ("tool_loop_sub_agents", [(AGENT, None, None), *BELOW, *TURN * 7, *FAILED * 2]),
+        ("model_error", [(AGENT, None, "failed"), *TURN, (CHAT, AGENT, "ModelError")]),
+        ("interrupted", [(AGENT, None, "interrupted"), *TURN, (CHAT, AGENT, "KeyboardInterrupt")]),
     ],
 )
-def test_the_tree_of_spans_and_their_errors(name: str, expected: dict[Any, int]) -> None:
+def test_the_tree_of_spans_and_their_errors(name: str, expected: list[Any]) -> None:
     spans: list[Any] = spans_of(conversation_of(read(ROOT / f"tests/golden/{name}.jsonl")))
-    assert Counter(tree(spans)) == expected
+    names = {span.context.span_id: span.name for span in spans}
+    tree = [(s.name, s.parent and names[s.parent.span_id], s.attributes.get("error.type")) for s in spans]
+    assert Counter(tree) == Counter(expected)
+    code = {span.context.span_id: span.attributes.get("gen_ai.tool.call.arguments", "") for span in spans}
+    assert all("llm_query" in code[span.parent.span_id] for span in spans[1:] if span.name == AGENT)
     places = {span.context.span_id: place for place, span in enumerate(spans)}
     assert all(places[span.parent.span_id] < places[span.context.span_id] for span in spans if span.parent)
-
-
-def test_a_sub_call_is_below_the_cell_that_made_it() -> None:
-    spans: list[Any] = spans_of(conversation_of(read(SUB_AGENTS)))
-    code = {span.context.span_id: span.attributes.get("gen_ai.tool.call.arguments", "") for span in spans}
-    below = {s.attributes["rlm_loop.node"]: code[s.parent.span_id] for s in spans[1:] if s.name == AGENT}
-    assert [place for place, text in below.items() if "llm_query" in text] == ["0.1", "0.2", "0.3"]
 
 
 def test_a_run_that_never_ended_has_open_spans() -> None:
@@ -155,55 +120,52 @@ def test_every_name_is_one_of_the_conventions() -> None:
         return {value for name, value in vars(module).items() if name.isupper() and isinstance(value, str)}
 
     general = values(gen_ai_attributes) | values(error_attributes)
-    for path in GOLDEN:
-        spans: list[Any] = spans_of(conversation_of(read(path), Score(True, 1.0, "right")))
-        for span in spans:
-            operation = span.attributes.get("gen_ai.operation.name", "chat")
-            assert operation in {value.value for value in gen_ai_attributes.GenAiOperationNameValues}
-            events = {name for event in span.events for name in event.attributes}
-            for name in {*span.attributes, *events} - general:
-                assert name.startswith("rlm_loop."), name
+    operations = {value.value for value in gen_ai_attributes.GenAiOperationNameValues}
+    runs = [conversation_of(read(path), Score(True, 1.0, "right")) for path in GOLDEN]
+    for span in (span for run in runs for span in spans_of(run)):
+        assert span.attributes.get("gen_ai.operation.name", "chat") in operations
+        names = {*span.attributes, *(name for event in span.events for name in event.attributes)}
+        assert [name for name in names - general if not name.startswith("rlm_loop.")] == []
 
 
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+@each_golden
 def test_without_content_nothing_that_was_said_goes_out(path: Path, tmp_path: Path) -> None:
     conversation = conversation_of(read(path), Score(True, 1.0, "the reason why"))
     out = export_trace(conversation, "otel", tmp_path / "run.otlp.jsonl", content=False)
     text = out.read_text(encoding="utf-8")
-    said = {span.text for step in conversation.steps for message in step.messages for span in message.spans}
-    said |= {step.reply.text for step in conversation.steps if step.reply is not None}
-    said |= {act.observation.text for step in conversation.steps for act in step.acts}
-    said |= {str(step.fault[1]) for step in conversation.steps if step.fault}
-    said |= {"the reason why", conversation.about["question"]}
+    said = {"the reason why", conversation.about["question"]}
+    for step in conversation.steps:
+        said |= {span.text for message in step.messages for span in message.spans}
+        said |= {act.observation.text for act in step.acts}
+        said |= {step.reply.text} if step.reply is not None else set()
+        said |= {str(step.fault[1])} if step.fault else set()
     for words in said:
         assert len(words) < 8 or json.dumps(words, ensure_ascii=False)[1:-1] not in text
-    spans = spans_in(parsed(out))
-    whole = spans_in(parsed(export_trace(conversation, "otel", tmp_path / "whole.otlp.jsonl")))
-    assert [span.span_id for span in spans] == [span.span_id for span in whole]
+    shown, whole = spans_in(parsed(out)), exported(conversation, tmp_path / "whole")
+    assert [span.span_id for span in shown] == [span.span_id for span in whole]
     for name in ("gen_ai.usage.input_tokens", "error.type"):
-        assert [attributes(span).get(name) for span in spans] == [attributes(span).get(name) for span in whole]
+        assert [attributes(span).get(name) for span in shown] == [attributes(span).get(name) for span in whole]
 
 
 def test_an_endpoint_gets_the_spans_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-mlflow-experiment-id=7")
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.namespace=golden")
-    with receiver() as received:
+    with Receiver() as received:
         assert main(["trace", "export", str(SUB_AGENTS), "--to", "otel", "--out", received.address]) == 0
     out = tmp_path / "run.otlp.jsonl"
     assert main(["trace", "export", str(SUB_AGENTS), "--to", "otel", "--out", str(out)]) == 0
     assert received.spans == spans_in(parsed(out))
     assert set(received.paths) == {"/v1/traces"}
     assert received.headers[0]["x-mlflow-experiment-id"] == "7"
-    told = {pair.key: pair.value.string_value for pair in received.bodies[0].resource_spans[0].resource.attributes}
-    assert told["service.namespace"] == "golden"
-    assert told["service.name"] == "rlm-loop"
+    told = attributes(received.bodies[0].resource_spans[0].resource)
+    assert (told["service.namespace"], told["service.name"]) == ("golden", "rlm-loop")
 
 
 def test_a_long_run_goes_in_several_requests(tmp_path: Path) -> None:
     script = ScriptedModel([f"```python\nprint({n})\n```" for n in range(40)] + ["```python\nfinal_answer = 1\n```"])
     trace = tmp_path / "run.jsonl"
     ToolLoopAgent(model=script, repl="plain", max_steps=50).run("Count.", trace=trace)
-    with receiver() as received:
+    with Receiver() as received:
         send_trace(trace, received.address, headers={"authorization": "Bearer x"})
     assert len(received.bodies) == 3
     assert {headers["authorization"] for headers in received.headers} == {"Bearer x"}
@@ -211,7 +173,7 @@ def test_a_long_run_goes_in_several_requests(tmp_path: Path) -> None:
 
 
 def test_an_endpoint_that_refuses_is_said_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with receiver(status=400) as received:
+    with Receiver(status=400) as received:
         with pytest.raises(FormatError, match="did not take the spans"):
             send_trace(SUB_AGENTS, received.address)
         assert main(["trace", "export", str(SUB_AGENTS), "--to", "otel", "--out", received.address]) == 2
@@ -234,19 +196,16 @@ def test_misuse(options: list[str], said: str, capsys: pytest.CaptureFixture[str
 def test_a_study_goes_out_with_its_scores(tmp_path: Path) -> None:
     study = load_study(ROOT / "experiments/token_overhead/results")
     rows = study.rows[:6]
-    study = replace(study, rows=rows)
-    files = export_study(study, "otel", tmp_path)
-    roots = [spans_in(parsed(path))[0] for path in files]
+    roots = [spans_in(parsed(path))[0] for path in export_study(replace(study, rows=rows), "otel", tmp_path)]
     assert [attributes(root)["rlm_loop.episode.arm"] for root in roots] == [row["arm"] for row in rows]
-    labels = [{p.key: p.value.string_value for p in root.events[0].attributes} for root in roots]
-    resolved = [label["gen_ai.evaluation.score.label"] == "resolved" for label in labels]
+    labels = [attributes(root.events[0])["gen_ai.evaluation.score.label"] for root in roots]
+    resolved = [label == "resolved" for label in labels]
     assert resolved == [row["resolved"] for row in rows]
 
 
 def test_text_that_no_encoding_holds_is_escaped_and_a_name_says_its_provider(tmp_path: Path) -> None:
-    model = ScriptedModel(["half \ud83d of a pair"], name="openai/gpt-5-nano")
-    trace = tmp_path / "run.jsonl"
+    model, trace = ScriptedModel(["half \ud83d of a pair"], name="openai/gpt-5-nano"), tmp_path / "run.jsonl"
     DirectAgent(model=model).run("half \ud83d of a pair", trace=trace)
-    [_, chat] = spans_in(parsed(export_trace(trace, "otel", tmp_path / "run.otlp.jsonl")))
-    assert "half \\ud83d of a pair" in attributes(chat)["gen_ai.input.messages"]
-    assert attributes(chat)["gen_ai.provider.name"] == "openai"
+    [_, chat] = map(attributes, exported(trace, tmp_path))
+    assert "half \\ud83d of a pair" in chat["gen_ai.input.messages"]
+    assert chat["gen_ai.provider.name"] == "openai"

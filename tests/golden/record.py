@@ -42,17 +42,12 @@ class Golden:
 
     agent: Callable[[], Agent]
     context: Any = None
-    workspace: Callable[[], Workspace] | None = None
-    question: str = "What is the sum?"
+    files: Any = None
 
     def run(self, trace: Trace) -> None:
+        workspace = None if self.files is None else Workspace(self.files)
         with suppress(KeyboardInterrupt, ModelError):
-            self.agent().run(
-                self.question,
-                context=self.context,
-                workspace=None if self.workspace is None else self.workspace(),
-                trace=trace,
-            )
+            self.agent().run("What is the sum?", context=self.context, workspace=workspace, trace=trace)
 
 
 def code(*cells: str) -> str:
@@ -85,9 +80,8 @@ def tool_loop() -> Agent:
         "2",
         code("n\nfinal_answer = n * 2"),
     ]
-    return ToolLoopAgent(
-        model=scripted(*replies), tools=(stock,), rules=Rules(require_code=True), subcalls=SubCalls(concurrency=1)
-    )
+    rules, subcalls = Rules(require_code=True), SubCalls(concurrency=1)
+    return ToolLoopAgent(model=scripted(*replies), tools=(stock,), rules=rules, subcalls=subcalls)
 
 
 def sub_agents() -> Agent:
@@ -150,10 +144,6 @@ def even(value: int) -> bool:
     return value % 2 == 0
 
 
-def workspace() -> Workspace:
-    return Workspace(FILES)
-
-
 def edits() -> Agent:
     replies = [
         call("read_file", path="shop/price.py"),
@@ -164,6 +154,7 @@ def edits() -> Agent:
     return LeanAgent(model=scripted(*replies))
 
 
+TOKENS = Budget(steps=None, tokens=600)
 SUMMARY = Compaction("summary", threshold_tokens=330, keep_turns=1, summary_tokens=40)
 
 GOLDEN: Mapping[str, Golden] = {
@@ -180,31 +171,26 @@ GOLDEN: Mapping[str, Golden] = {
     "history_summary": Golden(long_run(SUMMARY, *LONG[:3], "It printed abc.", LONG[3], "It did again.", LAST)),
     "injectors": Golden(injected),
     "mistakes": Golden(mistakes),
-    "budget_tokens": Golden(
-        lambda: ToolLoopAgent(model=scripted(*LONG), budget=Budget(steps=None, tokens=600), max_tokens=80)
-    ),
+    "budget_tokens": Golden(lambda: ToolLoopAgent(model=scripted(*LONG), budget=TOKENS, max_tokens=80)),
     "budget_steps": Golden(lambda: ReActAgent(model=scripted(*REACT), tools=(stock,), max_steps=2)),
     "budget_cost": Golden(lambda: ToolLoopAgent(model=scripted(*LONG), budget=Budget(cost=0.0005))),
     "repeated": Golden(lambda: ToolLoopAgent(model=scripted(*[code("x = 1")] * 9))),
     "malformed": Golden(lambda: LeanAgent(model=scripted(*[Reply(text, finish_reason="length") for text in "abc"]))),
     "model_error": Golden(lambda: ToolLoopAgent(model=scripted(LONG[0], ModelError("the provider is down")))),
     "interrupted": Golden(lambda: ToolLoopAgent(model=scripted(LONG[0], KeyboardInterrupt()))),
-    "workspace": Golden(edits, workspace=workspace),
+    "workspace": Golden(edits, files=FILES),
 }
 
 
-def main(names: list[str]) -> None:
-    for name in names or GOLDEN:
-        path = HERE / f"{name}.jsonl"
-        path.unlink(missing_ok=True)
-        ticks = itertools.count(1_700_000_000_000, 10)
-        ids = itertools.count()
-        with Trace(
-            path, clock=lambda ticks=ticks: next(ticks) / 1000, ids=lambda ids=ids: f"r{next(ids):010x}"
-        ) as trace:
-            GOLDEN[name].run(trace)
-        print(f"{path.name}: {path.stat().st_size:,} bytes")
+def record(name: str) -> None:
+    path = HERE / f"{name}.jsonl"
+    path.unlink(missing_ok=True)
+    ticks, ids = itertools.count(1_700_000_000_000, 10), itertools.count()
+    with Trace(path, clock=lambda: next(ticks) / 1000, ids=lambda: f"r{next(ids):010x}") as trace:
+        GOLDEN[name].run(trace)
+    print(f"{path.name}: {path.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    for name in sys.argv[1:] or GOLDEN:
+        record(name)

@@ -22,27 +22,29 @@ task = Task("sum", "What is 17 + 25?", lambda attempt: str(attempt.answer).strip
 row = dict(Study("peer", {name: one}, [task]).run(folder, progress=False).rows[0])
 print("row " + json.dumps({k: row[k] for k in ("resolved", "steps", "calls", "input_tokens", "error")}))
 """
+#: The package of each, its module, and a reply that answers in its own way.
 REPLIES = {
-    "smolagents_code": ("smolagents", "Thought: I add.\n<code>\nfinal_answer(17 + 25)\n</code>"),
+    "smolagents_code": ("smolagents", "smolagents", "Thought: I add.\n<code>\nfinal_answer(17 + 25)\n</code>"),
     "dspy_rlm": (
+        "dspy",
         "dspy",
         "[[ ## reasoning ## ]]\nI add.\n\n[[ ## code ## ]]\n```python\nSUBMIT(answer=str(17 + 25))\n```\n\n"
         "[[ ## completed ## ]]",
     ),
-    "rlms_rlm": ("rlm", "```repl\nanswer['content'] = 17 + 25\nanswer['ready'] = True\n```"),
+    "rlms_rlm": ("rlms", "rlm", "```repl\nanswer['content'] = 17 + 25\nanswer['ready'] = True\n```"),
     "mini_swe_agent": (
+        "mini-swe-agent",
         "minisweagent",
         "THOUGHT: add\n\n```mswea_bash_command\necho COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && echo 42\n```",
     ),
 }
-WANTED = {"smolagents": "smolagents", "dspy": "dspy", "rlm": "rlms", "minisweagent": "mini-swe-agent"}
 
 
 @pytest.mark.parametrize("name", REPLIES)
 def test_its_answer_is_judged_and_its_calls_are_counted(name: str, tmp_path: Path) -> None:
-    module, reply = REPLIES[name]
-    if importlib.util.find_spec(module) is None and WANTED[module] not in os.environ.get("FRAMEWORKS", ""):
-        pytest.skip(f"{WANTED[module]} is not installed: make frameworks")
+    package, module, reply = REPLIES[name]
+    if importlib.util.find_spec(module) is None and package not in os.environ.get("FRAMEWORKS", ""):
+        pytest.skip(f"{package} is not installed: make frameworks")
     env = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path), "MSWEA_CONFIGURED": "true"}
     env |= {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "MSWEA_GLOBAL_CONFIG_DIR": str(tmp_path)}
     words = [sys.executable, "-c", HOST, name, reply, str(tmp_path / "runs")]

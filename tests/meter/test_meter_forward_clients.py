@@ -14,51 +14,37 @@ import httpx
 import pytest
 from lazy import Lazy, needs
 from upstream import Answer, Got, upstream
-from wires import TOOL, user  # pyright: ignore
+from wires import CALL, TOOL, user  # pyright: ignore
 
 from rlm_loop.meter import metered_endpoint
 
 openai, anthropic, genai, litellm = Lazy("openai"), Lazy("anthropic"), Lazy("google.genai"), Lazy("litellm")
 FUNCTION = {"type": "function", **TOOL["function"]}
-CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+HEAD = {"id": "chatcmpl-1", "created": 1, "model": "m"}
+MADE = {"role": "assistant", "content": "I add.", "tool_calls": [CALL]}
+COUNTED = {"prompt_tokens": 50, "completion_tokens": 7, "total_tokens": 57}
+CHOICES = [{"index": 0, "finish_reason": "tool_calls", "message": MADE}]
+CHAT = {**HEAD, "object": "chat.completion", "choices": CHOICES, "usage": COUNTED}
 
 
-def chat_chunks() -> list[Any]:
-    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
-
-    def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
-        return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}], "usage": None}
-
-    part = {"index": 0, "function": {"arguments": '"a": 1}'}}
-    usage = {"prompt_tokens": 50, "completion_tokens": 7, "total_tokens": 57}
-    return [
-        chunk({"role": "assistant", "content": ""}),
-        chunk({"content": "I "}),
-        chunk({"content": "add."}),
-        chunk({"tool_calls": [{**CALL, "index": 0, "function": {"name": "add", "arguments": "{"}}]}),
-        chunk({"tool_calls": [part]}),
-        chunk({}, "tool_calls"),
-        {**head, "choices": [], "usage": usage},
-        "[DONE]",
-    ]
+def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
+    choices = [{"index": 0, "delta": delta, "finish_reason": finish}]
+    return {**HEAD, "object": "chat.completion.chunk", "choices": choices, "usage": None}
 
 
-CHAT = {
-    "id": "chatcmpl-1",
-    "object": "chat.completion",
-    "created": 1,
-    "model": "m",
-    "choices": [
-        {
-            "index": 0,
-            "finish_reason": "tool_calls",
-            "message": {"role": "assistant", "content": "I add.", "tool_calls": [CALL]},
-        }
-    ],
-    "usage": {"prompt_tokens": 50, "completion_tokens": 7, "total_tokens": 57},
-}
+CHUNKS = [
+    chunk(role="assistant", content=""),
+    chunk(content="I "),
+    chunk(content="add."),
+    chunk(tool_calls=[{**CALL, "index": 0, "function": {"name": "add", "arguments": "{"}}]),
+    chunk(tool_calls=[{"index": 0, "function": {"arguments": '"a": 1}'}}]),
+    chunk("tool_calls"),
+    {**chunk(), "choices": [], "usage": COUNTED},
+    "[DONE]",
+]
 TEXT = {"type": "output_text", "text": "I add.", "annotations": []}
 SAID = {"type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": [TEXT]}
+DETAILS = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
 RESPONSE = {
     "id": "resp_1",
     "object": "response",
@@ -69,13 +55,7 @@ RESPONSE = {
     "parallel_tool_calls": True,
     "tool_choice": "auto",
     "tools": [],
-    "usage": {
-        "input_tokens": 50,
-        "input_tokens_details": {"cached_tokens": 0},
-        "output_tokens": 7,
-        "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": 57,
-    },
+    "usage": {"input_tokens": 50, "output_tokens": 7, "total_tokens": 57, **DETAILS},
 }
 
 
@@ -101,38 +81,34 @@ MESSAGE = {
     "type": "message",
     "role": "assistant",
     "model": "claude-sonnet-4-5",
-    "content": [
-        {"type": "text", "text": "I add."},
-        {"type": "tool_use", "id": "t1", "name": "add", "input": {"a": 1}},
-    ],
+    "content": [{"type": "text", "text": "I add."}, {"type": "tool_use", "id": "t1", "name": "add", "input": {"a": 1}}],
     "stop_reason": "tool_use",
     "stop_sequence": None,
     "usage": {"input_tokens": 20, "cache_read_input_tokens": 30, "cache_creation_input_tokens": 0, "output_tokens": 7},
 }
 
 
-def message_events() -> list[Any]:
-    usage = {**MESSAGE["usage"], "output_tokens": 1}
-    begun = {**MESSAGE, "content": [], "stop_reason": None, "usage": usage}
-    text, tool = {"type": "text", "text": ""}, {"type": "tool_use", "id": "t1", "name": "add", "input": {}}
+def block(index: int, begun: dict[str, Any], kind: str, name: str, *pieces: str) -> list[Any]:
     return [
-        {"type": "message_start", "message": begun},
-        {"type": "content_block_start", "index": 0, "content_block": text},
-        {"type": "ping"},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "I "}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "add."}},
-        {"type": "content_block_stop", "index": 0},
-        {"type": "content_block_start", "index": 1, "content_block": tool},
-        {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": '{"a"'}},
-        {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": ": 1}"}},
-        {"type": "content_block_stop", "index": 1},
-        {
-            "type": "message_delta",
-            "delta": {"stop_reason": "tool_use", "stop_sequence": None},
-            "usage": {"output_tokens": 7},
-        },
-        {"type": "message_stop"},
+        {"type": "content_block_start", "index": index, "content_block": begun},
+        *({"type": "content_block_delta", "index": index, "delta": {"type": kind, name: piece}} for piece in pieces),
+        {"type": "content_block_stop", "index": index},
     ]
+
+
+ENDED = {"stop_reason": "tool_use", "stop_sequence": None}
+USE = {"type": "tool_use", "id": "t1", "name": "add", "input": {}}
+MESSAGE_EVENTS = [
+    {
+        "type": "message_start",
+        "message": {**MESSAGE, "content": [], "stop_reason": None, "usage": {**MESSAGE["usage"], "output_tokens": 1}},
+    },
+    *block(0, {"type": "text", "text": ""}, "text_delta", "text", "I ", "add."),
+    {"type": "ping"},
+    *block(1, USE, "input_json_delta", "partial_json", '{"a"', ": 1}"),
+    {"type": "message_delta", "delta": ENDED, "usage": {"output_tokens": 7}},
+    {"type": "message_stop"},
+]
 
 
 def content(text: str, **more: Any) -> dict[str, Any]:
@@ -200,10 +176,10 @@ def lite(base: str, stream: bool) -> Any:
     return message.content, [call.function.arguments for call in message.tool_calls or ()]
 
 
-STREAMED = Answer.events(*message_events(), named=True)
+STREAMED = Answer.events(*MESSAGE_EVENTS, named=True)
 ANSWERED = Answer.events(*response_events(), named=True)
 CASES = [
-    pytest.param("openai", openai_chat, Answer.of(CHAT), Answer.events(*chat_chunks()), id="openai-chat"),
+    pytest.param("openai", openai_chat, Answer.of(CHAT), Answer.events(*CHUNKS), id="openai-chat"),
     pytest.param("openai", openai_responses, Answer.of(RESPONSE), ANSWERED, id="responses"),
     pytest.param("anthropic", anthropic_messages, Answer.of(MESSAGE), STREAMED, id="anthropic"),
     pytest.param("google.genai", google, Answer.of(CONTENTS[-1]), Answer.events(*CONTENTS), id="google-genai"),
@@ -238,7 +214,7 @@ def test_both_sides_see_the_same(
 
 ASKED = {"model": "m", "messages": [user("1 + 2?")], "stream": True}
 SHAPES = [
-    pytest.param("/v1/chat/completions", ASKED, Answer.events(*chat_chunks()), id="chat"),
+    pytest.param("/v1/chat/completions", ASKED, Answer.events(*CHUNKS), id="chat"),
     pytest.param("/v1/responses", {"model": "m", "input": "1 + 2?", "stream": True}, ANSWERED, id="responses"),
     pytest.param("/v1/messages", ASKED, STREAMED, id="messages"),
     pytest.param(

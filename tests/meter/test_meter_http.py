@@ -13,9 +13,8 @@ from typing import Any
 import httpx
 import pytest
 from lazy import Lazy, needs
-from wires import TOOL, ask, connected, events, post, raw, system, user  # pyright: ignore
+from wires import CALL, HEAD, TOOL, ask, connected, events, post, raw, system, user  # pyright: ignore
 
-from rlm_loop import Budget
 from rlm_loop.messages import Prompt, Reply, ToolCall, Usage
 from rlm_loop.meter import metered_endpoint
 from rlm_loop.models import (
@@ -28,7 +27,6 @@ from rlm_loop.models import (
     ScriptedModel,
 )
 
-HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
 CALLS = Reply("I add.", (ToolCall(None, "add", '{"a": 1}'), ToolCall("mine", "add", "")), "tool_calls")
 
 
@@ -36,31 +34,26 @@ def test_a_chat() -> None:
     with metered_endpoint(ScriptedModel(["Hello."], name="local:m")) as url:
         answer = ask(url, system("Be kind."), user("Hi")).json()
         listed = httpx.get(f"{url}/models", trust_env=False, verify=False).json()
-    assert url.startswith("http://127.0.0.1:")
-    assert url.endswith("/v1")
-    assert answer["choices"][0]["message"] == {"role": "assistant", "content": "Hello."}
-    said = (answer["choices"][0]["finish_reason"], answer["object"], answer["model"])
-    assert said == ("stop", "chat.completion", "any")
-    assert answer["usage"] == {
-        "prompt_tokens": 14,
-        "completion_tokens": 2,
-        "total_tokens": 16,
-        "prompt_tokens_details": {"cached_tokens": 0},
-    }
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/v1", url)
+    said = {"message": {"role": "assistant", "content": "Hello."}, "finish_reason": "stop"}
+    assert (answer["object"], answer["model"]) == ("chat.completion", "any")
+    assert answer["choices"] == [{"index": 0, "logprobs": None, **said}]
+    details = {"cached_tokens": 0}
+    counted = {"prompt_tokens": 14, "completion_tokens": 2, "total_tokens": 16, "prompt_tokens_details": details}
+    assert answer["usage"] == counted
     assert [entry["id"] for entry in listed["data"]] == ["local:m"]
     assert url.meter.sessions["default"].ledger.by_cause() == {"template": 11, "system": 2, "task": 1}
 
 
 def test_what_the_model_is_given() -> None:
     model = ScriptedModel(["ok"])
-    calls = [{"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 2}'}}]
     parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
     with metered_endpoint(model) as url:
         answer = ask(
             url,
             {"role": "developer", "content": "D"},
             user(parts),
-            {"role": "assistant", "content": None, "tool_calls": calls},
+            {"role": "assistant", "content": None, "tool_calls": [CALL]},
             {"role": "tool", "tool_call_id": "c1", "content": "3"},
             tools=[TOOL],
             stop="END",
@@ -72,7 +65,7 @@ def test_what_the_model_is_given() -> None:
     assert prompt.to_dict()["messages"] == [
         {"role": "system", "content": "D"},
         {"role": "user", "content": "one\ntwo"},
-        {"role": "assistant", "content": "", "tool_calls": calls},
+        {"role": "assistant", "content": "", "tool_calls": [CALL]},
         {"role": "tool", "content": "3", "tool_call_id": "c1"},
     ]
     assert (prompt.tools, prompt.stop, prompt.reply_schema) == ((TOOL,), ("END",), {"type": "array"})
@@ -83,17 +76,12 @@ def test_tool_calls_there_and_back() -> None:
         said = ask(url, user("1 + 2?"), tools=[TOOL]).json()["choices"][0]
         back = [{"role": "tool", "tool_call_id": c["id"], "content": "3"} for c in said["message"]["tool_calls"]]
         assert ask(url, user("1 + 2?"), said["message"], *back, tools=[TOOL]).status_code == 200
-    functions = [(c["id"], c["function"]["name"], c["function"]["arguments"]) for c in said["message"]["tool_calls"]]
+    functions = [(c["id"], *c["function"].values()) for c in said["message"]["tool_calls"]]
     assert functions == [("call_1_0", "add", '{"a": 1}'), ("mine", "add", "{}")]
     assert said["finish_reason"] == "tool_calls"
     assert [call.node for call in url.meter.calls] == ["0", "0"]
-    assert set(url.meter.sessions["default"].ledger.by_cause()) == {
-        "tool_schema",
-        "template",
-        "task",
-        "assistant",
-        "tool_result",
-    }
+    causes = {"tool_schema", "template", "task", "assistant", "tool_result"}
+    assert set(url.meter.sessions["default"].ledger.by_cause()) == causes
 
 
 @pytest.mark.parametrize("usage", [True, False])
@@ -141,7 +129,7 @@ def test_what_cannot_be_taken_is_on_record() -> None:
     assert call.not_applied == {"temperature": 0.7, "seed": 3, "tool_choice": "required"}
 
 
-IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+#: See also what models of ours refuse where a provider takes it, in `test_meter_forward.py`.
 BAD: list[tuple[Any, str]] = [
     (b"{", "no JSON"),
     (b"\xff\xfe", "no JSON"),
@@ -152,15 +140,11 @@ BAD: list[tuple[Any, str]] = [
     ({"messages": "hello"}, "messages is str, not list"),
     ({"messages": ["hello"]}, r"messages\[0\] is not a JSON object"),
     ({"messages": [{"role": "robot", "content": "x"}]}, r"messages\[0\].role is 'robot'"),
-    ({"messages": [user([IMAGE])]}, r"messages\[0\] has an image: .*text only"),
     ({"messages": [user([{"type": "text", "text": "x"}, {"type": "input_audio"}])]}, "has an audio"),
     ({"messages": [user(7)]}, "content is int"),
-    ({"messages": [user("x")], "n": 2}, "n is 2: one reply"),
-    ({"messages": [user("x")], "max_tokens": 0}, "max_tokens is 0"),
     ({"messages": [user("x")], "max_tokens": True}, "max_tokens is bool"),
     ({"messages": [user("x")], "stop": [1]}, "stop holds"),
     ({"messages": [user("x")], "tools": ["web_search"]}, r"tools\[0\] is no tool"),
-    ({"messages": [user("x")], "response_format": {"type": "grammar"}}, "response_format"),
 ]
 
 
@@ -170,11 +154,9 @@ def test_bad_requests_are_refused_clearly_and_kept_on_record(body: Any, says: st
     with metered_endpoint(model) as url:
         response = post(url, body)
         error = response.json()["error"]
-    assert response.status_code == 400
-    assert error["type"] == "invalid_request_error"
+    assert (response.status_code, error["type"], model.prompts) == (400, "invalid_request_error", [])
     assert "\n" not in error["message"]
     assert re.search(says, error["message"])
-    assert model.prompts == []
     assert [(c.status, c.call, c.error) for c in url.meter.calls] == [(400, None, error["message"])]
 
 
@@ -220,59 +202,45 @@ def test_usage_that_is_not_known_is_not_invented() -> None:
     assert url.meter.sessions["default"].ledger.usage.input_tokens is None
 
 
-def test_a_budget() -> None:
-    with metered_endpoint(ScriptedModel(["a", "b"]), budget=Budget(calls=1)) as url:
-        assert ask(url, user("Q")).status_code == 200
-        refused = ask(url, user("another"))
-    assert (refused.status_code, refused.json()["error"]["code"]) == (429, "insufficient_quota")
-
-
 def test_fifty_connections_at_once() -> None:
     together = threading.Barrier(50)
-    model = ScriptedModel([str(i) for i in range(50)])
 
-    def one(i: int) -> tuple[int, str]:
+    def one(i: int) -> tuple[int, int]:
         together.wait()
         response = ask(url, user(f"question {i % 5}"), headers={"X_RLM_Session": f"s{i % 3}"})
-        return response.status_code, response.json()["choices"][0]["message"]["content"]
+        return response.status_code, int(response.json()["choices"][0]["message"]["content"])
 
-    with metered_endpoint(model) as url, ThreadPoolExecutor(50) as pool:
-        answers = list(pool.map(one, range(50)))
-    assert {status for status, _ in answers} == {200}
-    assert sorted(int(text) for _, text in answers) == list(range(50))
-    assert sorted(url.meter.sessions) == ["s0", "s1", "s2"]
-    assert len(url.meter.calls) == 50
+    with metered_endpoint(ScriptedModel([str(i) for i in range(50)])) as url, ThreadPoolExecutor(50) as pool:
+        assert sorted(pool.map(one, range(50))) == [(200, i) for i in range(50)]
+    assert (sorted(url.meter.sessions), len(url.meter.calls)) == (["s0", "s1", "s2"], 50)
     for session in url.meter.sessions.values():
         assert [call.call for call in session.ledger.calls] == list(range(1, len(session.ledger.calls) + 1))
         assert all(sum(row.tokens for row in call.rows) == call.usage.input_tokens for call in session.ledger.calls)
 
 
-def test_one_at_a_time_unless_the_model_has_slots() -> None:
-    most = [0, 0]
-    lock = threading.Lock()
-    both = threading.Event()
+@pytest.mark.parametrize("slots", [None, 2])
+def test_one_at_a_time_unless_the_model_has_slots(slots: int | None) -> None:
+    lock, both = threading.Lock(), threading.Event()
+    now = most = 0
 
     def reply(_: Prompt) -> str:
+        nonlocal now, most
         with lock:
-            most[0] += 1
-            most[1] = max(most)
-            if most[0] == 2:
-                both.set()
+            now += 1
+            most = max(most, now)
+        if most == 2:
+            both.set()
         both.wait(0.2)
         with lock:
-            most[0] -= 1
+            now -= 1
         return "ok"
 
-    for slots, expected in ((None, 1), (2, 2)):
-        most[:] = [0, 0]
-        both.clear()
-        model = ScriptedModel([reply] * 4)
-        if slots:
-            model.slots = slots  # pyright: ignore
-        with metered_endpoint(model) as url, ThreadPoolExecutor(4) as pool:
-            found = list(pool.map(lambda i: ask(url, user(f"q{i}")).status_code, range(4)))
-        assert found == [200] * 4
-        assert most[1] == expected
+    model = ScriptedModel([reply] * 4)
+    if slots:
+        model.slots = slots
+    with metered_endpoint(model) as url, ThreadPoolExecutor(4) as pool:
+        assert [one.status_code for one in pool.map(lambda i: ask(url, user(f"q{i}")), range(4))] == [200] * 4
+    assert most == (slots or 1)
 
 
 def test_a_client_that_hangs_up_is_charged() -> None:

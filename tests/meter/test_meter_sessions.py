@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -21,32 +22,37 @@ from rlm_loop.models import OpenAICompatibleModel, RecordedModel, ScriptedModel
 from rlm_loop.replay import ledger_of
 from rlm_loop.traces import TraceError, read
 
+SECRET = "sk-very-secret-key-1234567890"
+
+
+def metered(replies: Sequence[Any], *requests: Sequence[dict[str, Any]]) -> Any:
+    """An endpoint that was asked these conversations in turn."""
+    with metered_endpoint(ScriptedModel(replies)) as url:
+        for said in requests:
+            assert ask(url, *said).status_code == 200
+    return url
+
 
 def nodes(url: Any) -> list[tuple[str, int]]:
     return [(call.node, call.turn) for call in url.meter.calls]
 
 
 @pytest.mark.parametrize(
-    ("headers", "name"),
+    ("headers", "query", "name"),
     [
-        ({}, "default"),
-        ({"X_RLM_Session": "alpha"}, "alpha"),
-        ({"Authorization": "Bearer sk-very-secret-key-1234567890"}, "key-c9b3000a74"),
-        ({"x_api_key": "sk-very-secret-key-1234567890"}, "key-c9b3000a74"),
-        ({"x_goog_api_key": "sk-very-secret-key-1234567890"}, "key-c9b3000a74"),
-        ({"X_RLM_Session": "alpha", "Authorization": "Bearer sk-other"}, "alpha"),
+        ({}, "", "default"),
+        ({"X_RLM_Session": "alpha"}, "", "alpha"),
+        ({"Authorization": f"Bearer {SECRET}"}, "", "key-c9b3000a74"),
+        ({"x_api_key": SECRET}, "", "key-c9b3000a74"),
+        ({"x_goog_api_key": SECRET}, "", "key-c9b3000a74"),
+        ({}, f"?key={SECRET}", "key-c9b3000a74"),
+        ({"X_RLM_Session": "alpha", "Authorization": "Bearer sk-other"}, "", "alpha"),
     ],
 )
-def test_sessions_by_header(headers: dict[str, str], name: str) -> None:
+def test_sessions_by_header_and_key(headers: dict[str, str], query: str, name: str) -> None:
     with metered_endpoint(ScriptedModel(["ok"])) as url:
-        ask(url, user("Q"), headers=headers)
+        post(url, {"messages": [user("Q")]}, f"/chat/completions{query}", **headers)
     assert list(url.meter.sessions) == [name]
-
-
-def test_a_session_by_the_key_in_the_query() -> None:
-    with metered_endpoint(ScriptedModel(["ok"])) as url:
-        post(url, {"messages": [user("Q")]}, "/chat/completions?key=sk-very-secret-key-1234567890")
-    assert list(url.meter.sessions) == ["key-c9b3000a74"]
 
 
 def test_sessions_by_path() -> None:
@@ -83,23 +89,17 @@ def test_a_growing_conversation() -> None:
 
 
 def test_sub_calls_and_other_tasks_are_conversations_of_their_own() -> None:
-    with metered_endpoint(ScriptedModel([str(i) for i in range(9)])) as url:
-        main = [system("Rules."), user("Main task, long enough")]
-        ask(url, *main)
-        ask(url, user("Sub-call: summarise this"))
-        ask(url, *main, assistant("0"), user("went well"))
-        ask(url, system("Rules."), user("Quite another task"))
-        ask(url, user("Sub-call: summarise this"), assistant("1"), user("shorter"))
-        ask(url, *main, assistant("0"), user("went well"), assistant("2"), user("and on"))
+    main, sub = [system("Rules."), user("Main task, long enough")], user("Sub-call: summarise this")
+    went = [*main, assistant("0"), user("went well")]
+    other = [system("Rules."), user("Quite another task")]
+    more = [sub, assistant("1"), user("shorter")], [*went, assistant("2"), user("and on")]
+    url = metered("012345", main, [sub], went, other, *more)
     assert nodes(url) == [("0", 1), ("0.1", 1), ("0", 2), ("0.2", 1), ("0.1", 2), ("0", 3)]
 
 
 def test_the_same_task_begun_again_is_another_conversation() -> None:
-    with metered_endpoint(ScriptedModel(["a", "b", "c"])) as url:
-        ask(url, user("the task"))
-        ask(url, user("the task"), assistant("a"), user("on"))
-        ask(url, user("the task"))
-    assert nodes(url) == [("0", 1), ("0", 2), ("0.1", 1)]
+    task = user("the task")
+    assert nodes(metered("abc", [task], [task, assistant("a"), user("on")], [task])) == [("0", 1), ("0", 2), ("0.1", 1)]
 
 
 def test_traces_that_cannot_be_written_are_an_error_at_the_start(tmp_path: Path) -> None:
@@ -110,26 +110,20 @@ def test_traces_that_cannot_be_written_are_an_error_at_the_start(tmp_path: Path)
 
 
 def test_the_longest_beginning_wins() -> None:
-    with metered_endpoint(ScriptedModel(["a", "b", "c", "d"])) as url:
-        ask(url, user("same start"))
-        ask(url, user("same start"), assistant("a"), user("left"))
-        ask(url, user("same start"), assistant("a"), user("right"))
-        ask(url, user("same start"), assistant("a"), user("left"), assistant("b"), user("on"))
-    assert nodes(url)[0] == ("0", 1)
-    assert [turn for _, turn in nodes(url)] == [1, 2, 3, 4]  # one conversation that was taken back in between
+    same = [user("same start"), assistant("a")]
+    left, right = [*same, user("left")], [*same, user("right")]
+    url = metered("abcd", same[:1], left, right, [*left, assistant("b"), user("on")])
+    assert nodes(url) == [("0", n) for n in (1, 2, 3, 4)]  # one conversation that was taken back in between
     frame = url.meter.frame()
-    again = frame[(frame.call == 4) & (frame.cause == "user")]
-    assert list(again.resent) == [1, 0]
+    assert list(frame[(frame.call == 4) & (frame.cause == "user")].resent) == [1, 0]
 
 
 def test_a_history_written_anew_into_one_message_goes_on() -> None:
     brief = "Inputs: a table of sales.\n{}Respond with the next piece of code."
     first, second = "Reasoning: I look at the table first.\nprint(table)", "Reasoning: now the sum.\nprint(sum(table))"
-    with metered_endpoint(ScriptedModel([first, second, "done", "x"])) as url:
-        ask(url, system("Fields."), user(brief.format("")))
-        ask(url, system("Fields."), user(brief.format(f"{first}\nOutput: 1 2 3\n")))
-        ask(url, system("Fields."), user(brief.format(f"{first}\nOutput: 1 2 3\n{second}\nOutput: 6\n")))
-        ask(url, system("Fields."), user("Inputs: other things.\nRespond with the next piece of code."))
+    histories = ("", f"{first}\nOutput: 1 2 3\n", f"{first}\nOutput: 1 2 3\n{second}\nOutput: 6\n")
+    said = [*map(brief.format, histories), "Inputs: other things.\nRespond with the next piece of code."]
+    url = metered([first, second, "done", "x"], *([system("Fields."), user(text)] for text in said))
     assert nodes(url) == [("0", 1), ("0", 2), ("0", 3), ("0.1", 1)]
     frame = url.meter.frame()
     causes = frame[frame.call == 3].groupby("cause").tokens.sum()
@@ -161,11 +155,11 @@ def test_times_add_up() -> None:
         ask(url, user("Q"))
         ask(url, user("Q"), assistant("a"), user("on"))
     times = url.meter.times()
+    assert list(times.call) == [1, 2]
     assert list(times.model_seconds) == [0.25, 0.25]
     assert times.harness_seconds.isna().tolist() == [True, False]
     assert (times.harness_seconds[1:] >= 0).all()
     assert (times.meter_seconds >= 0).all()
-    assert list(times.call) == [1, 2]
 
 
 class Counter(ScriptedModel):
@@ -175,11 +169,8 @@ class Counter(ScriptedModel):
         super().__init__([])
 
     def measure(self, prompt: Prompt) -> list[Any]:
-        return [
-            Part(span.cause, m.turn, i, len(span.text.split()))
-            for i, m in enumerate(prompt.messages)
-            for span in m.spans
-        ]
+        spans = [(i, m.turn, span) for i, m in enumerate(prompt.messages) for span in m.spans]
+        return [Part(span.cause, turn, i, len(span.text.split())) for i, turn, span in spans]
 
     def count(self, text: str) -> int:
         return len(text.split())
@@ -220,18 +211,13 @@ def test_a_session_is_a_trace(recorded: tuple[Any, Path]) -> None:
     url, file = recorded
     record = read(file)
     outcome = outcome_of(record)
-    assert (outcome.question, outcome.answer, outcome.stop, outcome.agent) == (
-        "Add the numbers.",
-        "It is 3.",
-        "answered",
-        "metered",
-    )
+    said = (outcome.question, outcome.answer, outcome.stop, outcome.agent)
+    assert said == ("Add the numbers.", "It is 3.", "answered", "metered")
     assert [(a.name, o.text) for t in outcome.turns[:1] for a, o in zip(t.actions, t.observations)] == [("add", "3")]
     assert ledger_of(record).calls == url.meter.sessions["default"].ledger.calls
     tree = tree_of(record)
     assert [(n.node, n.kind, n.steps, n.ok) for n in tree.nodes] == [("0", "agent", 2, True), ("0.1", "agent", 1, True)]
-    assert tree["0.1"].title == "Sub-call"
-    assert tree["0.1"].turn == 1
+    assert (tree["0.1"].title, tree["0.1"].turn) == ("Sub-call", 1)
 
 
 def test_figures_come_back_from_the_trace(recorded: tuple[Any, Path]) -> None:
@@ -277,23 +263,16 @@ def test_a_folder_without_traces(tmp_path: Path) -> None:
 
 # -- our own agents
 
-CELL = "```python\nprint(6 * 7)\n```"
+CODE = '{"code": "print(6*7)"}'
+CALLS = ToolCall("c1", "python", CODE), ToolCall("c2", "final_answer", '{"answer": 42}')
+STEPS = [
+    f"Thought: on.\nAction: python\nAction Input: {CODE}",
+    'Thought: done.\nAction: finish\nAction Input: {"answer": 42}',
+]
 CASES: list[tuple[Any, list[Any]]] = [
-    (ToolLoopAgent, [CELL, "```python\nfinal_answer = 42\n```"]),
-    (
-        LeanAgent,
-        [
-            Reply("", (ToolCall("c1", "python", '{"code": "print(6*7)"}'),), "tool_calls"),
-            Reply("", (ToolCall("c2", "final_answer", '{"answer": 42}'),), "tool_calls"),
-        ],
-    ),
-    (
-        ReActAgent,
-        [
-            'Thought: on.\nAction: python\nAction Input: {"code": "print(6*7)"}',
-            'Thought: done.\nAction: finish\nAction Input: {"answer": 42}',
-        ],
-    ),
+    (ToolLoopAgent, ["```python\nprint(6 * 7)\n```", "```python\nfinal_answer = 42\n```"]),
+    (LeanAgent, [Reply("", (call,), "tool_calls") for call in CALLS]),
+    (ReActAgent, STEPS),
 ]
 
 

@@ -1,12 +1,19 @@
-"""The four APIs: the same request in each is the same prompt by cause, and what only one of them has is counted."""
+"""The four APIs: the same request in each is the same prompt by cause, and what only one of them has is counted.
+
+And the first request of each coding agent, as it was on the wire: structure and names are theirs, all texts are filler
+(`§9205§` stands for so many characters of it).
+"""
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from upstream import ANY, Answer, upstream
-from wires import TOOL, post, user  # pyright: ignore
+from wires import CALL, TOOL, post, user  # pyright: ignore
 
 from rlm_loop.meter import metered_endpoint
 from rlm_loop.models import ScriptedModel
@@ -18,11 +25,7 @@ CHAT = {
     "messages": [
         {"role": "system", "content": "Rules."},
         user("1 + 2?"),
-        {
-            "role": "assistant",
-            "content": "I add.",
-            "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}],
-        },
+        {"role": "assistant", "content": "I add.", "tool_calls": [CALL]},
         {"role": "tool", "tool_call_id": "c1", "content": "3"},
         user("Sure?"),
     ],
@@ -44,55 +47,30 @@ RESPONSES = {
     "max_output_tokens": 50,
     "store": False,
 }
+I_ADD = {"type": "text", "text": "I add."}
+RESULT = {"type": "tool_result", "tool_use_id": "c1", "content": "3"}
 MESSAGES = {
     "model": "m",
     "system": [{"type": "text", "text": "Rules.", "cache_control": {"type": "ephemeral"}}],
     "messages": [
         user("1 + 2?"),
-        {
-            "role": "assistant",
-            "content": [
-                {"type": "text", "text": "I add."},
-                {"type": "tool_use", "id": "c1", "name": "add", "input": {"a": 1}},
-            ],
-        },
-        user([{"type": "tool_result", "tool_use_id": "c1", "content": "3"}, {"type": "text", "text": "Sure?"}]),
+        {"role": "assistant", "content": [I_ADD, {"type": "tool_use", "id": "c1", "name": "add", "input": {"a": 1}}]},
+        user([RESULT, {"type": "text", "text": "Sure?"}]),
     ],
-    "tools": [
-        {"name": "add", "description": FUNCTION["description"], "input_schema": FUNCTION["parameters"]},
-    ],
+    "tools": [{"name": "add", "description": FUNCTION["description"], "input_schema": FUNCTION["parameters"]}],
     "max_tokens": 50,
 }
+GEMINI_CALL = {"functionCall": {"id": "c1", "name": "add", "args": {"a": 1}}}
+GEMINI_RESULT = {"functionResponse": {"id": "c1", "name": "add", "response": {"output": "3"}}}
+DECLARED = {"name": "add", "description": FUNCTION["description"], "parametersJsonSchema": FUNCTION["parameters"]}
 GEMINI = {
     "systemInstruction": {"parts": [{"text": "Rules."}]},
     "contents": [
         {"role": "user", "parts": [{"text": "1 + 2?"}]},
-        {
-            "role": "model",
-            "parts": [
-                {"text": "I add."},
-                {"functionCall": {"id": "c1", "name": "add", "args": {"a": 1}}},
-            ],
-        },
-        {
-            "role": "user",
-            "parts": [
-                {"functionResponse": {"id": "c1", "name": "add", "response": {"output": "3"}}},
-                {"text": "Sure?"},
-            ],
-        },
+        {"role": "model", "parts": [{"text": "I add."}, GEMINI_CALL]},
+        {"role": "user", "parts": [GEMINI_RESULT, {"text": "Sure?"}]},
     ],
-    "tools": [
-        {
-            "functionDeclarations": [
-                {
-                    "name": "add",
-                    "description": FUNCTION["description"],
-                    "parametersJsonSchema": FUNCTION["parameters"],
-                }
-            ]
-        }
-    ],
+    "tools": [{"functionDeclarations": [DECLARED]}],
     "generationConfig": {"maxOutputTokens": 50},
 }
 GEMINI_PATH = "beta/models/m:generateContent"  # after /v1
@@ -118,20 +96,6 @@ def test_the_same_prompt_whatever_the_shape(path: str, body: dict[str, Any]) -> 
     assert causes_of(path, body) == causes_of(*SHAPES[0])
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "more"),
-    [
-        ("/messages", {"messages": [user("Q")]}, {"type": "thinking", "thinking": "so many words", "signature": "s"}),
-        (GEMINI_PATH, {"contents": [{"parts": [{"text": "Q"}]}]}, {"text": "so many words", "thought": True}),
-    ],
-)
-def test_a_thought_that_is_sent_back_is_told_apart(path: str, body: Any, more: Any) -> None:
-    part = "parts" if path == GEMINI_PATH else "content"
-    role = "model" if path == GEMINI_PATH else "assistant"
-    (name, said), *_ = body.items()
-    assert causes_of(path, {name: [*said, {"role": role, part: [more]}]})["assistant", "thinking"] > 0
-
-
 #: What coding agents send beside functions: tools that the provider runs, groups of tools, tools that take plain text.
 TOOLS = {
     "/chat/completions": [TOOL, {"type": "custom", "custom": {"name": "patch"}}],
@@ -148,27 +112,50 @@ TOOLS = {
 
 @pytest.mark.parametrize(("path", "body"), SHAPES)
 def test_tools_of_every_kind_are_counted(path: str, body: dict[str, Any]) -> None:
-    tools = {
-        detail: n
-        for (cause, detail), n in causes_of(path, {**body, "tools": TOOLS[path]}).items()
-        if cause == "tool_schema"
-    }
+    causes = causes_of(path, {**body, "tools": TOOLS[path]})
+    tools = [tokens for (cause, _), tokens in causes.items() if cause == "tool_schema"]
     assert len(tools) == (4 if path == "/responses" else 2)
-    assert all(tools.values())
+    assert all(tools)
 
 
-def test_tools_that_stand_among_the_items_are_in_their_namespace() -> None:
-    given = {"type": "namespace", "name": "agents", "tools": [{"type": "function", **FUNCTION}]}
-    body = {"input": [{"type": "additional_tools", "role": "developer", "tools": [given]}, user("1 + 2?")]}
-    assert causes_of("/responses", body)["tool_schema", "agents__add"] > 0
+THOUGHT = {"type": "thinking", "thinking": "so many words", "signature": "s"}
+SPACE = {"type": "namespace", "name": "agents", "tools": [{"type": "function", **FUNCTION}]}
+PATCH = {"type": "custom_tool_call", "call_id": "c1", "name": "patch", "input": "*** Begin"}
+PATCHED = {"type": "custom_tool_call_output", "call_id": "c1", "output": "ok"}
+#: What only one API has.
+OWN = {
+    "a thought of Anthropic's that is sent back": (
+        "/messages",
+        {"messages": [user("Q"), {"role": "assistant", "content": [THOUGHT]}]},
+        {("assistant", "thinking")},
+    ),
+    "a thought of Gemini's that is sent back": (
+        GEMINI_PATH,
+        {"contents": [{"parts": [{"text": "Q"}]}, {"role": "model", "parts": [{"text": "so many", "thought": True}]}]},
+        {("assistant", "thinking")},
+    ),
+    "system text in the midst of messages": (
+        "/messages",
+        {"messages": [user("Q"), {"role": "system", "content": [{"type": "text", "text": "Be brief, and why."}]}]},
+        {("system", "")},
+    ),
+    "tools among the items, in their namespace": (
+        "/responses",
+        {"input": [{"type": "additional_tools", "role": "developer", "tools": [SPACE]}, user("1 + 2?")]},
+        {("tool_schema", "agents__add")},
+    ),
+    "the call of a custom tool, and its result": (
+        "/responses",
+        {"input": [user("Fix it."), PATCH, PATCHED], "tools": TOOLS["/responses"]},
+        {("assistant", ""), ("tool_result", "patch")},
+    ),
+}
 
 
-def test_a_custom_tools_call_and_its_result_are_read() -> None:
-    call = {"type": "custom_tool_call", "call_id": "c1", "name": "patch", "input": "*** Begin"}
-    result = {"type": "custom_tool_call_output", "call_id": "c1", "output": "ok"}
-    causes = causes_of("/responses", {"input": [user("Fix it."), call, result], "tools": TOOLS["/responses"]})
-    assert causes["assistant", ""] > 0
-    assert causes["tool_result", "patch"] > 0
+@pytest.mark.parametrize("case", OWN)
+def test_what_only_one_api_has_is_told_apart(case: str) -> None:
+    path, body, expected = OWN[case]
+    assert expected <= {cause for cause, tokens in causes_of(path, body).items() if tokens}
 
 
 @pytest.mark.parametrize(
@@ -181,11 +168,6 @@ def test_what_the_provider_keeps_is_unattributed(before: dict[str, Any]) -> None
         assert ("unattributed", "previous_response") in {(r["cause"], r["detail"]) for r in url.meter.figures.rows()}
 
 
-def test_system_text_in_the_midst_of_messages() -> None:
-    said = [user("Q"), {"role": "system", "content": [{"type": "text", "text": "Be brief, and do say why."}]}]
-    assert causes_of("/messages", {"messages": said})["system", ""] > 0
-
-
 def test_calls_of_one_function_without_ids_have_their_own_results() -> None:
     """Gemini's calls go by their name where they have no id, and their results come in the same order."""
     calls = [{"functionCall": {"name": "add", "args": {"a": a}}} for a in (1, 2)]
@@ -196,6 +178,38 @@ def test_calls_of_one_function_without_ids_have_their_own_results() -> None:
     history = [asked, {"role": "model", "parts": calls}, {"role": "user", "parts": results}]
     with upstream(Answer.of(first), Answer.of(last)) as up, metered_endpoint(forward=up.url) as url:
         for contents in (history[:1], history):
-            assert post(url, {"contents": contents}, "beta/models/m:generateContent").status_code == 200
+            assert post(url, {"contents": contents}, GEMINI_PATH).status_code == 200
     turn = next(e for e in url.meter.sessions["default"].trace.events if e["event"] == "turn")
     assert [one["text"] for one in turn["observations"]] == ["one", "two"]
+
+
+REQUESTS = Path(__file__).parent / "agents"
+_FILLER = "filler words say nothing. "
+
+ENVIRONMENT, REMINDER = "scaffold:environment", "scaffold:reminder"
+#: How many tools each offers, and what is told apart beside them.
+EXPECTED: dict[str, tuple[int, set[str]]] = {
+    "claude_code": (12, {"system", "task", REMINDER, ENVIRONMENT}),  # system text among the messages, a deferred tool
+    "cline": (25, {"system", "task", ENVIRONMENT}),
+    "codex": (11, {"system", "task", ENVIRONMENT}),  # its tools stand among the items, and run JavaScript
+    "codex_tools": (10, {"system", "task", ENVIRONMENT}),  # a tool with a grammar, tools that the provider runs
+    "codex_unknown_model": (13, {"system", "task", ENVIRONMENT}),  # tools in a namespace
+    "gemini_cli": (15, {"system", "task", ENVIRONMENT}),
+    "opencode": (10, {"system", "task", ENVIRONMENT}),
+    "pi": (4, {"system", "task"}),
+    "qwen_code": (14, {"system", "task", REMINDER, ENVIRONMENT}),
+}
+
+
+@pytest.mark.parametrize("name", sorted({*EXPECTED, *(path.stem for path in REQUESTS.glob("*.json"))}))
+def test_the_first_request_of_an_agent_is_read_and_told_apart(name: str) -> None:
+    recorded = (REQUESTS / f"{name}.json").read_text("utf-8")
+    found = json.loads(re.sub(r"§(\d+)§", lambda size: (_FILLER * 1000)[: int(size[1])], recorded))
+    with upstream(ANY) as up, metered_endpoint(forward=up.url, counter=ScriptedModel([])) as url:
+        assert post(url, found["body"], found["path"]).status_code == 200
+        rows, (call,) = list(url.meter.figures.rows()), url.meter.calls
+    tools, causes = EXPECTED[name]
+    assert call.unread == ""
+    assert {row["cause"] for row in rows} == {*causes, "tool_schema", "template", "unattributed"}
+    assert len({row["detail"] for row in rows if row["cause"] == "tool_schema"}) == tools
+    assert sum(row["tokens"] for row in rows) == call.input_tokens

@@ -26,15 +26,8 @@ def reminder(words: str) -> dict[str, Any]:
 
 def answer(new: int, read: int, written: int, *blocks: dict[str, Any]) -> Answer:
     usage = {"input_tokens": new, "cache_read_input_tokens": read, "cache_creation_input_tokens": written}
-    return Answer.of(
-        {
-            "id": "msg_1",
-            "type": "message",
-            "content": blocks or [{"type": "text", "text": "Done."}],
-            "stop_reason": "end_turn",
-            "usage": {**usage, "output_tokens": 10},
-        }
-    )
+    made = {"id": "msg_1", "type": "message", "stop_reason": "end_turn", "usage": {**usage, "output_tokens": 10}}
+    return Answer.of({**made, "content": blocks or [{"type": "text", "text": "Done."}]})
 
 
 CALL = {"type": "tool_use", "id": "t1", "name": "Read", "input": {"path": "a.txt"}}
@@ -79,41 +72,33 @@ def test_every_level_sums_to_the_one_above(folder: Path) -> None:
             assert not parts or sum(parts) == getattr(one, field), (one.name, field)
 
 
-def test_conversation_cause_tool(folder: Path) -> None:
+def test_the_branches_are_conversation_cause_and_tool(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (root,) = read_meter(folder).trees()
     main_, title = root.children
     assert (main_.requests, title.requests, title.total, title.per_turn) == (3, 1, 30, None)
     assert "4 tools" in main_.name
     assert "no tools" in title.name
     causes = by_name(main_)
-    assert set(causes) == {
-        *("system", "tool_schema", "scaffold:reminder", "scaffold:environment", "task"),
-        *("assistant", "tool_result", "template"),
-    }
+    told = {"scaffold:reminder", "scaffold:environment", "task", "assistant", "tool_result", "template"}
+    assert set(causes) == {"system", "tool_schema", *told}
     assert set(by_name(causes["system"])) == {"(other)", "Tools", "Style"}
     assert set(by_name(causes["scaffold:reminder"])) == {"system-reminder"}
     assert set(by_name(causes["tool_result"])) == {"Read"}
-    tools = by_name(causes["tool_schema"])
-    assert set(tools) == {"Read", "mcp__ten__one", "mcp__ten__two", "mcp__other__x"}
+    assert set(by_name(causes["tool_schema"])) == {"Read", "mcp__ten__one", "mcp__ten__two", "mcp__other__x"}
     assert causes["tool_schema"].cacheable == pytest.approx(2 / 3, abs=0.05)
     assert causes["tool_result"].first == 0
-
-
-def test_the_command_prints_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["meter", "--show", str(folder)]) == 0
     assert "mcp__ten__one" in capsys.readouterr().out
 
 
 def test_what_a_reminder_cost(folder: Path) -> None:
     """By the price of the model: what was read from the cache and written to it is charged as such."""
-    known = known_price("anthropic/claude-sonnet-4-5")
-    assert known is not None
+    known: Any = known_price("anthropic/claude-sonnet-4-5")
     found = read_meter(folder)
     for call in found.sessions["default"][1]:
         call.model = "anthropic/claude-sonnet-4-5"  # the scripted provider is at no address that has prices
     (root,) = found.trees()
-    expected = 1380 * known.input + 1000 * (known.cached or 0) + 1000 * (known.cache_write or 0) + 40 * known.output
+    expected = 1380 * known.input + 1000 * known.cached + 1000 * known.cache_write + 40 * known.output
     assert root.dollars == pytest.approx(expected / 1e6)
-    reminders = by_name(root.children[0])["scaffold:reminder"]
-    assert reminders.dollars is not None
+    reminders: Any = by_name(root.children[0])["scaffold:reminder"]
     assert 0 < reminders.dollars < root.dollars

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from upstream import Answer, upstream
+from upstream import Answer, readable, upstream
 from wires import post, user  # pyright: ignore
 
 from rlm_loop.messages import Usage
@@ -24,17 +24,6 @@ PATHS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 _MESSAGE = {"id": "m", "type": "message", "content": []}
 _CONTENT = {"candidates": [{"content": {"parts": [{"text": "x"}]}}]}
-
-
-def whole(api: str, usage: dict[str, Any]) -> Answer:
-    return Answer.of(
-        {
-            "chat": {"choices": [{"index": 0, "message": {"role": "assistant", "content": "x"}}], "usage": usage},
-            "responses": {"id": "r", "status": "completed", "output": [], "usage": usage},
-            "messages": {**_MESSAGE, "stop_reason": "end_turn", "usage": usage},
-            "gemini": {**_CONTENT, "usageMetadata": usage},
-        }[api]
-    )
 
 
 def streamed(api: str, first: dict[str, Any], last: dict[str, Any]) -> Answer:
@@ -65,12 +54,7 @@ OPENAI_CHAT = {
     "completion_tokens": 300,
     "total_tokens": 2306,
     "prompt_tokens_details": {"cached_tokens": 1920, "audio_tokens": 0},
-    "completion_tokens_details": {
-        "reasoning_tokens": 192,
-        "audio_tokens": 0,
-        "accepted_prediction_tokens": 0,
-        "rejected_prediction_tokens": 0,
-    },
+    "completion_tokens_details": {"reasoning_tokens": 192, "audio_tokens": 0, "accepted_prediction_tokens": 0},
 }
 OPENAI_RESPONSE = {
     "input_tokens": 75,
@@ -91,43 +75,16 @@ ANTHROPIC = {
 }
 # https://docs.anthropic.com/en/docs/build-with-claude/streaming: "the token counts shown in the usage field of the
 # message_delta event are cumulative".
-ANTHROPIC_START = {
-    "input_tokens": 472,
-    "cache_creation_input_tokens": 0,
-    "cache_read_input_tokens": 0,
-    "output_tokens": 2,
-}
-ANTHROPIC_SEARCHED = {
-    "input_tokens": 10682,
-    "cache_creation_input_tokens": 0,
-    "cache_read_input_tokens": 0,
-    "output_tokens": 510,
-    "server_tool_use": {"web_search_requests": 1},
-}
+NO_CACHE = {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+ANTHROPIC_START = {**NO_CACHE, "input_tokens": 472, "output_tokens": 2}
+ANTHROPIC_ENDS = (ANTHROPIC_START, {"output_tokens": 89})
+SEARCHED = {"web_search_requests": 1}
+ANTHROPIC_SEARCHED = {**NO_CACHE, "input_tokens": 10682, "output_tokens": 510, "server_tool_use": SEARCHED}
 # `BetaUsage.iterations` of the anthropic package: "A `compaction` entry's tokens are not included in the top-level
 # `usage` fields"; those of a `message` are.
-ANTHROPIC_COMPACTED = {
-    "input_tokens": 45,
-    "cache_creation_input_tokens": 0,
-    "cache_read_input_tokens": 0,
-    "output_tokens": 1234,
-    "iterations": [
-        {
-            "type": "compaction",
-            "input_tokens": 180_000,
-            "output_tokens": 3500,
-            "cache_creation_input_tokens": 0,
-            "cache_read_input_tokens": 20_000,
-        },
-        {
-            "type": "message",
-            "input_tokens": 45,
-            "output_tokens": 1234,
-            "cache_creation_input_tokens": 0,
-            "cache_read_input_tokens": 0,
-        },
-    ],
-}
+MADE = {**NO_CACHE, "input_tokens": 45, "output_tokens": 1234}
+COMPACTION = {**NO_CACHE, "input_tokens": 180_000, "output_tokens": 3500, "cache_read_input_tokens": 20_000}
+ANTHROPIC_COMPACTED = {**MADE, "iterations": [{"type": "compaction", **COMPACTION}, {"type": "message", **MADE}]}
 # https://ai.google.dev/api/generate-content#UsageMetadata: promptTokenCount "includes the number of tokens in the
 # cached content"; https://ai.google.dev/gemini-api/docs/thinking: the price is the sum of output and thinking tokens;
 # totalTokenCount is prompt, thoughts and candidates (and tool use prompts).
@@ -165,11 +122,7 @@ CASES: dict[str, tuple[str, Any, Usage]] = {
     "openai": ("chat", OPENAI_CHAT, Usage(2006, 300, 1920, reasoning_tokens=192)),
     "responses": ("responses", OPENAI_RESPONSE, Usage(75, 1186, 0, reasoning_tokens=1024)),
     "anthropic": ("messages", ANTHROPIC, Usage(4096, 503, 1800, cache_write_tokens=248)),
-    "anthropic-begin-and-end": (
-        "messages",
-        (ANTHROPIC_START, {"output_tokens": 89}),
-        Usage(472, 89, 0, cache_write_tokens=0),
-    ),
+    "anthropic-begin-and-end": ("messages", ANTHROPIC_ENDS, Usage(472, 89, 0, cache_write_tokens=0)),
     "anthropic-search": ("messages", (ANTHROPIC_START, ANTHROPIC_SEARCHED), Usage(10682, 510, 0, cache_write_tokens=0)),
     "anthropic-compacted": ("messages", ANTHROPIC_COMPACTED, Usage(200_045, 4734, 20_000, cache_write_tokens=0)),
     "gemini": ("gemini", GOOGLE, Usage(1030, 250, 600, reasoning_tokens=200)),
@@ -185,7 +138,7 @@ CASES: dict[str, tuple[str, Any, Usage]] = {
 def test_the_bill_is_the_providers_own_sum(case: str) -> None:
     api, stated, expected = CASES[case]
     pair = stated if isinstance(stated, tuple) else (stated, stated)
-    for answer in (streamed(api, *pair), *([] if isinstance(stated, tuple) else [whole(api, stated)])):
+    for answer in (streamed(api, *pair), *([] if isinstance(stated, tuple) else [readable(stated)])):
         with upstream(answer) as up, metered_endpoint(forward=up.url) as url:
             path, body = PATHS[api]
             assert post(url, body, path).status_code == 200

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -16,6 +18,8 @@ TOOL = {
         "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}},
     },
 }
+CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
 
 
 def system(text: str) -> dict[str, Any]:
@@ -40,6 +44,15 @@ def post(url: str, body: Any, path: str = "/chat/completions", **headers: str) -
 
 def ask(url: str, *messages: dict[str, Any], headers: dict[str, str] | None = None, **more: Any) -> httpx.Response:
     return post(url, {"model": "any", "messages": list(messages), **more}, **(headers or {}))
+
+
+@contextmanager
+def streaming(url: str, text: str) -> Iterator[Iterator[str]]:
+    """The lines of a streamed answer as they come."""
+    asked = {"model": "m", "messages": [user(text)], "stream": True}
+    where = f"{url}/chat/completions"
+    with httpx.stream("POST", where, json=asked, trust_env=False, verify=False, timeout=120) as response:
+        yield response.iter_lines()
 
 
 def events(response: httpx.Response) -> list[Any]:

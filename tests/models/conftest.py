@@ -1,40 +1,23 @@
-"""A chat-completions server of a few lines on the loopback, and the small local model where it is here."""
+"""A chat-completions server on the loopback, and the small local model where it is here."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator
 
 import pytest
-from chat_server import ChatServer
-from loopback import Answering, Loopback
+from upstream import Upstream, upstream
 
 from rlm_loop.models import LocalModel, ModelNotFound
 from rlm_loop.models.weights import path
 
 
 @pytest.fixture
-def chat_server() -> Iterator[ChatServer]:
-    state = ChatServer()
-
-    class Handler(Answering):
-        def do_POST(self) -> None:
-            state.requests.append({"path": self.path, **json.loads(self.body())})
-            state.headers.append({k.lower(): v for k, v in self.headers.items()})
-            state.connections.add(self.client_address)
-            answer = state.answers.pop(0) if len(state.answers) > 1 else state.answers[0]
-            if answer[1] == "hang up":
-                self.close_connection = True
-                return
-            self.answer(*answer)
-
-        def do_GET(self) -> None:
-            self.answer(200 if state.models else 404, state.models or {})
-
-    with Loopback(Handler) as server:
-        state.address = f"{server.address}/v1"
-        yield state
+def chat_server() -> Iterator[Upstream]:
+    """It says what it is given by `say`."""
+    with upstream() as server:
+        server.url += "/v1"
+        yield server
 
 
 @pytest.fixture(scope="session")

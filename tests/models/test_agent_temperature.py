@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_server import ChatServer, completion
+from upstream import Upstream, completion
 
 from rlm_loop import DirectAgent, LeanAgent, ReActAgent, Task, ToolLoopAgent
 from rlm_loop.agents import Agent, SubCalls
@@ -18,11 +18,10 @@ from rlm_loop.traces import read
 
 @pytest.mark.parametrize("temperature", [None, 0, 0.7])
 @pytest.mark.parametrize("made", ["by name", "with its own"])
-def test_it_is_sent(made: str, temperature: float | None, chat_server: ChatServer) -> None:
+def test_it_is_sent(made: str, temperature: float | None, chat_server: Upstream) -> None:
     chat_server.say(completion("4"))
-    name, address = "m", chat_server.address
-    own = OpenAICompatibleModel(name, address, temperature=0.3)
-    model = f"openai-compatible:{name}@{address}" if made == "by name" else own
+    own = OpenAICompatibleModel("m", chat_server.url, temperature=0.3)
+    model = f"openai-compatible:m@{chat_server.url}" if made == "by name" else own
     assert DirectAgent(model=model, temperature=temperature).run("2 + 2?").answer == "4"
     left = 0.0 if made == "by name" else 0.3
     assert [r["temperature"] for r in chat_server.requests] == [left if temperature is None else temperature]

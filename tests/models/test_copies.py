@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from chat_server import ChatServer, completion
+from upstream import Upstream, completion
 
 from rlm_loop import ToolLoopAgent
 from rlm_loop.messages import Prompt
@@ -45,10 +45,10 @@ def test_an_agent_can_be_copied_with_its_model(model: Model, again: Callable[[An
 
 @pytest.mark.parametrize("again", COPIES, ids=["deepcopy", "pickle"])
 def test_a_model_that_was_used_is_copied_without_its_connections(
-    chat_server: ChatServer, again: Callable[[Any], Any]
+    chat_server: Upstream, again: Callable[[Any], Any]
 ) -> None:
     chat_server.say(completion("hi"))
-    model = OpenAICompatibleModel("m", chat_server.address)
+    model = OpenAICompatibleModel("m", chat_server.url)
     said = model.complete(Prompt.ask("Hello")).text
     assert again(model).complete(Prompt.ask("Hello")).text == said
-    assert len(chat_server.connections) == 2
+    assert len(chat_server.got) == 2

@@ -3,103 +3,69 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from chat_server import ChatServer, completion
 from lazy import needs
-from odd_bodies import BROKEN
+from upstream import Upstream, completion
 
-from rlm_loop import DirectAgent
-from rlm_loop.messages import Prompt
+from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models import (
     AuthenticationFailed,
     LiteLLMModel,
     ModelError,
     ModelNotFound,
-    ModelUnreachable,
     RateLimited,
     RequestRejected,
     RetryPolicy,
 )
 
 pytestmark = [needs("litellm", extra="litellm"), pytest.mark.filterwarnings("ignore")]  # LiteLLM's own
-ASK = Prompt.ask("hello")
+ASK, ONCE = Prompt.ask("hello"), RetryPolicy(attempts=1)
 
 
-def model(server: ChatServer, name: str = "openai/gpt-5-nano", **options: Any) -> LiteLLMModel:
-    options = {"api_base": server.address, "api_key": "sk-test", "retry": RetryPolicy(attempts=1), **options}
-    return LiteLLMModel(name, **options)
+def model(server: Upstream, **options: Any) -> LiteLLMModel:
+    return LiteLLMModel("openai/gpt-5-nano", api_base=server.url, api_key="sk-test", **{"retry": ONCE, **options})
 
 
-def test_a_call_with_its_cost(chat_server: ChatServer) -> None:
+def test_a_call_with_its_cost(chat_server: Upstream) -> None:
     chat_server.say(completion("hi", model="gpt-5-nano"))
     reply = model(chat_server).complete(ASK, max_tokens=9)
-    assert reply.text == "hi"
-    assert reply.usage is not None
-    assert (reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.cache_read_tokens) == (7, 2, 5)
-    assert reply.usage.cost is not None
-    assert 0 < reply.usage.cost < 1e-5
+    usage: Any = reply.usage
+    assert (reply.text, replace(usage, cost=None)) == ("hi", Usage(7, 2, 5))
+    assert 0 < usage.cost < 1e-5
     sent = chat_server.requests[0]
     assert sent["messages"] == [{"role": "user", "content": "hello"}]
     assert {sent.get("max_tokens"), sent.get("max_completion_tokens")} == {None, 9}
     assert "temperature" not in sent
 
 
-def test_prices_come_from_its_table() -> None:
-    price = LiteLLMModel("openai/gpt-5-nano").price
-    assert price is not None
-    assert 0 < price[0] < price[1] < 1e-5
-    assert LiteLLMModel("openai/nothing-like-this").price is None
-
-
 @pytest.mark.parametrize(
-    ("status", "kind", "says"),
+    ("status", "kind"),
     [
-        (401, AuthenticationFailed, "api_key"),
-        (404, ModelNotFound, "does not exist"),
-        (400, RequestRejected, "refused the request"),
-        (429, RateLimited, "limits the rate"),
-        (500, ModelError, "failed"),
-        (503, ModelError, "failed"),
+        (401, AuthenticationFailed),
+        (404, ModelNotFound),
+        (400, RequestRejected),
+        (429, RateLimited),
+        (500, ModelError),
+        (503, ModelError),
     ],
 )
-def test_errors_are_ours(chat_server: ChatServer, status: int, kind: type[ModelError], says: str) -> None:
+def test_errors_are_ours(chat_server: Upstream, status: int, kind: type[ModelError]) -> None:
     chat_server.say({"error": {"message": "the\nreason", "type": "x", "code": "y"}}, status=status)
-    with pytest.raises(kind, match=says) as caught:
+    with pytest.raises(kind, match="the reason") as caught:
         model(chat_server).complete(ASK)
-    assert type(caught.value) is kind
-    assert "\n" not in str(caught.value)
-    assert "reason" in str(caught.value)
+    assert (type(caught.value), caught.value.retryable) == (kind, status in (429, 500, 503))
     assert len(chat_server.requests) == 1  # nobody but us tries again
 
 
-@pytest.mark.parametrize("body", BROKEN.values(), ids=BROKEN.keys())
-def test_what_is_no_completion_is_a_model_error_with_the_outcome(chat_server: ChatServer, body: str) -> None:
-    chat_server.say(body)
-    with pytest.raises(ModelError) as caught:
-        DirectAgent(model(chat_server)).run("Say hi.")
-    assert len(str(caught.value)) < 500
-    assert vars(caught.value)["outcome"].stop == "failed"
-
-
-def test_retries_are_ours_and_counted(chat_server: ChatServer, waits: Any) -> None:
-    seen, sleep = waits
-    chat_server.say({"error": {"message": "slow"}}, status=429, Retry_After="3")
-    chat_server.say({"error": {"message": "oops"}}, status=500)
-    chat_server.say(completion("at last"))
-    retry = RetryPolicy(first=1.0, sleep=sleep, clock=lambda: 0.0, chance=lambda: 0.0)
-    reply = model(chat_server, retry=retry).complete(ASK)
-    assert (reply.text, reply.waited) == ("at last", 5.0)
-    assert seen == [3.0, 2.0]
-
-
 def test_an_address_where_nobody_is() -> None:
-    asked = LiteLLMModel("openai/x", api_base="http://127.0.0.1:9/v1", api_key="k", retry=RetryPolicy(attempts=1))
-    with pytest.raises((ModelUnreachable, ModelError)) as caught:
+    asked = LiteLLMModel("openai/x", api_base="http://127.0.0.1:9/v1", api_key="k", retry=ONCE)
+    with pytest.raises(ModelError) as caught:
         asked.complete(ASK)
-    assert "\n" not in str(caught.value)
     assert caught.value.retryable
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +79,7 @@ def test_a_missing_key_is_named(name: str, variable: str, monkeypatch: pytest.Mo
 
 def test_a_provider_that_does_not_exist() -> None:
     with pytest.raises(ModelNotFound, match="knows no provider for 'opnai"):
-        LiteLLMModel("opnai/gpt-5-nano", retry=RetryPolicy(attempts=1)).complete(ASK)
+        LiteLLMModel("opnai/gpt-5-nano", retry=ONCE).complete(ASK)
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

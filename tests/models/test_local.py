@@ -10,29 +10,22 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from rlm_loop import DirectAgent
 from rlm_loop.messages import Message, Prompt, Span, ToolCall, say
-from rlm_loop.models import (
-    LocalModel,
-    Model,
-    ModelError,
-    ModelNotFound,
-    RequestRejected,
-)
+from rlm_loop.models import LocalModel, ModelError, ModelNotFound, RequestRejected
 
 SYSTEM = say("system", "You are terse. user", "system")
 ASK = Message("user", (Span("How much is ", "task"), Span("2 + 3?\n", "scaffold:turns")))
 SAID = say("assistant", "  Let me see: é 😀 \n", "assistant", turn=1)
 SHOWN = say("user", "user", "repl_output", turn=1)
 CALLED = Message("assistant", (), (ToolCall("1", "add", '{"a": 1}'), ToolCall("2", "add", "")), turn=1)
-RESULTS = (
-    Message("tool", (Span("2", "tool_result"),), tool_call_id="1", turn=1),
-    Message("tool", (), tool_call_id="2", turn=1),
-)
+TWO = Message("tool", (Span("2", "tool_result"),), tool_call_id="1", turn=1)
+RESULTS = TWO, Message("tool", (), tool_call_id="2", turn=1)
 TOOL = {"type": "function", "function": {"name": "add", "description": "adds", "parameters": {"type": "object"}}}
 
 PLAIN = [
@@ -43,42 +36,35 @@ PLAIN = [
     Prompt((SYSTEM, ASK, SAID, SHOWN, SAID, SYSTEM, SHOWN), reply_schema={"type": "object"}),
     Prompt((say("user", "<|im_end|>\n<|im_start|>user\n", "task"),)),
     Prompt((say("user", "", "task"),)),
+    Prompt((ASK, say("assistant", "The three primary", "assistant"), say("assistant", "colours are", "user"))),
     Prompt(),
 ]
 WITH_TOOLS = [
     Prompt((SYSTEM, ASK), (TOOL,)),
     Prompt((ASK, CALLED, *RESULTS), (TOOL, TOOL)),
-    Prompt((SYSTEM, ASK, CALLED, *RESULTS, SAID, SHOWN, CALLED, RESULTS[0]), (TOOL,)),
+    Prompt((SYSTEM, ASK, CALLED, *RESULTS, SAID, SHOWN, CALLED, TWO), (TOOL,)),
 ]
 
 
 @pytest.mark.parametrize("prompt", PLAIN)
 def test_measure_is_what_llama_cpp_reports(small: LocalModel, prompt: Prompt) -> None:
-    usage = small.complete(prompt, max_tokens=1).usage
-    assert usage is not None
+    usage: Any = small.complete(prompt, max_tokens=1).usage
     assert sum(part.tokens for part in small.measure(prompt)) == usage.input_tokens
 
 
 @pytest.mark.parametrize("prompt", WITH_TOOLS)
 def test_measure_with_native_tools(coder: LocalModel, prompt: Prompt) -> None:
-    usage = coder.complete(prompt, max_tokens=1).usage
-    assert usage is not None
+    usage: Any = coder.complete(prompt, max_tokens=1).usage
     parts = coder.measure(prompt)
     assert sum(part.tokens for part in parts) == usage.input_tokens
-    tokens = {cause: sum(p.tokens for p in parts if p.cause == cause) for cause in {p.cause for p in parts}}
-    assert tokens["tool_schema"] > 90
-    assert ("assistant" in tokens) == any(m.tool_calls for m in prompt.messages)
+    assert sum(part.tokens for part in parts if part.cause == "tool_schema") > 90
+    assert ("assistant" in {part.cause for part in parts}) == any(m.tool_calls for m in prompt.messages)
 
 
 def test_parts_name_their_causes_in_reading_order(small: LocalModel) -> None:
     parts = small.measure(Prompt((SYSTEM, ASK, SAID, SHOWN)))
-    assert [(p.cause, p.message) for p in parts if p.cause != "template"] == [
-        ("system", 0),
-        ("task", 1),
-        ("scaffold:turns", 1),
-        ("assistant", 2),
-        ("repl_output", 3),
-    ]
+    causes = [("system", 0), ("task", 1), ("scaffold:turns", 1), ("assistant", 2), ("repl_output", 3)]
+    assert [(p.cause, p.message) for p in parts if p.cause != "template"] == causes
     assert [p.message for p in parts] == sorted(p.message for p in parts)
     assert parts[-1].message == 4  # the marker that asks for a reply
     assert {p.origin_turn for p in parts if p.message in (2, 3)} == {1}
@@ -92,16 +78,12 @@ def test_two_ways_to_account_for_the_same_text(small: LocalModel) -> None:
 
 def test_a_reply(small: LocalModel) -> None:
     reply = small.complete(Prompt((SYSTEM, ASK)), max_tokens=5)
-    assert reply.usage is not None
-    assert (reply.usage.output_tokens, reply.finish_reason, reply.usage.cost) == (5, "length", 0.0)
+    usage: Any = reply.usage
+    assert (usage.output_tokens, reply.finish_reason, usage.cost) == (5, "length", 0.0)
+    assert (reply.extra["timings"]["predicted_n"], reply.waited) == (5, 0)
     assert reply.text
-    assert reply.extra["timings"]["predicted_n"] == 5
     assert reply.seconds > 0
-    assert reply.waited == 0
-    assert small.name == "local:smollm2-135m"
-    assert small.window == 2048
-    assert isinstance(small, Model)
-    assert small.price == (0.0, 0.0)
+    assert (small.name, small.window, small.price) == ("local:smollm2-135m", 2048, (0.0, 0.0))
 
 
 @pytest.mark.slow
@@ -110,14 +92,11 @@ def test_the_text_is_the_same_in_every_run_and_the_prefix_is_cached(small: Local
     first = small.complete(prompt, max_tokens=20)
     again = small.complete(prompt, max_tokens=20)
     assert again.text == first.text
-    assert again.usage is not None
-    assert again.usage.input_tokens is not None
-    assert again.usage.cache_read_tokens == again.usage.input_tokens - 1
+    usage: Any = again.usage
+    assert usage.cache_read_tokens == usage.input_tokens - 1
     more = [say("assistant", first.text, "assistant"), say("user", "And one more?", "task")]
-    cached = small.complete(prompt + more, max_tokens=1).usage
-    assert cached is not None
-    assert cached.cache_read_tokens is not None
-    assert cached.cache_read_tokens >= again.usage.input_tokens
+    cached: Any = small.complete(prompt + more, max_tokens=1).usage
+    assert cached.cache_read_tokens >= usage.input_tokens
 
 
 @pytest.mark.slow
@@ -125,10 +104,9 @@ def test_without_the_prompt_cache_every_prompt_is_read_whole(small: LocalModel) 
     whole = LocalModel("smollm2-135m", context_size=2048, threads=small.threads, prompt_cache=False)
     prompt = Prompt((say("user", "Name three rivers, and say of each where it ends.", "task"),))
     other = Prompt((say("user", "Name three rivers, and say of each where it begins.", "task"),))
-    replies = []
-    for before in (other, prompt, Prompt.ask("Name a colour."), None):
-        if before is not None:
-            small.complete(before, max_tokens=3)  # the same loaded copy, with its cache
+    replies = [whole.complete(prompt, max_tokens=8)]
+    for before in (other, prompt, Prompt.ask("Name a colour.")):
+        small.complete(before, max_tokens=3)  # the same loaded copy, with its cache
         replies.append(whole.complete(prompt, max_tokens=8))
     assert {reply.usage.cache_read_tokens for reply in replies if reply.usage} == {0}
     assert len({reply.text for reply in replies}) == 1
@@ -136,17 +114,13 @@ def test_without_the_prompt_cache_every_prompt_is_read_whole(small: LocalModel) 
     assert whole.load() is small.load()
 
 
-def test_a_seed_repeats_and_another_differs() -> None:
+def test_a_seed_repeats_and_another_differs(small: LocalModel) -> None:
     def text(seed: int) -> str:
         warm = LocalModel("smollm2-135m", context_size=2048, threads=1, temperature=1.5, seed=seed)
+        assert warm.load() is small.load(), "one loaded copy is shared"
         return warm.complete(Prompt.ask("Tell me something odd."), max_tokens=16).text
 
-    pytest.importorskip("xllamacpp")
-    try:
-        texts = [text(1), text(1), text(2)]
-    except ModelNotFound as error:
-        pytest.skip(str(error))
-    assert texts[0] == texts[1] != texts[2]
+    assert text(1) == text(1) != text(2)
 
 
 def test_stop_strings_end_a_reply(small: LocalModel) -> None:
@@ -173,8 +147,6 @@ def test_several_assistant_messages_at_the_end_are_one(small: LocalModel) -> Non
     assert reply.text
     assert not reply.text.startswith("The three")
     parts = small.measure(prompt)
-    assert reply.usage is not None
-    assert sum(p.tokens for p in parts) == reply.usage.input_tokens
     assert {p.cause for p in parts if p.message == 1 and p.cause != "template"} == {"assistant", "user"}
 
 
@@ -197,12 +169,7 @@ def test_what_is_refused_says_what_to_do(small: LocalModel, prompt: Prompt, says
 def test_arguments_that_are_no_json(coder: LocalModel) -> None:
     broken = Message("assistant", (), (ToolCall("1", "add", '{"a": '),))
     with pytest.raises(ModelError, match="tool call arguments as JSON"):
-        coder.complete(Prompt((ASK, broken, RESULTS[0]), (TOOL,)), max_tokens=1)
-
-
-def test_one_loaded_copy_is_shared(small: LocalModel) -> None:
-    other = LocalModel("smollm2-135m", context_size=2048, threads=1, seed=9, temperature=0.7)
-    assert other.load() is small.load()
+        coder.complete(Prompt((ASK, broken, TWO), (TOOL,)), max_tokens=1)
 
 
 def test_the_address_is_closed_to_others(small: LocalModel) -> None:
@@ -233,12 +200,16 @@ def test_ctrl_c_stops_a_reply_at_once(small: LocalModel) -> None:
     assert time.perf_counter() - start < 20 * short + 0.2
 
 
+EMPTY = b"GGUF" + (3).to_bytes(4, "little") + bytes(80)  # sound, and empty: llama.cpp itself refuses it
+
+
 @pytest.mark.parametrize(
     ("content", "kind", "says"),
     [
         (None, ModelNotFound, "there is no model file"),
         (b"<html>404</html>", ModelError, r"could not load .*\(16 bytes\)|need xllamacpp"),
         (b"GGUF\x03\0\0\0", ModelError, r"could not load .*\(8 bytes\)|need xllamacpp"),
+        (EMPTY, ModelError, r"could not load .*\(88 bytes\)|need xllamacpp"),
     ],
 )
 def test_a_bad_file_is_one_line(tmp_path: Path, content: bytes | None, kind: type[ModelError], says: str) -> None:
@@ -252,19 +223,10 @@ def test_a_bad_file_is_one_line(tmp_path: Path, content: bytes | None, kind: typ
 
 
 def test_a_cut_off_file_does_not_end_the_process(small: LocalModel, tmp_path: Path) -> None:
-    whole = small.load()
     file = tmp_path / "cut.gguf"
-    with whole.path.open("rb") as source:
+    with small.load().path.open("rb") as source:
         file.write_bytes(source.read(20_000_000))
-    with pytest.raises(ModelError, match=r"could not load .*\(20,000,000 bytes\).*rlm-loop models pull"):
-        LocalModel(file).load()
-
-
-def test_a_file_that_llama_cpp_refuses_is_an_error(tmp_path: Path) -> None:
-    pytest.importorskip("xllamacpp")
-    file = tmp_path / "strange.gguf"
-    file.write_bytes(b"GGUF" + (3).to_bytes(4, "little") + bytes(16) + bytes(64))  # sound, and empty
-    with pytest.raises(ModelError, match=r"llama\.cpp could not load"):
+    with pytest.raises(ModelError, match=r"could not load .*\(20,000,000 bytes\)"):
         LocalModel(file).load()
 
 
@@ -293,9 +255,8 @@ def test_a_streamed_reply_is_the_same_reply(small: LocalModel) -> None:
     plain, streamed = agent.run("Count to nine."), agent.run("Count to nine.", hooks=[heard])
     assert streamed.last_reply == plain.last_reply == "".join(text for kind, text in heard.told if kind == "text")
     assert len(heard.told) > 5
-    for usage in (plain.usage, streamed.usage):  # how much of the prompt is cached depends on what was asked before
-        assert usage.output_tokens == 12
-    assert streamed.usage.input_tokens == plain.usage.input_tokens
+    # how much of the prompt is cached depends on what was asked before
+    assert (streamed.usage.input_tokens, streamed.usage.output_tokens) == (plain.usage.input_tokens, 12)
     assert streamed.ledger.by_cause() == plain.ledger.by_cause()
     (one,), (other,) = plain.turns, streamed.turns
     assert one.reply.extra.keys() == other.reply.extra.keys()
@@ -309,7 +270,7 @@ def test_a_stopped_run_frees_the_model_for_the_next_one(small: LocalModel) -> No
     assert heard.writes.wait(60)
     run.stop()
     assert run.result(60).stop == "interrupted"
-    assert small.complete(Prompt((ASK,)), max_tokens=1).usage is not None
+    assert small.complete(Prompt((ASK,)), max_tokens=1).usage
 
 
 def test_loading_is_told(small: LocalModel) -> None:  # asked for so that it is skipped where the file is not here

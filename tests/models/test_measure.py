@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -27,30 +28,22 @@ def chatml(body: Mapping[str, Any], content: Callable[[str], str] = lambda text:
     return out + "<assistant>"
 
 
-def without_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [message for message in messages if message["role"] != "system"]
-
-
-def shouting(body: Mapping[str, Any]) -> str:
-    return chatml(body, str.upper)
+def without_system(body: Mapping[str, Any]) -> str:
+    return chatml({"messages": [message for message in body["messages"] if message["role"] != "system"]})
 
 
 TEMPLATES: dict[str, Render] = {
     "plain": chatml,
     "trimming": lambda body: chatml(body, str.strip),
     "as JSON": lambda body: chatml(body, lambda text: json.dumps(text)[1:-1]),
-    "rewriting": shouting,
+    "rewriting": lambda body: chatml(body, str.upper),
     "with a default system text": lambda body: "<system>You are user.</>" + chatml(body),
-    "without system messages": lambda body: chatml({"messages": without_system(body["messages"])}),
+    "without system messages": without_system,
 }
 
 
-def characters(text: str) -> list[bytes]:
-    return [character.encode() for character in text]
-
-
 def rows(prompt: Prompt, render: Render = chatml) -> list[tuple[str, int, int, int]]:
-    parts = measure(prompt, prompt.to_dict(), render, characters)
+    parts = measure(prompt, prompt.to_dict(), render, lambda text: [character.encode() for character in text])
     return [(p.cause, p.origin_turn, p.message, p.tokens) for p in parts]
 
 
@@ -76,16 +69,17 @@ def test_a_default_system_text_comes_before_the_first_message() -> None:
     assert first == ("template", 0, 0, len("<system>You are user.</><user>"))
 
 
-def test_tool_schemas_and_calls() -> None:
-    tool = {"name": "f"}
+def test_tool_schemas_texts_and_calls() -> None:
+    calls = ToolCall("1", "f", "{}"), ToolCall("2", "g", "")
     prompt = Prompt(
         (
             say("system", "S", "system"),
-            Message("assistant", (), (ToolCall("1", "f", "{}"), ToolCall("2", "g", "")), turn=2),
+            Message("assistant", (), calls, turn=2),
             Message("tool", (Span("42", "tool_result"),), tool_call_id="1", turn=2),
             Message("tool", (), tool_call_id="2", turn=2),
+            Message("assistant", (Span("t", "assistant"),), calls[:1], turn=3),
         ),
-        tools=(tool,),
+        tools=({"name": "f"},),
     )
     assert rows(prompt) == [
         ("template", 0, 0, len("<system>")),
@@ -95,19 +89,10 @@ def test_tool_schemas_and_calls() -> None:
         ("assistant", 2, 1, len("(call f {})(call g )")),
         ("template", 2, 2, len("</><tool>")),
         ("tool_result", 2, 2, 2),
-        ("template", 0, 4, len("</><tool></><assistant>")),
-    ]
-
-
-def test_a_text_and_calls_in_one_message() -> None:
-    prompt = Prompt(
-        (say("user", "u", "task"), Message("assistant", (Span("t", "assistant"),), (ToolCall("1", "f", "{}"),), turn=1))
-    )
-    assert rows(prompt)[2:] == [
-        ("template", 1, 1, len("</><assistant>")),
-        ("assistant", 1, 1, 1),
-        ("assistant", 1, 1, len("(call f {})")),
-        ("template", 0, 2, len("</><assistant>")),
+        ("template", 3, 4, len("</><tool></><assistant>")),
+        ("assistant", 3, 4, 1),
+        ("assistant", 3, 4, len("(call f {})")),
+        ("template", 0, 5, len("</><assistant>")),
     ]
 
 
@@ -117,25 +102,15 @@ def test_trimmed_texts_keep_their_causes() -> None:
     assert found == [("task", 0, 0, 1), ("scaffold:x", 0, 0, 2)]
 
 
-SPANS = st.lists(
-    st.tuples(
-        st.one_of(st.text(max_size=12), st.sampled_from(["user", "<user>", " ", "\n", "</>", "Z0x0Z"])),
-        st.sampled_from(["task", "system", "scaffold:x"]),
-    ),
-    max_size=3,
-)
+TEXTS = st.one_of(st.text(max_size=12), st.sampled_from(["user", "<user>", " ", "\n", "</>", "Z0x0Z"]))
+CAUSES = st.sampled_from(["task", "system", "scaffold:x"])
+SPANS = st.lists(st.builds(Span, TEXTS, CAUSES), max_size=3).map(tuple)
+CALLS = st.sampled_from([(), (ToolCall("1", "f", '{"a": 1}'),)])
+ROLES = st.sampled_from(["system", "user", "tool"])
 MESSAGES = st.lists(
-    st.builds(
-        lambda role, spans, called, turn: Message(
-            role,
-            tuple(Span(t.encode("utf-8", "replace").decode(), c) for t, c in spans),
-            (ToolCall("1", "f", '{"a": 1}'),) if called and role == "assistant" else (),
-            turn=turn,
-        ),
-        st.sampled_from(["system", "user", "assistant", "tool"]),
-        SPANS,
-        st.booleans(),
-        st.integers(0, 3),
+    st.one_of(
+        st.builds(Message, ROLES, SPANS, turn=st.integers(0, 3)),
+        st.builds(Message, st.just("assistant"), SPANS, CALLS, turn=st.integers(0, 3)),
     ),
     max_size=5,
 )
@@ -144,9 +119,8 @@ MESSAGES = st.lists(
 @given(MESSAGES, st.integers(0, 2), st.sampled_from(sorted(TEMPLATES)))
 def test_the_parts_always_sum_and_the_reading_order_holds(messages: list[Message], tools: int, template: str) -> None:
     prompt = Prompt(tuple(messages), tools=({"name": "f"},) * tools)
-    render = TEMPLATES[template]
-    found = rows(prompt, render)
-    assert sum(row[3] for row in found) == len(render(prompt.to_dict()))
+    found = rows(prompt, TEMPLATES[template])
+    assert sum(row[3] for row in found) == len(TEMPLATES[template](prompt.to_dict()))
     order = [row[2] for row in found if row[0] != "tool_schema"]
     assert order == sorted(order)
     assert all(row[3] > 0 or template == "rewriting" for row in found)  # shares of a sum are rounded
@@ -155,15 +129,13 @@ def test_the_parts_always_sum_and_the_reading_order_holds(messages: list[Message
 @given(MESSAGES)
 def test_with_a_plain_template_every_text_is_charged_whole(messages: list[Message]) -> None:
     prompt = Prompt(tuple(messages))
-    charged: dict[tuple[str, int], int] = {}
+    charged, expected = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
     for cause, _turn, index, tokens in rows(prompt):
         if cause not in ("template", "assistant"):
-            charged[cause, index] = charged.get((cause, index), 0) + tokens
-    expected: dict[tuple[str, int], int] = {}
+            charged[cause, index] += tokens
     for index, message in enumerate(messages):
         for span in message.spans:
-            if span.text:
-                expected[span.cause, index] = expected.get((span.cause, index), 0) + len(span.text)
+            expected[span.cause, index] += len(span.text)
     assert charged == expected
 
 

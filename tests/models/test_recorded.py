@@ -39,10 +39,7 @@ def test_the_same_requests_get_the_same_replies() -> None:
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        (
-            Prompt((FIRST.messages[0], say("user", "How much is 2 + 3?", "task"))),
-            r"call 1 .*message 1 \(user\)",
-        ),
+        (Prompt((FIRST.messages[0], say("user", "How much is 2 + 3?", "task"))), r"call 1 .*message 1 \(user\)"),
         (Prompt((FIRST.messages[0], say("system", "How much is 2 + 2?", "task"))), "message 1"),
         (Prompt(FIRST.messages[:1]), "it has 1 messages, recorded are 2"),
         (SECOND + MORE, "it has 6 messages, recorded are 2"),

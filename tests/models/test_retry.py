@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -9,15 +10,8 @@ from rlm_loop.messages import Prompt
 from rlm_loop.models import Model, ModelError, Reply, RetryPolicy, ToolCall, Usage
 
 
-def failing(*errors: ModelError) -> Callable[[], str]:
-    left = list(errors)
-
-    def attempt() -> str:
-        if left:
-            raise left.pop(0)
-        return "done"
-
-    return attempt
+def failing(*errors: ModelError) -> Mock:
+    return Mock(side_effect=[*errors, "done"])
 
 
 def transient(after: float | None = None) -> ModelError:
@@ -26,7 +20,7 @@ def transient(after: float | None = None) -> ModelError:
     return error
 
 
-def test_waits_double_and_are_counted(waits: tuple[list[float], Callable[[float], None]]) -> None:
+def test_waits_double_and_are_counted(waits: Any) -> None:
     seen, sleep = waits
     retry = RetryPolicy(first=1.0, longest=3.0, sleep=sleep, clock=lambda: 0.0, chance=lambda: 0.0)
     assert retry.call(failing(*[transient() for _ in range(4)])) == ("done", 9.0)
@@ -42,16 +36,10 @@ def test_waits_double_and_are_counted(waits: tuple[list[float], Callable[[float]
     ],
 )
 def test_when_to_give_up(errors: list[ModelError], attempts: int) -> None:
-    tried: list[int] = []
     attempt = failing(*errors)
-
-    def counted() -> str:
-        tried.append(1)
-        return attempt()
-
     with pytest.raises(ModelError):
-        RetryPolicy(attempts=3, sleep=lambda _: None).call(counted)
-    assert len(tried) == attempts
+        RetryPolicy(attempts=3, sleep=lambda _: None).call(attempt)
+    assert attempt.call_count == attempts
 
 
 class Busy(Model):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,11 +20,10 @@ def test_replies_come_in_order_in_all_their_forms() -> None:
 
 
 @pytest.mark.parametrize("error", [ModelError("x"), ValueError("x"), KeyboardInterrupt(), KeyboardInterrupt])
-def test_exceptions_are_raised(error: BaseException | type[BaseException]) -> None:
+@pytest.mark.parametrize("called", [False, True], ids=["itself", "of a callable"])
+def test_exceptions_are_raised(error: BaseException | type[BaseException], called: bool) -> None:
     with pytest.raises(error if isinstance(error, type) else type(error)):
-        ScriptedModel([error]).complete(ASK)
-    with pytest.raises(error if isinstance(error, type) else type(error)):
-        ScriptedModel([lambda _: error]).complete(ASK)
+        ScriptedModel([(lambda _: error) if called else error]).complete(ASK)
 
 
 def test_running_out_says_how_many_there_were() -> None:
@@ -78,9 +79,8 @@ def test_cached_tokens_are_those_of_the_common_start() -> None:
     ],
 )
 def test_a_limit_cuts(reply: str | Reply, limit: int | None, text: str, finish: str) -> None:
-    got = ScriptedModel([reply]).complete(ASK, max_tokens=limit)
+    got: Any = ScriptedModel([reply]).complete(ASK, max_tokens=limit)
     assert (got.text, got.finish_reason, got.tool_calls) == (text, finish, ())
-    assert got.usage is not None
     assert got.usage.output_tokens == text_tokens(text)
 
 
@@ -94,6 +94,5 @@ def test_measure_sums_to_the_reported_input(messages: list[list[str]], tools: in
         tools=({"name": "f"},) * tools,
     )
     model = ScriptedModel(["x"])
-    usage = model.complete(prompt).usage
-    assert usage is not None
+    usage: Any = model.complete(prompt).usage
     assert sum(p.tokens for p in model.measure(prompt)) == usage.input_tokens

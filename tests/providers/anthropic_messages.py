@@ -17,29 +17,30 @@ from serving import CACHE_READ, CACHE_WRITE, INPUT, OUTPUT, Provider, Refused, S
 types = Lazy("anthropic.types")  # 2 seconds, which who only collects the tests does not pay
 Solid = Annotated[str, Field(pattern=r"\S")]
 Id = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$")]
-Cached = dict[str, Any] | None
+Name = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,128}$")]
 
 
-class Text(Strict):
+class Cached(Strict):
+    cache_control: dict[str, Any] | None = None
+
+
+class Text(Cached):
     type: Literal["text"]
     text: Solid
-    cache_control: Cached = None
 
 
-class Use(Strict):
+class Use(Cached):
     type: Literal["tool_use"]
     id: Id
-    name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,128}$")]
+    name: Name
     input: dict[str, Any]
-    cache_control: Cached = None
 
 
-class Result(Strict):
+class Result(Cached):
     type: Literal["tool_result"]
     tool_use_id: Id
     content: str | list[Text] = ""
     is_error: bool | None = None
-    cache_control: Cached = None
 
 
 Block = Annotated[Text | Use | Result, Field(discriminator="type")]
@@ -55,12 +56,11 @@ class Schema(Strict):
     type: Literal["object"]
 
 
-class Tool(Strict):
-    name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,128}$")]
+class Tool(Cached):
+    name: Name
     description: str | None = None
     input_schema: Schema
     type: Literal["custom"] | None = None
-    cache_control: Cached = None
     strict: bool | None = None
 
 
@@ -144,8 +144,7 @@ class AnthropicMessages(Provider):
                 deltas += [{"type": "input_json_delta", "partial_json": half} for half in pieces]
             yield sse({"type": "content_block_start", "index": index, "content_block": start}, "content_block_start")
             for delta in deltas:
-                event = {"type": "content_block_delta", "index": index, "delta": delta}
-                yield sse(event, "content_block_delta")
+                yield sse({"type": "content_block_delta", "index": index, "delta": delta}, "content_block_delta")
             yield sse({"type": "content_block_stop", "index": index}, "content_block_stop")
         ended = {k: answer[k] for k in ("stop_reason", "stop_sequence")}
         yield sse({"type": "message_delta", "delta": ended, "usage": answer["usage"]}, "message_delta")
@@ -159,29 +158,18 @@ class AnthropicMessages(Provider):
             for n, (name, arguments) in enumerate(said.calls)
         ]
         cut = said.text is not None and text != said.text
-        message = {
-            "id": "msg_1",
-            "type": "message",
-            "role": "assistant",
-            "model": body["model"],
-            "content": content,
-            "stop_reason": "refusal"
-            if said.refusal
-            else "tool_use"
-            if said.calls
-            else "stop_sequence"
-            if cut
-            else "end_turn",
-            "stop_sequence": next((s for s in body["stop_sequences"] if s in said.text), None) if cut else None,  # type: ignore[operator]
-            "usage": {
-                "input_tokens": INPUT - CACHE_READ - CACHE_WRITE,
-                "cache_read_input_tokens": CACHE_READ,
-                "cache_creation_input_tokens": CACHE_WRITE,
-                "cache_creation": {"ephemeral_5m_input_tokens": CACHE_WRITE, "ephemeral_1h_input_tokens": 0},
-                "output_tokens": OUTPUT,
-                "service_tier": "standard",
-            },
+        reason = "refusal" if said.refusal else "tool_use" if said.calls else "stop_sequence" if cut else "end_turn"
+        usage = {
+            "input_tokens": INPUT - CACHE_READ - CACHE_WRITE,
+            "cache_read_input_tokens": CACHE_READ,
+            "cache_creation_input_tokens": CACHE_WRITE,
+            "cache_creation": {"ephemeral_5m_input_tokens": CACHE_WRITE, "ephemeral_1h_input_tokens": 0},
+            "output_tokens": OUTPUT,
+            "service_tier": "standard",
         }
+        stop = next((s for s in body["stop_sequences"] if s in said.text), None) if cut else None  # type: ignore[operator]
+        head = {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "content": content}
+        message = {**head, "stop_reason": reason, "stop_sequence": stop, "usage": usage}
         return types.Message.model_validate(message).model_dump(mode="json")
 
 

@@ -115,29 +115,18 @@ class Ollama(Provider):
         return {ours for theirs, ours in names.items() if theirs in body["options"]}
 
     def answer(self, said: Said, body: Any) -> Any:
-        options = body.get("options") or {}
-        text = said.until(options.get("stop"))
+        text = said.until((body.get("options") or {}).get("stop"))
         message: dict[str, Any] = {"role": "assistant", "content": text}
         if said.calls:
-            message["tool_calls"] = [
-                {"function": {"index": n, "name": name, "arguments": dict(arguments)}}
-                for n, (name, arguments) in enumerate(said.calls)
-            ]
+            named = enumerate(said.calls)
+            calls = [{"index": n, "name": name, "arguments": dict(arguments)} for n, (name, arguments) in named]
+            message["tool_calls"] = [{"function": call} for call in calls]
         read = {"prompt_eval_count": INPUT, "prompt_eval_duration": 5} if self.counts_what_it_reads else {}
-        done: dict[str, Any] = {
-            "model": body["model"],
-            "created_at": "2026-11-22T10:00:00.000000Z",
-            "message": message,
-            "done": True,
-            "done_reason": "stop",
-            "total_duration": 10,
-            "load_duration": 1,
-            **read,
-            "eval_count": OUTPUT,
-            "eval_duration": 4,
-        }
+        head = {"model": body["model"], "created_at": "2026-11-22T10:00:00.000000Z"}
+        took = {"total_duration": 10, "load_duration": 1, **read, "eval_count": OUTPUT, "eval_duration": 4}
+        ended = {"done": True, "done_reason": "stop", **took}
         if body.get("stream", True):  # lines of JSON
-            first = {k: done[k] for k in ("model", "created_at", "message")} | {"done": False}
-            last = {**done, "message": {"role": "assistant", "content": ""}}
+            first = {**head, "message": message, "done": False}
+            last = {**head, "message": {"role": "assistant", "content": ""}, **ended}
             return [json.dumps(line) + "\n" for line in (first, last)]
-        return done
+        return {**head, "message": message, **ended}

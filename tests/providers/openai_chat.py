@@ -95,19 +95,19 @@ class OpenAIChat(Provider):
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
             if first["type"] == "extra_forbidden":
-                raise self._no(f"Unrecognized request argument supplied: {place}", None, None) from None
+                raise self._no(f"Unrecognized request argument supplied: {place}", None) from None
             raise self._no(f"Invalid value at '{place}': {first['msg']}", place, "invalid_value") from None
         if request.stream_options is not None and not request.stream:
-            raise self._no("The 'stream_options' parameter is only allowed when 'stream' is enabled.", None, None)
+            raise self._no("The 'stream_options' parameter is only allowed when 'stream' is enabled.", None)
         self._check_order(request.messages)
         if self.reasoning:
             self._check_reasoning(request)
         elif request.max_tokens is not None and request.max_completion_tokens is not None:
-            raise self._no("Setting 'max_tokens' and 'max_completion_tokens' at the same time", "max_tokens", None)
+            raise self._no("Setting 'max_tokens' and 'max_completion_tokens' at the same time", "max_tokens")
         wanted = (request.response_format or {}).get("json_schema")
         if wanted and wanted["schema"].get("type") != "object":
             said = f"Invalid schema for response_format '{wanted['name']}': schema must be a JSON Schema of type object"
-            raise self._no(said, "response_format", None)
+            raise self._no(said, "response_format")
 
     def _check_order(self, messages: list[Message]) -> None:
         owed: list[str] = []
@@ -116,19 +116,19 @@ class OpenAIChat(Provider):
             if message.role == "tool":
                 if message.tool_call_id not in owed:
                     said = "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
-                    raise self._no(f"Invalid parameter: {said}", f"messages.[{number}].role", None)
+                    raise self._no(f"Invalid parameter: {said}", f"messages.[{number}].role")
                 owed.remove(message.tool_call_id)
             elif owed:
-                raise self._no(f"tool_call_ids did not have response messages: {', '.join(owed)}", at, None)
+                raise self._no(f"tool_call_ids did not have response messages: {', '.join(owed)}", at)
             if message.content is None and not (message.role == "assistant" and (message.tool_calls)):
-                raise self._no("Invalid value for 'content': expected a string, got null.", at, None)
+                raise self._no("Invalid value for 'content': expected a string, got null.", at)
             if message.tool_calls and message.role != "assistant":
-                raise self._no("tool_calls are the assistant's", at, None)
+                raise self._no("tool_calls are the assistant's", at)
             owed = [call.id for call in message.tool_calls] if message.tool_calls else owed
             if len(set(owed)) < len(owed):
-                raise self._no("Duplicate value for 'tool_call_id'", at, None)
+                raise self._no("Duplicate value for 'tool_call_id'", at)
         if owed:
-            raise self._no(f"tool_call_ids did not have response messages: {', '.join(owed)}", "messages", None)
+            raise self._no(f"tool_call_ids did not have response messages: {', '.join(owed)}", "messages")
 
     def _check_reasoning(self, request: Request) -> None:
         for name in ("stop", "seed", "max_tokens"):
@@ -143,7 +143,7 @@ class OpenAIChat(Provider):
             )
             raise self._no(said, "temperature", "unsupported_value")
 
-    def _no(self, message: str, param: str | None, code: str | None, status: int = 400) -> Refused:
+    def _no(self, message: str, param: str | None, code: str | None = None, status: int = 400) -> Refused:
         error: dict[str, Any] = {"message": message, "type": "invalid_request_error"}
         if self.names_parameters:
             error |= {"param": param, "code": code}
@@ -182,27 +182,18 @@ class OpenAIChat(Provider):
             for n, (name, arguments) in enumerate(said.calls)
         ]
         message = {"role": "assistant", "content": text, "refusal": said.refusal}
-        completion: dict[str, Any] = {
-            "id": "chatcmpl-1",
-            "object": "chat.completion",
-            "created": 1,
-            "model": body["model"],
-            "choices": [
-                {
-                    "index": 0,
-                    "message": {**message, "tool_calls": calls} if calls else message,
-                    "logprobs": None,
-                    "finish_reason": "tool_calls" if calls else "stop",
-                }
-            ],
-            "usage": {
-                "prompt_tokens": INPUT,
-                "completion_tokens": OUTPUT,
-                "total_tokens": INPUT + OUTPUT,
-                "prompt_tokens_details": {"cached_tokens": CACHE_READ, "audio_tokens": 0},
-                "completion_tokens_details": {"reasoning_tokens": REASONING if self.reasoning else 0},
-            },
+        message |= {"tool_calls": calls} if calls else {}
+        finish = "tool_calls" if calls else "stop"
+        usage = {
+            "prompt_tokens": INPUT,
+            "completion_tokens": OUTPUT,
+            "total_tokens": INPUT + OUTPUT,
+            "prompt_tokens_details": {"cached_tokens": CACHE_READ, "audio_tokens": 0},
+            "completion_tokens_details": {"reasoning_tokens": REASONING if self.reasoning else 0},
         }
+        head = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": body["model"]}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
+        completion: dict[str, Any] = {**head, "choices": [choice], "usage": usage}
         chat.ChatCompletion.model_validate(completion)
         if self.arguments_as_objects:  # as some servers of this API do, against the reference
             for call, (_, arguments) in zip(calls, said.calls, strict=True):

@@ -37,33 +37,30 @@ class Player:
     says: Sequence[Said]
 
 
+def playing(kind: Callable[..., Agent], **settings: Any) -> Callable[[Any], Agent]:
+    return lambda model: kind(model=model, max_tokens=500, **settings)
+
+
+LEAN = playing(LeanAgent, tools=TOOLS)
+LAST = Said(None, (("final_answer", {"answer": 5}),))
 PLAYERS = {
     "tool loop": Player(
-        lambda model: ToolLoopAgent(max_tokens=500, model=model, tools=TOOLS),
+        playing(ToolLoopAgent, tools=TOOLS),
         [Said("I look.\n```python\nx = add(2, 3)\nprint(x)\n```\n"), Said("```python\nfinal_answer = x\n```")],
     ),
-    "lean": Player(
-        lambda model: LeanAgent(max_tokens=500, model=model, tools=TOOLS),
-        [Said(None, BOTH), Said("", (("add", {"a": "x"}),)), Said(None, (("final_answer", {"answer": 5}),))],
-    ),
+    "lean": Player(LEAN, [Said(None, BOTH), Said("", (("add", {"a": "x"}),)), LAST]),
     "react": Player(
-        lambda model: ReActAgent(max_tokens=500, model=model, tools=TOOLS),
+        playing(ReActAgent, tools=TOOLS),
         [
             Said('Thought: I add.\nAction: add\nAction Input: {"a": 2, "b": 3}\nObservation: 99\nFinal Answer: 99'),
             Said("Thought: done\nFinal Answer: 5"),
         ],
     ),
     "react calls": Player(
-        lambda model: ReActAgent(max_tokens=500, model=model, tools=TOOLS, form="calls"),
+        playing(ReActAgent, tools=TOOLS, form="calls"),
         [Said("I add.", BOTH[:1]), Said("", (("final_answer", {"answer": 5}),))],
     ),
-    "nothing at first": Player(
-        lambda model: LeanAgent(max_tokens=500, model=model, tools=TOOLS),
-        [Said(""), Said(None, (("final_answer", {"answer": 5}),))],
-    ),
-    "a refusal at first": Player(
-        lambda model: LeanAgent(max_tokens=500, model=model, tools=TOOLS),
-        [Said(None, refusal="I'd rather not."), Said(None, (("final_answer", {"answer": 5}),))],
-    ),
-    "direct": Player(lambda model: DirectAgent(max_tokens=500, model=model), [Said("5")]),
+    "nothing at first": Player(LEAN, [Said(""), LAST]),
+    "a refusal at first": Player(LEAN, [Said(None, refusal="I'd rather not."), LAST]),
+    "direct": Player(playing(DirectAgent), [Said("5")]),
 }

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
-from loopback import Answering, Loopback
 from pydantic import BaseModel, ConfigDict
+from upstream import Answer, Got, upstream
 
 
 class Strict(BaseModel):
@@ -82,9 +82,7 @@ class Provider:
         answer = self.answer(self.says.pop(0), body)
         if body.get("stream") and isinstance(answer, dict):
             answer = list(self.events(answer, body))
-        if isinstance(answer, list):
-            return 200, {"Content-Type": self.media}, answer
-        return 200, {}, answer
+        return 200, {"Content-Type": self.media} if isinstance(answer, list) else {}, answer
 
     def events(self, answer: dict[str, Any], body: Any) -> Iterator[str]:
         """The same answer in server-sent events."""
@@ -93,6 +91,9 @@ class Provider:
     def lookup(self, path: str, body: Any) -> Any:
         """What is asked beside the chat, such as what a model is; `None` for the chat itself."""
         return None
+
+
+P = TypeVar("P", bound=Provider)
 
 
 def halves(text: str) -> tuple[str, str]:
@@ -106,26 +107,19 @@ def sse(event: Any, kind: str = "") -> str:
 
 
 @contextmanager
-def serving(provider: Provider) -> Iterator[Provider]:
-    """The provider at `provider.address` until the block is left."""
+def serving(provider: P, *says: Said) -> Iterator[P]:
+    """The provider at `provider.address` until the block is left, with these replies."""
+    provider.says = list(says)
 
-    class Handler(Answering):
-        def do_GET(self) -> None:
-            self.answer(404, {"error": "not found"})
+    def answer(got: Got) -> Answer:
+        if got.method == "GET":
+            return Answer.of({"error": "not found"}, 404)
+        headers = {name.lower(): value for name, value in got.headers}
+        status, more, said = provider.handle(got.path, headers, got.json())
+        if isinstance(said, list):  # each event in a chunk of its own
+            return Answer([event.encode() for event in said], status, list(more.items()))
+        return Answer.of(said, status, **more)
 
-        def do_POST(self) -> None:
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            status, more, answer = provider.handle(self.path, headers, json.loads(self.body()))
-            if not isinstance(answer, list):
-                self.answer(status, answer, more)
-                return
-            self.send_response(status)
-            for name, value in {**more, "Transfer-Encoding": "chunked"}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            for event in [*answer, ""]:  # each in a chunk of its own
-                self.wfile.write(b"%x\r\n%s\r\n" % (len(event.encode()), event.encode()))
-
-    with Loopback(Handler) as server:
-        provider.address = server.address
+    with upstream(answer) as server:
+        provider.address = server.url
         yield provider

@@ -50,6 +50,10 @@ class Place:
     not_applied: frozenset[str] = frozenset()
 
 
+def reasoning(**more: Any) -> Callable[[], Provider]:
+    return lambda: OpenAIChat(reasoning=True, **more)
+
+
 CLASSIC, THINKING = (CACHE_READ, None, 0), (CACHE_READ, None, REASONING)
 LEFT_OUT = frozenset({"stop", "temperature", "seed"})
 RENAMED = LEFT_OUT | {"max_tokens"}
@@ -57,19 +61,11 @@ PLACES = {
     "openai, litellm": Place(OpenAIChat, lite("openai/gpt-4o-mini", "/v1"), CLASSIC),
     "openai, own": Place(OpenAIChat, own("gpt-4o-mini"), CLASSIC),
     "objects, own": Place(lambda: OpenAIChat(arguments_as_objects=True), own("some"), CLASSIC),
-    "reasoning, litellm": Place(
-        lambda: OpenAIChat(reasoning=True), lite("openai/gpt-5-nano", "/v1"), THINKING, LEFT_OUT
-    ),
-    "reasoning o, litellm": Place(
-        lambda: OpenAIChat(reasoning=True), lite("openai/o3-mini", "/v1"), THINKING, LEFT_OUT
-    ),
-    "reasoning of tomorrow, litellm": Place(
-        lambda: OpenAIChat(reasoning=True), lite("openai/tomorrow", "/v1"), THINKING, RENAMED
-    ),
-    "reasoning, own": Place(lambda: OpenAIChat(reasoning=True), own("gpt-5-nano"), THINKING, RENAMED),
-    "reasoning in words, own": Place(
-        lambda: OpenAIChat(reasoning=True, names_parameters=False), own("tomorrow"), THINKING, RENAMED
-    ),
+    "reasoning, litellm": Place(reasoning(), lite("openai/gpt-5-nano", "/v1"), THINKING, LEFT_OUT),
+    "reasoning o, litellm": Place(reasoning(), lite("openai/o3-mini", "/v1"), THINKING, LEFT_OUT),
+    "reasoning of tomorrow, litellm": Place(reasoning(), lite("openai/tomorrow", "/v1"), THINKING, RENAMED),
+    "reasoning, own": Place(reasoning(), own("gpt-5-nano"), THINKING, RENAMED),
+    "reasoning in words, own": Place(reasoning(names_parameters=False), own("tomorrow"), THINKING, RENAMED),
     "anthropic, litellm": Place(
         AnthropicMessages, lite("anthropic/claude-haiku-4-5"), (CACHE_READ, CACHE_WRITE, 0), frozenset({"seed"})
     ),
@@ -82,8 +78,7 @@ PLACES = {
 @pytest.mark.parametrize("place", PLACES)
 def test_every_agent_answers_at_every_provider(place: str, player: str) -> None:
     where, who = PLACES[place], PLAYERS[player]
-    with serving(where.provider()) as server:
-        server.says = list(who.says)
+    with serving(where.provider(), *who.says) as server:
         outcome = who.agent(where.model(server)).run(QUESTION)
     assert outcome.answer in (ANSWER, str(ANSWER)), server.refused
     assert outcome.stop == "answered"

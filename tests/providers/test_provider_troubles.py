@@ -40,8 +40,12 @@ def own(server: Provider, **more: Any) -> OpenAICompatibleModel:
     return OpenAICompatibleModel("m", f"{server.address}/v1", **{"api_key": "k", "retry": ONCE, **more})
 
 
-def lite(server: Provider, name: str, path: str = "", **more: Any) -> LiteLLMModel:
-    return LiteLLMModel(name, api_base=server.address + path, **{"api_key": "k", "retry": ONCE, **more})
+def lite(server: Provider, name: str, path: str = "") -> LiteLLMModel:
+    return LiteLLMModel(name, api_base=server.address + path, api_key="k", retry=ONCE)
+
+
+def ollama(server: Provider, **more: Any) -> OllamaModel:
+    return OllamaModel("m", server.address, retry=ONCE, **more)
 
 
 def test_what_is_not_taken_is_said_once_and_kept_in_the_trace(tmp_path: Any, caplog: pytest.LogCaptureFixture) -> None:
@@ -90,47 +94,34 @@ def test_what_a_refusal_is_about(said: str, sent: list[str], parameter: str | No
 
 
 def test_a_refusal_of_another_kind_is_said_at_once() -> None:
-    with serving(OpenAIChat()) as server:
-        server.says = [Said("x")]
-        with pytest.raises(RequestRejected, match="Unrecognized request argument supplied: colour"):
-            own(server, options={"colour": "red"}).complete(Prompt.ask("hi"))
-        assert len(server.refused) == 1
+    with serving(OpenAIChat()) as server, pytest.raises(RequestRejected, match="colour"):
+        own(server, options={"colour": "red"}).complete(Prompt.ask("hi"))
+    assert len(server.refused) == 1
 
 
 def test_a_row_of_a_study_says_what_was_not_applied(tmp_path: Any) -> None:
-    with serving(OpenAIChat(reasoning=True)) as server:
-        server.says = list(PLAYERS["direct"].says)
+    with serving(OpenAIChat(reasoning=True), *PLAYERS["direct"].says) as server:
         suite = Suite("s", (Task("t", QUESTION, lambda _: Score(True)),))
         [row] = Study("s", {"direct": PLAYERS["direct"].agent(own(server))}, suite).run(tmp_path, False).rows
-    assert row["not_applied"] == {
-        "max_tokens": "sent as max_completion_tokens",
-        "seed": "left out",
-        "temperature": "left out",
-    }
+    renamed = {"max_tokens": "sent as max_completion_tokens"}
+    assert row["not_applied"] == {**renamed, "seed": "left out", "temperature": "left out"}
 
 
 def test_a_reply_schema_that_is_not_taken_is_left_out() -> None:
-    with serving(OpenAIChat()) as server:
-        server.says = [Said('{"name": "final_answer", "arguments": {"answer": 5}}')]
+    said = Said('{"name": "final_answer", "arguments": {"answer": 5}}')
+    with serving(OpenAIChat(), said) as server:
         outcome = LeanAgent(model=own(server), tools=TOOLS, presentation="constrained").run(QUESTION)
     assert outcome.answer == 5
     assert outcome.turns[0].reply.extra["not_applied"] == {"response_format": "left out"}
 
 
 OPENAI_SLOW = {"error": {"message": "slow", "type": "x", "code": "rate_limit_exceeded"}}
+ANTHROPIC_SLOW = {"type": "error", "error": {"type": "rate_limit_error", "message": "slow"}}
 TOO_MANY: dict[str, tuple[Callable[[], Provider], Callable[[Provider], Model], Any]] = {
     "openai, own": (OpenAIChat, own, OPENAI_SLOW),
-    "openai, litellm": (OpenAIChat, lambda server: lite(server, "openai/gpt-4o-mini", "/v1"), OPENAI_SLOW),
-    "anthropic, litellm": (
-        AnthropicMessages,
-        lambda server: lite(server, "anthropic/claude-haiku-4-5"),
-        {"type": "error", "error": {"type": "rate_limit_error", "message": "slow"}},
-    ),
-    "ollama, own": (
-        Ollama,
-        lambda server: OllamaModel("m", server.address, retry=ONCE),
-        {"error": "server busy, please try again"},
-    ),
+    "openai, litellm": (OpenAIChat, lambda at: lite(at, "openai/gpt-4o-mini", "/v1"), OPENAI_SLOW),
+    "anthropic, litellm": (AnthropicMessages, lambda at: lite(at, "anthropic/claude-haiku-4-5"), ANTHROPIC_SLOW),
+    "ollama, own": (Ollama, ollama, {"error": "server busy, please try again"}),
 }
 
 
@@ -147,17 +138,16 @@ def test_a_rate_limit_says_how_long_to_wait(place: str) -> None:
 
 
 def test_a_window_grows_with_the_prompt_and_never_beyond_the_model() -> None:
-    with serving(Ollama(length=20_000)) as server:
-        server.says = [Said("a"), Said("b"), Said("c")]
-        model = OllamaModel("m", server.address, retry=ONCE)
+    with serving(Ollama(length=20_000), *map(Said, "abc")) as server:
+        model = ollama(server)
         for size in (10, 30_000, 10):
             model.complete(Prompt.ask("x" * size), max_tokens=500)
         assert [r["options"]["num_ctx"] for r in server.requests] == [8192, 16384, 16384]
         assert [r["options"]["num_predict"] for r in server.requests] == [500] * 3
-        with pytest.raises(RequestRejected, match=r"does not fit the window of ollama/m.* of 20,000"):
+        with pytest.raises(RequestRejected, match="20,000"):
             model.complete(Prompt.ask("x" * 70_000))
         assert model.window == 20_000
-        assert server.truncated == []  # type: ignore[attr-defined]
+        assert server.truncated == []
 
 
 def test_a_server_that_does_not_state_its_window_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,36 +164,33 @@ def test_a_server_that_does_not_state_its_window_is_asked_once(monkeypatch: pyte
                 released.wait(60)
             return super().lookup(path, body)
 
-    with serving(Silent()) as server:
-        server.says = [Said("a"), Said("b")]
-        model = OllamaModel("m", server.address, retry=ONCE)
+    with serving(Silent(), Said("a"), Said("b")) as server:
+        model = ollama(server)
         assert (model.window, model.window) == (None, None)
         assert [model.complete(Prompt.ask("x")).text for _ in range(2)] == ["a", "b"]
         released.set()
-        assert (server.questions, model.window) == (1, None)  # type: ignore[attr-defined]
+        assert (server.questions, model.window) == (1, None)
 
 
 @pytest.mark.parametrize("given", [{"context_size": 2000}, {"options": {"num_ctx": 2000}}])
 @pytest.mark.parametrize("old", [True, False])
 def test_a_window_that_was_given_is_kept(old: bool, given: Any) -> None:
-    with serving(Ollama(old=old)) as server:
-        server.says = [Said("a"), Said("b")]
-        model = OllamaModel("m", server.address, retry=ONCE, **given)
+    with serving(Ollama(old=old), Said("a"), Said("b")) as server:
+        model = ollama(server, **given)
         model.complete(Prompt.ask("x"))
         assert server.requests[0]["options"]["num_ctx"] == 2000
         with pytest.raises(RequestRejected, match="context_size=2000"):
             model.complete(Prompt.ask("x" * 9000))
-        assert server.truncated == []  # type: ignore[attr-defined]
+        assert server.truncated == []
 
 
 def test_a_server_with_less_memory_refuses_a_prompt_and_does_not_cut_it() -> None:
-    with serving(Ollama(memory=4096)) as server:
-        server.says = [Said("a")]
-        model = OllamaModel("m", server.address, retry=ONCE)
+    with serving(Ollama(memory=4096), Said("a")) as server:
+        model = ollama(server)
         assert model.complete(Prompt.ask("x")).text == "a"
         with pytest.raises(RequestRejected, match="exceeds the context length"):
             model.complete(Prompt.ask("x" * 20_000))
-        assert server.truncated == []  # type: ignore[attr-defined]
+        assert server.truncated == []
 
 
 class Thinking(AnthropicMessages):
@@ -217,29 +204,25 @@ class Thinking(AnthropicMessages):
 
 @pytest.mark.slow  # LiteLLM takes seconds to import
 def test_thinking_that_the_provider_does_not_count_is_not_known() -> None:
-    with serving(Thinking()) as server:
-        server.says = [Said("a")]
+    with serving(Thinking(), Said("a")) as server:
         reply = lite(server, "anthropic/claude-haiku-4-5").complete(Prompt.ask("x"))
-    assert reply.usage is not None
-    assert (reply.text, reply.usage.output_tokens, reply.usage.reasoning_tokens) == ("a", OUTPUT, None)
+    usage: Any = reply.usage
+    assert (reply.text, usage.output_tokens, usage.reasoning_tokens) == ("a", OUTPUT, None)
 
 
 def test_a_key_of_openai_is_not_sent_to_ollama(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another")
-    with serving(Ollama()) as server:
-        server.says = [Said("a")]
-        OllamaModel("m", server.address).complete(Prompt.ask("x"))
+    with serving(Ollama(), Said("a")) as server:
+        ollama(server).complete(Prompt.ask("x"))
         assert [h.get("authorization") for h in server.headers] == [None, None]
 
 
 def test_what_ollama_does_not_say_is_not_known() -> None:
-    with serving(Ollama(counts_what_it_reads=False)) as server:
-        server.says = [Said("a")]
-        usage = OllamaModel("m", server.address).complete(Prompt.ask("x")).usage
-    assert usage is not None
+    with serving(Ollama(counts_what_it_reads=False), Said("a")) as server:
+        usage: Any = ollama(server).complete(Prompt.ask("x")).usage
     assert (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens) == (None, OUTPUT, None)
 
 
 def test_a_model_of_ollama_without_tools_says_so() -> None:
     with serving(Ollama(capabilities=("completion",))) as server, pytest.raises(RequestRejected, match="tools"):
-        LeanAgent(model=OllamaModel("m", server.address), tools=TOOLS).run(QUESTION)
+        LeanAgent(model=ollama(server), tools=TOOLS).run(QUESTION)

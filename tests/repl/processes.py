@@ -39,14 +39,9 @@ def gone(pid: int, seconds: float = 60.0) -> bool:
     return until(ended, seconds)
 
 
-def removed(folder: Path, seconds: float = 60.0) -> bool:
-    """Whether a folder has gone (or goes within the time)."""
-    return until(lambda: not folder.exists(), seconds)
-
-
 def left_nothing(folder: Path) -> bool:
     """Whether a session's private folder, and every process in it, has gone (or goes within a minute)."""
-    return removed(folder) and until(lambda: not marked(folder.name))
+    return until(lambda: not folder.exists()) and until(lambda: not marked(folder.name))
 
 
 @contextlib.contextmanager
@@ -73,10 +68,3 @@ def press() -> None:
     A cell calls it as a tool where it is to be struck.
     """
     threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)).start()
-
-
-def press_once_there_is(path: Path) -> threading.Thread:
-    """Ctrl-C as soon as a file exists: the second one, after a cell has noted the first."""
-    thread = threading.Thread(target=lambda: until(path.exists) and os.kill(os.getpid(), signal.SIGINT), daemon=True)
-    thread.start()
-    return thread

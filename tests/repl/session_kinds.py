@@ -1,9 +1,12 @@
-"""Sessions of every kind, for tests that are the same for all of them."""
+"""Sessions of every kind, for tests that are the same for all of them; marks for what tests need of the machine."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,20 @@ from rlm_loop.repl import KernelREPL, NotebookREPL, PythonREPL, RestrictedREPL, 
 
 KINDS = ("subprocess", "kernel", "restricted", "notebook")
 NEEDS = {"kernel": "ipykernel", "restricted": "RestrictedPython", "notebook": "IPython"}
+
+
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes and limits are Linux's")
+through_proc = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds the protocol's socket in /proc")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="for root only")
+main_thread = pytest.mark.skipif(
+    threading.current_thread() is not threading.main_thread(), reason="signals reach the main thread"
+)
+#: What of the default kind only the sandbox can do: in `hardened` a cell does not see its own descriptors and /dev/shm.
+needs_bwrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap: apt-get install bubblewrap")
+
+
+class BudgetSpent(Exception):
+    """By its name the REPL knows it: nothing is left to spend."""
 
 
 def need(kind: str) -> None:

@@ -27,10 +27,8 @@ def test_the_tests_of_a_repository(image: str, tmp_path: Path) -> None:
     packages.chmod(0o755)
     repository = tmp_path / "repository"
     repository.mkdir()
-    test = (
-        "import os\ndef test_1(): open('x', 'w').close(); assert os.environ['GIVEN'] == '1'\ndef test_2(): assert 0\n"
-    )
-    (repository / "test_x.py").write_text(test)
+    test = "import os\ndef test_1(): open('x', 'w').close(); assert os.environ['GIVEN'] == '1'\n"
+    (repository / "test_x.py").write_text(test + "def test_2(): assert 0\n")
     place = Container(image, read=(packages,), options=("--env", f"PYTHONPATH={packages}"))
     run = run_tests(repository, place=place, env={"GIVEN": "1"})
     assert dict(run.results) == {"test_x.py::test_1": "passed", "test_x.py::test_2": "failed"}, run.output
@@ -62,8 +60,7 @@ def test_close_leaves_no_container(image: str, stuck: bool) -> None:
 
 HOST = """
 import sys
-from rlm_loop.repl import PythonREPL
-from rlm_loop.repl import Container
+from rlm_loop.repl import Container, PythonREPL
 repl = PythonREPL(timeout=600, launcher=Container(sys.argv[1]))
 repl.start()
 print(repl.cwd.parent, flush=True)
@@ -105,8 +102,7 @@ def test_the_command_follows_the_limits(tmp_path: Path) -> None:
     assert f"type=bind,source={data},target={data},readonly" in free
     assert f"type=bind,source={tmp_path / 'work'},target={tmp_path / 'work'}" in free
     assert not any(w.startswith("0:") for w in free[free.index("--user") + 1 :][:1])
-    names = {words(Limits())[free.index("--name") + 1] for _ in range(3)}
-    assert len(names) == 3
+    assert len({words(Limits())[free.index("--name") + 1] for _ in range(3)}) == 3
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     limited = words(Limits(memory=1 << 30, processes=10, open_files=100))
     assert limited[limited.index("--memory") + 1] == str((1 << 30) + (64 << 20))

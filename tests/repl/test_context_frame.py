@@ -22,15 +22,14 @@ pytestmark = needs("pandas", extra="studies")
 
 
 def orders(rows: int = 40) -> Any:
-    return pd.DataFrame(
-        {
-            "day": pd.to_datetime(["2024-03-01", "2024-03-02"] * (rows // 2)),
-            "product": ["chair", "desk"] * (rows // 2),
-            "units": range(rows),
-            "status": pd.Series((["paid", "open", "void", None] * rows)[:rows], dtype=object),
-            "gift": [True, False] * (rows // 2),
-        }
-    )
+    columns = {
+        "day": pd.to_datetime(["2024-03-01", "2024-03-02"] * (rows // 2)),
+        "product": ["chair", "desk"] * (rows // 2),
+        "units": range(rows),
+        "status": pd.Series((["paid", "open", "void", None] * rows)[:rows], dtype=object),
+        "gift": [True, False] * (rows // 2),
+    }
+    return pd.DataFrame(columns)
 
 
 def test_what_is_told() -> None:
@@ -41,12 +40,11 @@ def test_what_is_told() -> None:
 
 
 def test_of_many_columns_as_many_are_told_as_there_is_room_for() -> None:
-    wide = pd.DataFrame({f"a column with number {n}": [1.5] for n in range(30)})
-    told = describe_context(wide)
+    told = describe_context(pd.DataFrame({f"a column with number {n}": [1.5] for n in range(30)}))
     assert told.endswith(", ...")
     assert "; columns: 'a column with number 0', 'a column with number 1'" in told
-    fewer = pd.DataFrame({f"column {n}": ["text " * 9, "b"] for n in range(13)})
-    assert "'column 0' (str), 'column 1' (str)" in describe_context(fewer)
+    fewer = describe_context(pd.DataFrame({f"column {n}": ["text " * 9, "b"] for n in range(13)}))
+    assert "'column 0' (str), 'column 1' (str)" in fewer
 
 
 COLUMNS: list[tuple[list[Any], str]] = [
@@ -73,12 +71,9 @@ def test_a_column_is_told_by_its_few_values_or_its_type(values: list[Any], told:
 def test_names_are_quoted_and_an_index_is_named() -> None:
     """An unquoted `end datetime` was read as the name of a column, in all seven runs of one table."""
     frame = pd.DataFrame({"a b": [1.5], 3: [2.5], ("x", 1): [3.5]}, index=pd.Index(["k"], name="key"))
-    told = describe_context(frame)
-    assert (
-        "columns: 'a b' (1.5), 3 (2.5), ('x', 1) (3.5); index: 'key'; the first row as CSV: 'k,1.5,2.5,3.5\\n'" in told
-    )
-    twice = pd.DataFrame([[1, 2]], columns=["a", "a"])
-    assert "columns: 'a' (1), 'a' (2)" in describe_context(twice)
+    told = "columns: 'a b' (1.5), 3 (2.5), ('x', 1) (3.5); index: 'key'; the first row as CSV: 'k,1.5,2.5,3.5\\n'"
+    assert told in describe_context(frame)
+    assert "columns: 'a' (1), 'a' (2)" in describe_context(pd.DataFrame([[1, 2]], columns=["a", "a"]))
     assert describe_context(pd.DataFrame()).endswith("a DataFrame of shape (0, 0)")
 
 
@@ -94,9 +89,7 @@ def test_any_frame_is_told_within_its_room(columns: list[tuple[str, list[Any]]])
     frame = pd.DataFrame({i: pd.Series(values, dtype=object) for i, (_, values) in enumerate(columns)})
     frame.columns = pd.Index([name for name, _ in columns], dtype=object)
     told = describe_context(frame)
-    assert "\n" not in told
-    assert len(told) <= FRAME_ROOM
-    assert "DataFrame of shape" in told
+    assert ("\n" in told, len(told) <= FRAME_ROOM, "DataFrame of shape" in told) == (False, True, True)
     named = [repr(n) for n, _ in columns]
     if named and len(f"{told.partition(';')[0]}; columns: {named[0]}") <= FRAME_ROOM:
         assert f"; columns: {named[0]}" in told
@@ -139,6 +132,6 @@ def test_no_more_rows_are_written_than_can_be_shown() -> None:
 
 
 def test_an_index_that_says_something_is_shown() -> None:
-    frame = orders(4).set_index("product")
-    assert inline_context(frame).startswith("product,day,units,status,gift\nchair,2024-03-01,0,paid,True\n")
+    indexed = inline_context(orders(4).set_index("product"))
+    assert indexed.startswith("product,day,units,status,gift\nchair,2024-03-01,0,paid,True\n")
     assert inline_context(orders(4)).startswith("day,product,units,status,gift\n2024-03-01,chair,0,paid,True\n")

@@ -21,44 +21,42 @@ from rlm_loop.traces import Trace
 NOTHING: dict[str, Any] = {}
 
 
-def told(added: list[str] | None = None, changed: list[str] | None = None, removed: list[str] | None = None) -> Any:
-    return {"added": added or [], "changed": changed or [], "removed": removed or []}
+def told(*added: str, changed: tuple[str, ...] = (), removed: tuple[str, ...] = ()) -> Any:
+    return {"added": [*added], "changed": [*changed], "removed": [*removed]}
 
 
 STEPS: list[tuple[str, Any]] = [
     ("import os, shutil", NOTHING),  # the files that the session was made with are no effects
     ("open('kept.txt').read()", NOTHING),
-    ("open('new.txt', 'w').write('n')", told(["new.txt"])),
-    ("open('new.txt', 'a').write('n'); 1 / 0", told(changed=["new.txt"])),  # a cell that fails too
-    ("os.rename('new.txt', 'other.txt')", told(["other.txt"], removed=["new.txt"])),
-    ("shutil.rmtree('old')", told(removed=["old/", "old/a.txt"])),
-    ("os.makedirs('a/b'); open('a/b/c', 'w').close()", told(["a/", "a/b/", "a/b/c"])),
-    ("os.symlink('/', 'root')", told(["root"])),  # not followed
-    ("open('kept.txt', 'w').write('9'); os.utime('kept.txt', (0, 0))", told(changed=["kept.txt"])),
+    ("open('new.txt', 'w').write('n')", told("new.txt")),
+    ("open('new.txt', 'a').write('n'); 1 / 0", told(changed=("new.txt",))),  # a cell that fails too
+    ("os.rename('new.txt', 'other.txt')", told("other.txt", removed=("new.txt",))),
+    ("shutil.rmtree('old')", told(removed=("old/", "old/a.txt"))),
+    ("os.makedirs('a/b'); open('a/b/c', 'w').close()", told("a/", "a/b/", "a/b/c")),
+    ("os.symlink('/', 'root')", told("root")),  # not followed
+    ("open('kept.txt', 'w').write('9'); os.utime('kept.txt', (0, 0))", told(changed=("kept.txt",))),
     ("final_answer = 5", NOTHING),
 ]
 
 
 def test_names_that_were_added_changed_and_removed() -> None:
-    steps = [*STEPS, *([] if sys.platform == "darwin" else [("open(b'\\xff', 'w').close()", told(["\\udcff"]))])]
+    steps = [*STEPS, *([] if sys.platform == "darwin" else [("open(b'\\xff', 'w').close()", told("\\udcff"))])]
     with PythonREPL(launcher="plain", files={"kept.txt": "1", "old/a.txt": "2"}) as repl:
         assert [(code, repl.run(code).effects) for code, _ in steps] == steps
 
 
-def test_many_files_are_counted_and_too_many_are_not_looked_at() -> None:
-    with PythonREPL(launcher="plain") as repl:
-        many = repl.run("for i in range(300): open(f'f{i}', 'w').close()").effects
-        assert len(many["added"]) == 300
-        flood = repl.run("for i in range(1500): open(f'g{i}', 'w').close()").effects
-        assert "1000" in flood["unknown"]
-        assert repl.run("x = 1").effects == flood
+def test_many_files_are_counted_and_too_many_are_not_looked_at(bare: PythonREPL) -> None:
+    assert len(bare.run("for i in range(300): open(f'f{i}', 'w').close()").effects["added"]) == 300
+    flood = bare.run("for i in range(1500): open(f'g{i}', 'w').close()").effects
+    assert "1000" in flood["unknown"]
+    assert bare.run("x = 1").effects == flood
 
 
 def test_a_folder_that_cannot_be_listed_is_said_to_be_unknown(tmp_path: Path) -> None:
     with PythonREPL(launcher="plain", cwd=tmp_path) as repl:
         assert repl.run("x = 1").effects == {}
         tmp_path.joinpath("between").write_text("")  # by the user, or a process that a cell left behind
-        assert repl.run("x = 2").effects == told(["between"])
+        assert repl.run("x = 2").effects == told("between")
         assert "unknown" in repl.run("import os, shutil; shutil.rmtree(os.getcwd())").effects
         assert repl.run("x").output == "2"
     os.makedirs(tmp_path, exist_ok=True)
@@ -66,7 +64,7 @@ def test_a_folder_that_cannot_be_listed_is_said_to_be_unknown(tmp_path: Path) ->
 
 def test_a_session_without_a_folder_of_its_own_tells_nothing() -> None:
     with RestrictedREPL() as repl:
-        assert repl.run("x = 1").effects == {}
+        assert repl.run("x = 1").effects == NOTHING
 
 
 def test_effects_of_cells_are_in_the_trace() -> None:
@@ -74,44 +72,38 @@ def test_effects_of_cells_are_in_the_trace() -> None:
     replies = ["```python\nopen('a.txt', 'w').write('a')\n```", "```python\nfinal_answer = 1\n```"]
     ToolLoopAgent(model=ScriptedModel(replies), repl="plain").run("Write a file.", trace=trace)
     effects = [o["effects"] for e in trace.events if e["event"] == "turn" for o in e["observations"]]
-    assert effects == [told(["a.txt"]), {}]
+    assert effects == [told("a.txt"), {}]
 
 
 # -- clearing
 
 
-def nest(folder: Path, levels: int) -> None:
-    place = os.open(folder, os.O_RDONLY)
-    for _ in range(levels):
-        os.mkdir("d", dir_fd=place)
-        inner = os.open("d", os.O_RDONLY, dir_fd=place)
-        os.close(place)
-        place = inner
-    os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=place))
-    os.close(place)
-
-
-def test_folders_of_any_depth_are_removed(tmp_path: Path) -> None:
-    (tmp_path / "there").mkdir()
-    nest(tmp_path / "there", 1500)
-    remove(tmp_path / "there")
-    assert not (tmp_path / "there").exists()
+def test_folders_of_any_depth_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = tmp_path / "there"
+    there.mkdir()
+    monkeypatch.chdir(there)
+    for _ in range(1500):
+        os.mkdir("d")
+        os.chdir("d")
+    Path("file").touch()
+    os.chdir(tmp_path)
+    remove(there)
+    assert not there.exists()
 
 
 def test_no_link_is_followed_and_closed_folders_are_opened(tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "kept").touch()
-    there = tmp_path / "there"
-    (there / "closed" / "inner").mkdir(parents=True)
-    (there / "closed" / "inner" / "file").touch()
-    (there / "link").symlink_to(tmp_path / "mine")
-    (there / ".removed-1-0").mkdir()
+    mine, there = tmp_path / "mine", tmp_path / "there"
+    inner = there / "closed" / "inner"
+    for folder in (mine, inner, there / ".removed-1-0"):
+        folder.mkdir(parents=True)
+    (mine / "kept").touch()
+    (inner / "file").touch()
+    (there / "link").symlink_to(mine)
     os.mkfifo(there / "pipe")
-    (there / "closed" / "inner").chmod(0)
-    (there / "closed").chmod(0o500)
+    inner.chmod(0)
+    inner.parent.chmod(0o500)
     remove(there)
-    assert not there.exists()
-    assert (tmp_path / "mine" / "kept").exists()
+    assert (there.exists(), (mine / "kept").exists()) == (False, True)
 
 
 def test_what_is_not_there_or_no_folder_is_left(tmp_path: Path) -> None:
@@ -126,5 +118,4 @@ def test_what_is_not_there_or_no_folder_is_left(tmp_path: Path) -> None:
 def test_a_printed_look_alike_of_the_mark_is_text(number: str) -> None:
     text = f"{'a' * 60}\n... [{number} characters left out] ...\n{'b' * 60}"
     shown, cut = clip_again(text, 100)
-    assert cut
-    assert len(shown) <= 100
+    assert (cut, len(shown) <= 100) == (True, True)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from marks import linux
 from patience import Held, Stopwatch
 from processes import gone
+from session_kinds import linux
 
 from rlm_loop.repl import KernelREPL, Limits, ReplError, open_repl
 
@@ -22,9 +22,6 @@ pytest.importorskip("ipykernel", reason='needs ipykernel: pip install -e ".[kern
 def kernel() -> Iterator[KernelREPL]:
     with KernelREPL(timeout=60, limits=Limits(open_files=200)) as repl:
         yield repl
-
-
-# -- what a kernel could get wrong
 
 
 def test_all_output_comes_in_the_order_written(kernel: KernelREPL) -> None:
@@ -47,9 +44,6 @@ def test_limits_hold(kernel: KernelREPL) -> None:
     assert kernel.run("import resource; resource.getrlimit(resource.RLIMIT_NOFILE)[0]").output == "200"
 
 
-# -- stopping, crashes, ends
-
-
 @pytest.mark.slow
 def test_what_cannot_be_interrupted_is_killed_and_the_variables_are_rebuilt() -> None:
     clock = Held(most=1.6)
@@ -64,11 +58,9 @@ def test_what_cannot_be_interrupted_is_killed_and_the_variables_are_rebuilt() ->
         result = repl.run(f"print('partial', flush=True)\ngo()\n{in_c}", timeout=1.0)
         assert watch.fair < 1.0 + 0.5 + 0.5
         clock.free()
-        assert (result.error, result.output) == ("timeout", "partial\n")
-        assert "restarted" in result.message
+        assert (result.error, result.output, "restarted" in result.message) == ("timeout", "partial\n", True)
         assert gone(pid)
         assert repl.run("print(context, x)").output == "stays 1\n"
-        assert repl.get("__import__('os').getpid()") != pid
 
 
 RESTARTS = (
@@ -113,15 +105,12 @@ def test_a_kernel_without_descriptors_goes_on() -> None:
         assert repl.run("print('one')").output == "one\n"
 
 
-# -- which kernel
-
-
 def spec(folder: Path, name: str, **content: Any) -> None:
-    place = folder / "kernels" / name
-    place.mkdir(parents=True)
     argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    content = {"argv": argv, "display_name": name, "language": "python", **content}
-    (place / "kernel.json").write_text(json.dumps(content))
+    (place := folder / "kernels" / name).mkdir(parents=True)
+    (place / "kernel.json").write_text(
+        json.dumps({"argv": argv, "display_name": name, "language": "python", **content})
+    )
 
 
 def test_any_kernelspec_for_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,9 +119,6 @@ def test_any_kernelspec_for_python(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     spec(tmp_path, "broken", argv=[sys.executable, "-c", "raise SystemExit('no such thing')"])
     with open_repl("kernel", kernel="mine") as repl:
         assert repl.run("import os; os.environ['OF_THE_SPEC']").output == "'yes'"
-    for name, message in {
-        "nowhere": "No such kernel named nowhere; there are: .*mine",
-        "broken": "ended while starting",
-    }.items():
+    for name, message in {"nowhere": "nowhere; there are: .*mine", "broken": "ended while starting"}.items():
         with KernelREPL(name) as repl, pytest.raises(ReplError, match=message):
             repl.run("1")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from marks import as_root
+from session_kinds import as_root
 
 from rlm_loop.repl import Hardened, PythonREPL, ReplError, Sandbox
 from rlm_loop.repl.host.launch import WORKER, script, worker_environment
@@ -21,37 +20,24 @@ from rlm_loop.repl.isolation.readable import readable
 # -- the environment
 
 
-def test_what_is_not_on_the_list_is_not_passed() -> None:
+def test_only_what_is_listed_is_passed_with_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     keys = dict.fromkeys(["OPENAI_API_KEY", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "ANYTHING_ELSE"], "hunter2hunter2")
-    passed = worker_environment({**keys, "PATH": "/bin", "OMP_NUM_THREADS": "1"})
+    own = {"PATH": "/bin", "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([".", "", "lib", "/opt/x"])}
+    passed = worker_environment({**keys, **own})
     assert "hunter2hunter2" not in passed.values()
-    assert (passed["PATH"], passed["OMP_NUM_THREADS"]) == ("/bin", "1")
+    paths = os.pathsep.join([str(tmp_path), str(tmp_path / "lib"), "/opt/x"])
+    assert [passed[name] for name in own] == ["/bin", "1", paths]
 
 
 def test_the_worker_runs_from_byte_code_that_is_the_sessions_own(tmp_path: Path) -> None:
     options = {"home": str(tmp_path)}
     path = Path(script(WORKER, sys.executable, options))
-    assert path.parent == tmp_path
+    whole = path.read_bytes()
     path.write_bytes(b"")  # spoiled in whatever way: the next start has a whole one again
-    assert script(WORKER, sys.executable, options) == str(path)
-    here, there = socket.socketpair()
-    with subprocess.Popen([sys.executable, str(path), "{}"], stdin=subprocess.PIPE, stdout=there) as worker, here:
-        there.close()
-        assert b'"t":"hello"' in here.recv(1000)
-        assert worker.stdin is not None
-        worker.stdin.close()  # its life line
-        assert worker.wait(30) in (0, -9)
-
-
-def test_another_interpreter_gets_the_source() -> None:
-    assert script(WORKER, "another", {"home": "/"}) == str(WORKER)
-
-
-def test_relative_search_paths_mean_the_hosts_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    given = os.pathsep.join([".", "", "lib", "/opt/x"])
-    expected = os.pathsep.join([str(tmp_path), str(tmp_path / "lib"), "/opt/x"])
-    assert worker_environment({"PYTHONPATH": given})["PYTHONPATH"] == expected
+    assert (script(WORKER, sys.executable, options), path.parent) == (str(path), tmp_path)
+    assert path.read_bytes() == whole
+    assert script(WORKER, "another", options) == str(WORKER), "another interpreter gets the source"
 
 
 # -- files
@@ -86,14 +72,6 @@ def test_a_missing_interpreter_or_folder_is_named(tmp_path: Path) -> None:
         readable(sys.executable, worker_environment(), [tmp_path / "no-such-folder"])
 
 
-def test_search_paths_of_the_environment_are_readable(tmp_path: Path) -> None:
-    environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), "/no/such/folder"])}
-    paths = readable(sys.executable, environment)[0]
-    assert str(tmp_path) in paths
-    assert "/no/such/folder" not in paths
-    assert len(paths) == len(set(paths))
-
-
 def _installed(folder: Path) -> Path:
     """A folder of packages, reached by a link as well, in which one package holds answers."""
     packages = folder / "lib" / "python3.11" / "site-packages"
@@ -108,13 +86,10 @@ def _installed(folder: Path) -> Path:
 
 
 _READ = """
-import glob
+import contextlib, glob
 read = []
 for path in sorted(glob.glob(TOP + "**/*.json", recursive=True)):
-    try:
-        open(path).close(); read.append(path[len(TOP):])
-    except OSError:
-        pass
+    with contextlib.suppress(OSError): open(path).close(); read.append(path[len(TOP):])
 """
 
 
@@ -134,21 +109,20 @@ def test_a_package_with_answers_is_hidden_unless_it_is_named(kind: str, named: s
             repl.set("TOP", str(packages) + "/")
             assert repl.run(_READ).error is None
             found = repl.get("read")
-    opened = ["rlm_loop/data.json", "rlm_loop/sub/more.json"]
-    opened = [p for p in opened if named and p.startswith(named)]
-    assert found == sorted(
-        [*opened, *(p.replace("rlm_loop", "link") for p in opened), "other/data.json", "single.json"]
-    )
+    opened = [p for p in ("rlm_loop/data.json", "rlm_loop/sub/more.json") if named and p.startswith(named)]
+    linked = [p.replace("rlm_loop", "link") for p in opened]
+    assert found == sorted([*opened, *linked, "other/data.json", "single.json"])
 
 
-def test_a_checkout_of_ours_is_left_out_and_one_of_others_is_not(tmp_path: Path) -> None:
+def test_search_paths_are_readable_but_a_checkout_of_ours(tmp_path: Path) -> None:
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     for folder, name in ((theirs, "theirs"), (ours, "rlm-loop-toolkit")):
         folder.mkdir()
         (folder / "pyproject.toml").write_text(f'[project]\nname = "{name}"\n')
-    environment = {"PYTHONPATH": os.pathsep.join([str(theirs), str(ours)])}
+    environment = {"PYTHONPATH": os.pathsep.join([str(theirs), str(ours), "/no/such/folder"])}
     paths = readable(sys.executable, environment)[0]
-    assert (str(theirs) in paths, str(ours) in paths) == (True, False)
+    assert (str(theirs) in paths, str(ours) in paths, "/no/such/folder" in paths) == (True, False, False)
+    assert len(paths) == len(set(paths))
     assert str(ours) in readable(sys.executable, environment, [ours])[0]
 
 
@@ -160,15 +134,13 @@ def test_what_lies_in_a_closed_folder_is_not_open_to_all() -> None:
             folder.chmod(0o755)
         assert may_read([str(inner)])
         closed.chmod(0o700)
-        assert not may_read([str(inner)])
-        assert not may_read([str(closed.parent / "missing")])
+        assert (may_read([str(inner)]), may_read([str(closed.parent / "missing")])) == (False, False)
 
 
 @as_root
 def test_root_gives_its_session_a_user_of_its_own(tmp_path: Path) -> None:
-    homes = [tmp_path / "one", tmp_path / "two"]
     users: list[tuple[int, int]] = []
-    for home in homes:
+    for home in (tmp_path / "one", tmp_path / "two"):
         (home / "work").mkdir(parents=True)
         (home / "work" / "given.txt").touch()
         (home / "work" / "link").symlink_to("/etc/passwd")
@@ -191,15 +163,11 @@ def test_a_folder_that_was_given_keeps_its_owner(tmp_path: Path) -> None:
     given.chmod(0o777)
     assert cell_user(given, home) is not None
     os.chown(given, 4711, 0)
-    assert cell_user(given, home) == (4711, 4711)  # not root's group
-    assert given.stat().st_uid == 4711
+    assert (cell_user(given, home), given.stat().st_uid) == ((4711, 4711), 4711)  # not root's group
 
 
 def test_an_ordinary_user_stays_who_it_is() -> None:
-    if os.geteuid() == 0:
-        code = "import os; from pathlib import Path; from rlm_loop.repl.isolation.ordinary_user import cell_user\n"
-        code += "os.setuid(65534); print(cell_user(Path('/'), Path('/')))"
-        env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env).stdout == "None\n"
-    else:
-        assert cell_user(Path("/"), Path("/")) is None
+    code = "import os; from pathlib import Path; from rlm_loop.repl.isolation.ordinary_user import cell_user\n"
+    code += "os.geteuid() or os.setuid(65534); print(cell_user(Path('/'), Path('/')))"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env).stdout == "None\n"

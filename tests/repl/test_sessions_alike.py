@@ -3,201 +3,152 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from patience import Held
-from session_kinds import KINDS, need, session
+from session_kinds import KINDS, BudgetSpent, need, session
 
+from rlm_loop import ToolLoopAgent
 from rlm_loop.actions import FinalAnswer
+from rlm_loop.models import ScriptedModel
 from rlm_loop.repl import EvaluationFailed, ReplError, open_repl
 
-REFUSED = "SyntaxError: not allowed in a restricted session"
-
-
-@dataclass(frozen=True)
-class Case:
-    """Cells, and what the last one gives: its output, or the beginning of its error's line.
-
-    Output that ends in `...` is a beginning.  `otherwise` has the same for kinds that do it in another way, as
-    (output, beginning of the error's line).
-    """
-
-    cells: tuple[str, ...]
-    output: str = ""
-    error: str = ""
-    otherwise: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
-
-
-def cell(*cells: str, output: str = "", error: str = "", **otherwise: tuple[str, str]) -> Case:
-    return Case(cells, output, error, otherwise)
-
-
-def refused(*cells: str, output: str = "", error: str = REFUSED) -> Case:
-    """Restricted sessions do not allow it."""
-    return cell(*cells, output=output, restricted=("", error))
-
-
-CASES = {
-    "names stay": cell("x = 1", "x + 1", output="2"),
-    "nothing for None": cell("None"),
-    "no echo after a print": cell("print('a')\n5", output="a\n"),
-    "no echo after a semicolon": cell("5;"),
-    "echo is the repr": cell("{'a': [1] * 40}", output="{'a': [" + ", ".join(["1"] * 40) + "]}"),
-    "bound before an exception": cell("kept = 1\nraise ValueError\nnever = 2", "kept", output="1"),
-    "del": cell("gone = 1", "del gone", "'gone' in globals()", output="False"),
-    "recursion": cell("def fact(n): return 1 if n < 2 else n * fact(n - 1)", "fact(5)", output="120"),
-    "late binding": cell("def f(): return g()", "def g(): return 7", "f()", output="7"),
-    "global": cell("n = 0\ndef bump():\n    global n\n    n += 1", "bump(); bump()", "n", output="2"),
-    "nonlocal": cell(
-        "def f():\n    n = 0\n    def g():\n        nonlocal n\n        n += 1\n        return n\n    g()\n"
-        "    return g()\nf()",
-        output="2",
-    ),
-    "closures": cell("def outer(n):\n    return lambda: n", "outer(3)()", output="3"),
-    "comprehensions": cell(
-        "k = 2",
-        "[k * i for i in range(3)], {i: i for i in 'ab'}, {1 for _ in 'ab'}, sum(i for i in (1, 2))",
-        output="([0, 2, 4], {'a': 'a', 'b': 'b'}, {1}, 3)",
-    ),
-    "class": cell("class A:\n    y = 1\n    def m(self): return A.y", "A().m()", output="1"),
-    "class name": cell("class B: pass", "B", output="<class '__main__.B'>"),
-    "inheritance": cell(
-        "class A:\n    def __init__(self, x): self._x = x\n    def __repr__(self): return f'A({self._x})'\n"
-        "class B(A):\n    def __init__(self): super().__init__(3); self._x += 1",
+#: Cells, and then what the last of them shows.
+SHOWN: dict[str, tuple[str, ...]] = {
+    "names stay": ("x = 1", "x + 1", "2"),
+    "nothing for None": ("None", ""),
+    "no echo after a print": ("print('a')\n5", "a\n"),
+    "no echo after a semicolon": ("5;", ""),
+    "echo is the repr": ("{'a': [1] * 40}", "{'a': [" + ", ".join(["1"] * 40) + "]}"),
+    "bound before an exception": ("kept = 1\nraise ValueError\nnever = 2", "kept", "1"),
+    "del": ("gone = 1", "del gone", "'gone' in globals()", "False"),
+    "recursion": ("def fact(n): return 1 if n < 2 else n * fact(n - 1)", "fact(5)", "120"),
+    "late binding": ("def f(): return g()", "def g(): return 7", "f()", "7"),
+    "global": ("n = 0\ndef bump():\n global n\n n += 1", "bump(); bump()", "n", "2"),
+    "nonlocal": ("def f(n=0):\n def g():\n  nonlocal n\n  n += 1\n  return n\n g()\n return g()\nf()", "2"),
+    "closures": ("def outer(n):\n return lambda: n", "outer(3)()", "3"),
+    "comprehensions": ("k = 2", "[k for _ in 'ab'], {i: k for i in 'a'}, {k for _ in 'a'}", "([2, 2], {'a': 2}, {2})"),
+    "generator expressions": ("k = 2", "sum(k * i for i in (1, 2))", "6"),
+    "class": ("class A:\n y = 1\n def m(self): return A.y", "A().m()", "1"),
+    "class name": ("class B: pass", "B", "<class '__main__.B'>"),
+    "inheritance": (
+        "class A:\n def __init__(self, x): self._x = x\n def __repr__(self): return f'A({self._x})'\n"
+        "class B(A):\n def __init__(self): super().__init__(3); self._x += 1",
         "B()",
-        output="A(4)",
+        "A(4)",
     ),
-    "private names": cell(
-        "class A:\n    def __init__(self): self.__n = 1\n    def up(self):\n        self.__n += 1\n"
-        "        return self.__n",
+    "private names": (
+        "class A:\n def __init__(self): self.__n = 1\n def up(self):\n  self.__n += 1\n  return self.__n",
         "a = A(); a.up(); a.up()",
-        output="3",
+        "3",
     ),
-    "properties": cell(
-        "class A:\n    @property\n    def p(self): return 5\n    @classmethod\n    def c(cls): return cls.__name__",
-        "A().p, A.c()",
-        output="(5, 'A')",
-    ),
-    "dataclass": cell(
-        "from dataclasses import dataclass, field\n@dataclass\nclass P:\n    a: int\n"
-        "    b: list = field(default_factory=list)",
+    "properties": ("class A:\n @property\n def p(self): return 5", "A().p", "5"),
+    "class methods": ("class A:\n @classmethod\n def c(cls): return cls.__name__", "A().c()", "'A'"),
+    "dataclass": (
+        "from dataclasses import dataclass, field\n@dataclass\nclass P:\n a: int\n b: set = field(default_factory=set)",
         "P(1)",
-        output="P(a=1, b=[])",
+        "P(a=1, b=set())",
     ),
-    "enum": cell(
-        "from enum import Enum\nclass E(Enum):\n    A = 1\n    B = 2", "[e.name for e in E]", output="['A', 'B']"
+    "enum": ("from enum import Enum\nclass E(Enum):\n A = 1\n B = 2", "[e.name for e in E]", "['A', 'B']"),
+    "named tuple": ("import collections as c\nP = c.namedtuple('P', 'x y')", "P(1, 2)._replace(y=3)", "P(x=1, y=3)"),
+    "it as a dict": ("import collections as c\nP = c.namedtuple('P', 'x')", "P(1)._asdict()", "{'x': 1}"),
+    "augmented assignment": (
+        "class A: n = 1\na, d, l = A(), {'k': 1}, [1, 2, 3]\na.n += 1\nd['k'] *= 5\nl[0] -= 1\nl[1:] += [4]",
+        "a.n, d, l",
+        "(2, {'k': 5}, [0, 2, 3, 4])",
     ),
-    "named tuple": cell(
-        "from collections import namedtuple\nP = namedtuple('P', 'x y')",
-        "P(1, 2)._asdict(), P(1, 2)._replace(y=3)",
-        output="({'x': 1, 'y': 2}, P(x=1, y=3))",
+    "+= once": ("l = []\ndef at(v): l.append(v); return v\nd = {0: 5}\nd[at(0)] += at(1); d, l", "({0: 6}, [0, 1])"),
+    "unpacking": ("a, (b, *c) = 1, (2, 3, 4)\na, b = b, a", "a, b, c", "(2, 1, [3, 4])"),
+    "unpacking in displays": ("[*'ab', 5], {**{'k': 1}}", "(['a', 'b', 5], {'k': 1})"),
+    "f-strings": ("x = 3.14159", "f'{x:.2f} {x!r} {x=}'", "'3.14 3.14159 x=3.14159'"),
+    "str.format": ("'{0} {1.real} {k[a]:>3}'.format('x', 2, k={'a': 1})", "'x 2   1'"),
+    "annotations": ("x: int = 5\ndef f(a: int, b: 'str' = 'x') -> 'int':\n y: int = a\n return y", "f(x)", "5"),
+    "with and try": (
+        "from contextlib import contextmanager\n@contextmanager\ndef c():\n try: yield 1\n finally: print('out')",
+        "with c() as v:\n print(v)",
+        "1\nout\n",
     ),
-    "augmented assignment": cell(
-        "class A: n = 1\na, d, l = A(), {'k': 1}, [1, 2, 3]\na.n += 1\nd['k'] *= 5\nl[0] -= 1\nl[1:] += [4]\n"
-        "x = 3\nx **= 2",
-        "a.n, d, l, x",
-        output="(2, {'k': 5}, [0, 2, 3, 4], 9)",
-    ),
-    "augmented assignment evaluates once": cell(
-        "log = []\ndef at(v):\n    log.append(v)\n    return v\nd = {0: 5}",
-        "d[at(0)] += at(1); d, log",
-        output="({0: 6}, [0, 1])",
-    ),
-    "unpacking": cell(
-        "a, (b, *c) = 1, (2, 3, 4)\na, b = b, a",
-        "a, b, c, [*c, 5], {**{'k': 1}}",
-        output="(2, 1, [3, 4], [3, 4, 5], {'k': 1})",
-    ),
-    "f-strings": cell("x = 3.14159", "f'{x:.2f} {x!r} {x=}'", output="'3.14 3.14159 x=3.14159'"),
-    "str.format": cell("'{0} {1.real} {k[a]:>3}'.format('x', 2, k={'a': 1})", output="'x 2   1'"),
-    "annotated assignment": cell(
-        "x: int = 5\ndef f(a: int, b: 'str' = 'x') -> 'list[int]':\n    y: int = a\n    return [y]",
-        "f(x)",
-        output="[5]",
-    ),
-    "with and try": cell(
-        "from contextlib import contextmanager\n@contextmanager\ndef c():\n    try:\n        yield 1\n    finally:\n"
-        "        print('out')",
-        "with c() as v:\n    print(v)",
-        output="1\nout\n",
-    ),
-    "generators": cell("def g():\n    yield 1\n    yield from (2, 3)", "list(g()), next(g())", output="([1, 2, 3], 1)"),
-    "walrus": cell("if (n := 3) > 2: print(n)", output="3\n"),
-    "match": refused(
-        "def f(v):\n    match v:\n        case {'k': [a, *rest]}: return a, rest\n"
-        "        case int() | str(): return 'plain'\n"
-        "        case _: return None\n"
-        "f({'k': [1, 2]}), f(3), f(None)",
-        output="((1, [2]), 'plain', None)",
-    ),
-    "lambda and sorting": cell("sorted({'b': 1, 'a': 2}.items(), key=lambda p: p[1])", output="[('b', 1), ('a', 2)]"),
-    "main": cell("if __name__ == '__main__': print('main')", output="main\n"),
-    "type of": cell("type(3).__name__, isinstance('', str), type(3) is int", output="('int', True, True)"),
-    "analysis": cell(
+    "generators": ("def g():\n yield 1\n yield from (2, 3)", "list(g()), next(g())", "([1, 2, 3], 1)"),
+    "walrus": ("if (n := 3) > 2: print(n)", "3\n"),
+    "lambda and sorting": ("sorted({'b': 1, 'a': 2}.items(), key=lambda p: p[1])", "[('b', 1), ('a', 2)]"),
+    "main": ("if __name__ == '__main__': print('main')", "main\n"),
+    "type of": ("type(3).__name__, isinstance('', str), type(3) is int", "('int', True, True)"),
+    "analysis": (
         "import json, re, math, statistics, itertools, collections\nfrom datetime import date, timedelta",
         "json.dumps({'a': 1}), re.findall(r'\\d+', 'a1b22'), math.sqrt(4), statistics.mean([1, 3]), "
         "list(itertools.accumulate([1, 2])), collections.Counter('aab').most_common(1), "
         "date(2024, 2, 28) + timedelta(2)",
-        output="('{\"a\": 1}', ['1', '22'], 2.0, 2, [1, 3], [('a', 2)], datetime.date(2024, 3, 1))",
+        "('{\"a\": 1}', ['1', '22'], 2.0, 2, [1, 3], [('a', 2)], datetime.date(2024, 3, 1))",
     ),
-    "CRLF": cell("if True:\r\n    crlf = 1\r\ncrlf", output="1"),
-    "text beyond ASCII": cell("'é' + '😀'", output="'é😀'"),
-    "empty": cell(""),
-    "comment": cell("# nothing"),
-    "printed lone surrogate": cell("print('\\ud800')", output="\\ud800\n"),
-    "colours are removed": cell("print('\\x1b[31mred\\x1b[0m')", output="red\n"),
-    "progress bars end as their last state": cell("print('10%\\r50%\\r100%')", output="100%\n"),
-    "a module's own prints": cell("import pprint\npprint.pprint({'a': 1})", output="{'a': 1}\n"),
-    # -- errors
-    "division": cell("1/0", error="ZeroDivisionError: division by zero"),
-    "unknown name": cell("nope", error="NameError: name 'nope' is not defined"),
-    "unknown attribute": cell("[].nope", error="AttributeError: 'list' object has no attribute 'nope'"),
-    "syntax": cell("x = (1,\ny = 2", error="SyntaxError: '(' was never closed"),
-    "indentation": cell("def f():\npass", error="IndentationError: expected an indented block"),
-    "own error": cell("raise ValueError('first\\nsecond')", error="ValueError: first"),
-    "assert": cell("assert 1 == 2, 'why'", error="AssertionError: why"),
-    "exit": cell("exit()", error="SystemExit"),
-    "exit status": cell("import sys; sys.exit(3)", error="SystemExit: 3"),
-    "raise SystemExit": cell("raise SystemExit", error="SystemExit"),
-    "raise KeyboardInterrupt": cell("raise KeyboardInterrupt", error="KeyboardInterrupt"),
-    "raise BaseException": cell("raise BaseException('b')", error="BaseException: b"),
-    "input": cell("input('? ')", error="EOFError: EOF when reading a line"),
-    "recursion without end": cell("def f(): return f()\nf()", error="RecursionError: maximum recursion depth exceeded"),
-    "a repr that raises": cell(
-        "class R:\n    def __repr__(self): raise RuntimeError('no repr')\nR()", error="RuntimeError: no repr"
-    ),
-    "NUL in the source": cell("a\0b", error="SyntaxError: source code"),
-    "alive after all that": cell("alive = 1", "1/0", "alive", output="1"),
+    "CRLF": ("if True:\r\n    crlf = 1\r\ncrlf", "1"),
+    "text beyond ASCII": ("'é' + '😀'", "'é😀'"),
+    "empty": ("", ""),
+    "comment": ("# nothing", ""),
+    "printed lone surrogate": ("print('\\ud800')", "\\ud800\n"),
+    "colours are removed": ("print('\\x1b[31mred\\x1b[0m')", "red\n"),
+    "progress bars end as their last state": ("print('10%\\r50%\\r100%')", "100%\n"),
+    "a module's own prints": ("import pprint\npprint.pprint({'a': 1})", "{'a': 1}\n"),
+    "alive after an error": ("alive = 1", "1/0", "alive", "1"),
+}
+
+#: How the line of an error begins.
+ERRORS = {
+    "1/0": "ZeroDivisionError: division by zero",
+    "nope": "NameError: name 'nope' is not defined",
+    "[].nope": "AttributeError: 'list' object has no attribute 'nope'",
+    "x = (1,\ny = 2": "SyntaxError: '(' was never closed",
+    "def f():\npass": "IndentationError: expected an indented block",
+    "raise ValueError('first\\nsecond')": "ValueError: first",
+    "assert 1 == 2, 'why'": "AssertionError: why",
+    "exit()": "SystemExit",
+    "import sys; sys.exit(3)": "SystemExit: 3",
+    "raise SystemExit": "SystemExit",
+    "raise KeyboardInterrupt": "KeyboardInterrupt",
+    "raise BaseException('b')": "BaseException: b",
+    "input('? ')": "EOFError: EOF when reading a line",
+    "def f(): return f()\nf()": "RecursionError: maximum recursion depth exceeded",
+    "class R:\n def __repr__(self): raise RuntimeError('no repr')\nR()": "RuntimeError: no repr",
+    "a\0b": "SyntaxError: source code",
+}
+
+Case = tuple[tuple[str, ...], tuple[str, str], dict[str, tuple[str, str]]]
+
+
+def cell(*cells: str, output: str = "", error: str = "", **otherwise: tuple[str, str]) -> Case:
+    """`otherwise` has output (a beginning, where it ends in `...`) and error of kinds that do it in another way."""
+    return cells, (output, error), otherwise
+
+
+REFUSED, NO_IMPORT = ("", "SyntaxError: not allowed in a restricted session"), ("", "ImportError")
+CASES: dict[str, Case] = {
+    **{name: cell(*cells, output=output) for name, (*cells, output) in SHOWN.items()},
+    **{code: cell(code, error=error) for code, error in ERRORS.items()},
     # -- what restricted sessions refuse
-    "async def": refused("async def co(): return 5", "await co()", output="5"),
-    "asyncio.run": refused(
-        "import math\nasync def co(): return 6", "import asyncio\nasyncio.run(co())", output="6", error="ImportError"
+    "match": cell(
+        "def f(v):\n match v:\n  case {'k': [a, *rest]}: return a, rest\n  case int() | str(): return 'plain'\n"
+        "  case _: return None\nf({'k': [1, 2]}), f(3), f(None)",
+        output="((1, [2]), 'plain', None)",
+        restricted=REFUSED,
     ),
-    "top-level await": refused("import math", "await __import__('asyncio').sleep(0, 'woke')", output="'woke'"),
-    "exec": cell("exec('y = 4'); y", output="4", restricted=("", REFUSED)),
-    "frames": cell("(i for i in ()).gi_frame is not None", output="True", restricted=("", REFUSED)),
-    "subclasses": cell("len(object.__subclasses__()) > 10", output="True", restricted=("", REFUSED)),
-    "other modules": cell(
-        "import os\nos.sep", output="'/'", restricted=("", "ImportError: 'os' cannot be imported here")
+    "async def": cell("async def co(): return 5", "await co()", output="5", restricted=REFUSED),
+    "asyncio": cell(
+        "import math\nasync def co(): return 6", "import asyncio\nasyncio.run(co())", output="6", restricted=NO_IMPORT
     ),
-    "other files": cell(
-        "with open('/dev/null') as f: print(f.read(), end='')",
-        restricted=("", "PermissionError: '/dev/null' is outside"),
-    ),
+    "top-level await": cell("await __import__('asyncio').sleep(0, 'woke')", output="'woke'", restricted=REFUSED),
+    "exec": cell("exec('y = 4'); y", output="4", restricted=REFUSED),
+    "frames": cell("(i for i in ()).gi_frame is not None", output="True", restricted=REFUSED),
+    "subclasses": cell("len(object.__subclasses__()) > 10", output="True", restricted=REFUSED),
+    "other modules": cell("import os\nos.sep", output="'/'", restricted=("", "ImportError: 'os' cannot be imported")),
+    "other files": cell("open('/dev/null').close()", restricted=("", "PermissionError: '/dev/null' is outside")),
     # -- what only a process of its own can capture
-    "a child's output": cell(
-        "import os\nos.system('echo hi');", output="hi\n", restricted=("", "ImportError"), notebook=("", "")
-    ),
-    "output past sys.stdout": cell(
-        "import os\nos.write(1, b'raw');", output="raw", restricted=("", "ImportError"), notebook=("", "")
-    ),
+    "a child": cell("import os\nos.system('echo hi');", output="hi\n", restricted=NO_IMPORT, notebook=("", "")),
+    "past sys.stdout": cell("import os\nos.write(1, b'raw');", output="raw", restricted=NO_IMPORT, notebook=("", "")),
     "a thread's output": cell(
         "import threading\nt = threading.Thread(target=print, args=('in a thread',))\nt.start(); t.join()",
         output="in a thread\n",
-        restricted=("", "ImportError"),
+        restricted=NO_IMPORT,
         notebook=("", ""),
     ),
     # -- IPython's syntax
@@ -228,12 +179,11 @@ def alike(kind_and_session: tuple[str, Any]) -> Any:
 @pytest.mark.parametrize("name", CASES)
 def test_cells(kind_and_session: tuple[str, Any], name: str) -> None:
     kind, made = kind_and_session
-    case = CASES[name]
-    output, error = case.otherwise.get(kind, (case.output, case.error))
-    result = [made.run(code) for code in case.cells][-1]
+    cells, expected, otherwise = CASES[name]
+    output, error = otherwise.get(kind, expected)
+    result = [made.run(code) for code in cells][-1]
     if error:
-        assert result.error == "runtime"
-        assert result.message.startswith(error)
+        assert (result.error, result.message[: len(error)]) == ("runtime", error)
         assert error.partition(":")[0] in result.output
         assert "rlm_loop" not in result.output
     else:
@@ -264,12 +214,14 @@ def test_answers(alike: Any, code: str) -> None:
     assert alike.run("3").answer is None
 
 
-def test_pending_is_confirmed_and_a_new_run_forgets(alike: Any) -> None:
+def test_pending_is_confirmed_or_deleted_and_a_new_run_forgets(alike: Any) -> None:
     alike.new_run()
     first = alike.run("final_answer = 41\n1/0")
     assert (first.answer, first.pending, first.error) == (None, FinalAnswer(41, "object"), "runtime")
     assert alike.run("print(final_answer)").output == "41\n"
     assert alike.run("final_answer = final_answer").answer == FinalAnswer(41, "object")
+    assert (alike.run("del final_answer").answer, "not set" in alike.run("final_answer").output) == (None, True)
+    assert alike.run("del final_answer\nfinal_answer = 5").answer == FinalAnswer(5, "object")
     alike.new_run()
     assert "not set" in alike.run("final_answer").output
     assert alike.get("'final_answer' in globals()") is False
@@ -288,9 +240,7 @@ def test_errors_show_the_users_frames_only(alike: Any) -> None:
 
 def test_output_is_clipped_in_the_middle(alike: Any) -> None:
     result = alike.run("print('a' * 100_000 + 'é' * 100_000)")
-    assert result.truncated
-    assert result.characters == 200_001
-    assert len(result.output) <= alike.output_cap
+    assert (result.truncated, result.characters, len(result.output) <= alike.output_cap) == (True, 200_001, True)
     assert result.full == "a" * 100_000 + "é" * 100_000 + "\n"  # for the record
     assert "characters left out" in result.output
     assert (result.output[0], result.output[-2:]) == ("a", "é\n")
@@ -326,10 +276,6 @@ def test_large_values_go_in_exactly(alike: Any) -> None:
     assert alike.get("len(big), big[:6], big == big[:6] * 300_000") == (len(text), text[:6], True)
 
 
-class BudgetSpent(Exception):
-    """By its name the REPL knows it: nothing is left to spend."""
-
-
 def add(a: int, b: int = 2) -> int:
     """Add two numbers."""
     return a + b
@@ -341,9 +287,8 @@ def test_host_tools(alike: Any) -> None:
 
     alike.add_tools({"add": add, "fail": fail, "again": lambda: alike.run("1")})
     assert alike.run("add(1), add(a=1, b=5)").output == "(3, 6)"
-    assert (
-        alike.run("try:\n    fail()\nexcept RuntimeError as e:\n    print(e)").output == "LookupError: no such page\n"
-    )
+    caught = alike.run("try:\n    fail()\nexcept RuntimeError as e:\n    print(e)")
+    assert caught.output == "LookupError: no such page\n"
     failed = alike.run("fail()")
     assert (failed.message, "rlm_loop" in failed.output) == ("ToolError: LookupError: no such page", False)
     assert "session of its own" in alike.run("again()").message
@@ -376,9 +321,7 @@ def test_what_tools_were_put_over_returns(alike: Any) -> None:
     assert alike.run("search").message.startswith("NameError")
 
 
-@pytest.mark.parametrize(
-    "code", ["stop()", "while True:\n    try:\n        stop()\n    except Exception:\n        pass"]
-)
+@pytest.mark.parametrize("code", ["stop()", "while True:\n try:\n  stop()\n except Exception:\n  pass"])
 def test_a_tool_that_ends_the_run(alike: Any, code: str) -> None:
     spent = BudgetSpent("no tokens left")
 
@@ -388,9 +331,7 @@ def test_a_tool_that_ends_the_run(alike: Any, code: str) -> None:
     alike.add_tools({"stop": stop})
     with pytest.raises(BudgetSpent) as raised:
         alike.run("print('partial')\n" + code)
-    assert raised.value is spent
-    assert alike.last is not None
-    assert (alike.last.error, "partial" in alike.last.output) == ("budget", True)
+    assert (raised.value, alike.last.error, "partial" in alike.last.output) == (spent, "budget", True)
     assert alike.run("2").output == "2"
 
 
@@ -412,8 +353,7 @@ def test_a_time_limit_keeps_the_variables(alike: Any, clock: Held, name: str) ->
     code = "print('first')\n" + STOPPED[name]
     result = alike.run(code if "go()" in code else code.replace("\n", "\ngo()\n", 1), timeout=0.3)
     clock.free()
-    assert result.error == "timeout"
-    assert "all variables are kept" in result.message
+    assert (result.error, "all variables are kept" in result.message) == ("timeout", True)
     # a stop that strikes between two lines of the cell, in our own code, has no line of the cell to show
     assert result.output.startswith(("first\nTraceback", "first\nKeyboardInterrupt"))
     assert result.output.endswith("KeyboardInterrupt\n")
@@ -424,8 +364,7 @@ def test_a_time_limit_keeps_the_variables(alike: Any, clock: Held, name: str) ->
 def test_time_in_a_tool_is_not_the_cells(alike: Any, clock: Held) -> None:
     alike.add_tools({"slow": lambda: clock.skip(3600)})
     result = alike.run("slow()", timeout=1800)
-    assert result.error is None
-    assert result.seconds < 1800
+    assert (result.error, result.seconds < 1800) == (None, True)
 
 
 def test_as_a_tool(alike: Any) -> None:
@@ -436,9 +375,6 @@ def test_as_a_tool(alike: Any) -> None:
 
 
 def test_a_lent_session_is_given_back_as_it_was(alike: Any) -> None:
-    from rlm_loop import ToolLoopAgent
-    from rlm_loop.models import ScriptedModel
-
     alike.add_tools({"add": lambda *_: "the user's"})
     alike.set("context", "own", reserved=True)
     alike.run("def llm_query(q): return 'mine'")
@@ -452,15 +388,6 @@ def test_a_lent_session_is_given_back_as_it_was(alike: Any) -> None:
     with ToolLoopAgent(ScriptedModel([reply, "asked"] * 2), repl=alike).session(context="abc") as questions:
         assert [questions.ask("q", context=c).answer[2] for c in ("abc", "de")] == ["abc", "de"]
     assert alike.run("llm_query('q'), context").output == "('mine', 'own')"
-
-
-def test_an_agent_uses_any_of_them(alike: Any) -> None:
-    from rlm_loop import ToolLoopAgent
-    from rlm_loop.models import ScriptedModel
-
-    model = ScriptedModel(["```python\nfinal_answer = add(context['n'])\n```"])
-    outcome = ToolLoopAgent(model, tools=[add], repl=lambda: alike).run("How many?", context={"n": 20})
-    assert outcome.answer == 22
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -477,18 +404,14 @@ def test_setup_and_closing(kind: str, tmp_path: Any) -> None:
 @pytest.mark.parametrize("kind", [k for k in KINDS if k != "notebook"])
 def test_a_clean_beginning_with_files_of_its_own(kind: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_API_KEY", "hidden")
-    files = {
-        "a.csv": "a,b\r\n1,é\r\n",
-        "sub/raw.bin": b"\x00\xff",
-        "random.py": "raise RuntimeError",
-        "mine.py": "x = 4",
-    }
+    text, raw = "a,b\r\n1,é\r\n", b"\x00\xff"
+    files = {"a.csv": text, "sub/raw.bin": raw, "random.py": "raise RuntimeError", "mine.py": "x = 4"}
     with session(kind, tmp_path, files=files) as made:
         assert made.run("[n for n in dir() if not n.startswith('__')]").output == "[]"
         assert made.variables == ()
         assert made.run("import random; random.randint(1, 1)").output == "1"
-        assert made.run("with open('a.csv', newline='') as f: text = f.read()\ntext").output == repr(files["a.csv"])
-        assert made.run("with open('sub/raw.bin', 'rb') as f: raw = f.read()\nraw").output == repr(files["sub/raw.bin"])
+        assert made.run("with open('a.csv', newline='') as f: text = f.read()\ntext").output == repr(text)
+        assert made.run("with open('sub/raw.bin', 'rb') as f: raw = f.read()\nraw").output == repr(raw)
         made.run("with open('new.txt', 'w') as f: _ = f.write('ü')")
         folder = made.cwd
         assert (folder / "new.txt").read_text("utf-8") == "ü"
@@ -496,15 +419,10 @@ def test_a_clean_beginning_with_files_of_its_own(kind: str, tmp_path: Any, monke
             code = "import mine, os, sys; mine.x, os.environ.get('MY_API_KEY'), len(sys.argv)"
             assert made.run(code).output == "(4, None, 1)"
     assert not folder.exists()
-    with pytest.raises(ValueError, match="stay inside"), session(kind, tmp_path, files={"../x": ""}):
-        pass
 
 
 @pytest.mark.parametrize("kind", ["restricted", "kernel"])
 def test_an_agent_picks_one_by_name(kind: str, tmp_path: Any) -> None:
-    from rlm_loop import ToolLoopAgent
-    from rlm_loop.models import ScriptedModel
-
     need(kind)
     model = ScriptedModel(["```python\nfinal_answer = len(context)\n```"])
     outcome = ToolLoopAgent(model, repl=kind).run("How long?", context="abc", trace=tmp_path / "t.jsonl")

@@ -1,8 +1,13 @@
-"""What a replay makes of traces that are cut, edited, old, or of things that it cannot find again."""
+"""Recorded runs of every kind of agent: today's loop asks byte for byte the same, and a changed word is named.
+
+What a replay makes of traces that are cut, edited, or of things that it cannot find again.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 import runpy
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,14 +17,15 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, LeanAgent, ToolLoopAgent
-from rlm_loop.dialects import Injector, Problem
+from rlm_loop.actions import RunCode
+from rlm_loop.dialects import CodeBlocks, FunctionCalls, Injector, Problem, ThoughtPrompt
 from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Turn
-from rlm_loop.replay import ReplayError, replay
-from rlm_loop.traces import RunRecord, Trace, TraceError
+from rlm_loop.replay import Replayed, ReplayError, replay
+from rlm_loop.traces import RunRecord, Trace, TraceError, read
 
-GOLDEN = Path(__file__).parent.parent / "golden"
-NAMES = list(runpy.run_path(str(GOLDEN / "record.py"))["GOLDEN"])
+HERE = Path(__file__).parent.parent / "golden"
+GOLDEN: dict[str, Any] = runpy.run_path(str(HERE / "record.py"))["GOLDEN"]
 
 
 def code(text: str) -> str:
@@ -27,71 +33,161 @@ def code(text: str) -> str:
 
 
 def lines(name: str) -> list[str]:
-    return (GOLDEN / f"{name}.jsonl").read_text().splitlines()
+    return (HERE / f"{name}.jsonl").read_text().splitlines()
 
 
-def written(tmp_path: Path, some: list[str]) -> Path:
-    path = tmp_path / "run.jsonl"
-    path.write_text("\n".join(some) + "\n")
-    return path
+def replayed(name: str) -> Replayed:
+    return replay(HERE / f"{name}.jsonl", context=GOLDEN[name].context)
 
 
-@pytest.mark.parametrize("name", ["tool_loop_sub_agents", "tool_loop_sub_calls", "history_summary", "model_error"])
-def test_a_trace_cut_after_any_line_is_replayed_as_far_as_it_goes(name: str, tmp_path: Path) -> None:
-    whole = lines(name)
-    for count in range(1, len(whole), 5 if name == "tool_loop_sub_agents" else 3):
-        found = replay(written(tmp_path, whole[:count]))
-        assert found.same, f"cut after line {count}: {found}"
-        assert not found.complete
-        assert found.requests == sum(
-            e["event"] == "request" and e["node"] == "0" for e in map(json.loads, whole[:count])
-        )
-        assert "no end" in str(found)
+@pytest.mark.parametrize("name", GOLDEN)
+def test_today_s_loop_drives_a_golden_trace_alike(name: str) -> None:
+    found = replayed(name)
+    assert found.same, str(found)
+    assert found.requests == sum(e["node"] == "0" for e in read(HERE / f"{name}.jsonl").of("request")) > 0
+    assert found.notes == ()
+    assert found.outcome is not None
 
 
-def test_a_torn_last_line_is_no_line(tmp_path: Path) -> None:
-    whole = lines("lean_native")
-    found = replay(written(tmp_path, [*whole[:-1], whole[-1][:40]]))
-    assert found.same
-    assert not found.complete
+def test_a_sub_agent_is_replayed_with_the_log_on(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "rlm_loop")
+    assert replay(HERE / "tool_loop_sub_agents.jsonl").same
 
 
-def test_a_trace_of_another_version(tmp_path: Path) -> None:
-    first, *rest = lines("direct")
-    with pytest.raises(TraceError, match="schema 99"):
-        replay(written(tmp_path, [first.replace('"schema":5', '"schema":99'), *rest]))
+def test_the_golden_traces_are_those_of_the_script_and_show_what_they_are_for() -> None:
+    assert {path.stem for path in HERE.glob("*.jsonl")} == set(GOLDEN)
+    records = [read(HERE / f"{name}.jsonl") for name in GOLDEN]
+    stops = {str(r.end["stop"]) for r in records if r.end is not None}
+    assert stops >= {"answered", "steps", "tokens", "cost", "repeated", "malformed", "failed", "interrupted"}
+    assert {e["policy"] for r in records for e in r.of("compaction")} == {"drop_outputs", "window", "summary"}
+    assert {e["kind"] for r in records for e in r.of("subcall_start")} >= {"completion", "agent"}
+    agents = {r.start["settings"]["agent"] for r in records}
+    assert agents == {"ToolLoopAgent", "LeanAgent", "ReActAgent", "DirectAgent"}
 
 
-def edited(name: str, change: Callable[[dict[str, Any]], None], event: str, which: int = 0) -> RunRecord:
+def changed(text: str) -> str:
+    return text[:17] + "#" + text[18:]
+
+
+def with_a_blank(code: str, notes: tuple[str, ...] = ()) -> RunCode:
+    return RunCode(code.strip() + " ", notes=notes)
+
+
+HELP = "agents.environment._PYTHON_HELP"
+SUMMARISE = "Summarise! At most {words} words"
+TOLD = "The REPL already has the variable context;"
+THOUGHT = functools.partial(ThoughtPrompt, text=changed(ThoughtPrompt().text))
+#: A golden trace, what is changed in the package and to what, and how that is told.
+CHANGES: list[tuple[str, str, Any, str]] = [
+    ("react_calls", "agents.strategies.ThoughtPrompt", THOUGHT, r"turn 1, message 0 \(user\): recorded .*, today '#"),
+    ("repeated", "dialects.base.NO_OUTPUT", "(no output.)", r"turn 2, message 3 \(user\)"),
+    (
+        "history_outputs",
+        "agents.compaction.OUTPUT_LEFT_OUT",
+        "[{size:,} Characters]",
+        r"\(user\): .*, today 'Characters",
+    ),
+    ("history_summary", "agents.compaction.SUMMARISE", SUMMARISE, r"turn \d, message 0 \(user\)"),
+    ("lean_native", "repl.contexts.context.TOLD", TOLD, r"turn 1, message 0 \(user\): recorded ., a dict"),
+    ("workspace", "agents.checking.describe_workspace", lambda tools: "Files.", r"turn 1, message 0 \(user\)"),
+    ("lean_native", HELP, "Run Python code.", r"turn 1, tools"),
+    ("lean_text", HELP, "Run Python code.", r"turn 1, message 0 \(system\)"),
+    ("repeated", "agents.run.stop_reason", lambda turns, account: None, r"turn 2, end: recorded repeated .*, today a "),
+    ("tool_loop_sub_calls", "dialects.reader.RunCode", with_a_blank, r"turn 1, what the reply asks for: recorded Run"),
+]
+
+
+@pytest.mark.parametrize(("name", "target", "value", "says"), CHANGES)
+def test_a_change_is_found_and_named(
+    name: str, target: str, value: Any, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"rlm_loop.{target}", value)
+    found = replayed(name)
+    assert not found.same
+    assert re.search(says, str(found.difference)), str(found.difference)
+
+
+@pytest.mark.parametrize("name", ["tool_loop_sub_calls", "tool_loop_sub_agents"])
+def test_a_default_text_that_is_another_today_is_replayed_as_recorded(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of_today(rule: str = changed(CodeBlocks().rule), may_block: bool = False) -> CodeBlocks:
+        return CodeBlocks(rule=rule, may_block=may_block)
+
+    monkeypatch.setattr("rlm_loop.agents.strategies.CodeBlocks", of_today)
+    found = replayed(name)
+    assert found.same, str(found.difference)
+
+
+def edited(name: str, change: Callable[[Any], Any], event: str = "run_start", which: int = 0) -> RunRecord:
     events = [json.loads(line) for line in lines(name)]
     change([e for e in events if e["event"] == event][which])
     return RunRecord(tuple(events))
 
 
-def test_an_edited_message_is_found_by_its_hash_and_the_requests_are_proved_all_the_same() -> None:
-    def edit(event: dict[str, Any]) -> None:
-        event["message"]["spans"][0]["text"] += " Edited."
+@pytest.mark.parametrize(("word", "value"), [("rule", 5), ("presentation", "loud")])
+def test_words_that_no_agent_can_speak_are_an_error_of_the_trace(word: str, value: Any) -> None:
+    def speak(start: Any) -> None:
+        start["made"]["with"] = {}
+        start["settings"]["presentation"] = None
+        start["settings"]["dialect"][word] = value
 
-    found = replay(edited("react_text", edit, "message", 3))
+    with pytest.raises(ReplayError, match=r"LeanAgent .* got "):
+        replay(edited("lean_text", speak))
+
+
+def test_a_changed_word_of_the_fixed_text_presentation_is_named() -> None:
+    rule = changed(FunctionCalls().rule)
+    found = replay(edited("lean_text", lambda start: start["made"]["with"].update(system=rule)))
+    assert found.difference is not None
+    assert (found.difference.turn, found.difference.message, found.equal, found.requests) == (1, 0, 0, 4)
+
+
+def test_injectors_of_a_class_that_is_gone_say_what_was_recorded() -> None:
+    def forget(start: Any) -> None:
+        given = start["made"]["with"]
+        given["injectors"] = [{"is": "Gone", "with": {}} for _ in given["injectors"]]
+
+    found = replay(edited("injectors", forget))
+    assert found.same, str(found.difference)
+    assert len(found.notes) == 6
+
+
+def test_an_edited_message_is_found_by_its_hash_and_the_requests_are_proved_all_the_same() -> None:
+    found = replay(edited("react_text", lambda e: e["message"]["spans"][0].update(text="Edited."), "message", 3))
     assert found.difference is not None
     assert found.difference.recorded == "changed after it was written"
     assert found.equal == found.requests
 
 
 def test_an_edited_reply_shows_in_the_next_request() -> None:
-    def edit(event: dict[str, Any]) -> None:
-        event["reply"]["text"] = event["reply"]["text"].replace("fig", "pig")
-
-    found = replay(edited("react_text", edit, "reply"))
-    assert "turn 1, what the reply asks for" in str(found.difference)
+    other = edited("react_text", lambda e: e["reply"].update(text=e["reply"]["text"].replace("fig", "pig")), "reply")
+    assert "turn 1, what the reply asks for" in str(replay(other).difference)
 
 
 def test_a_missing_body_is_an_error_that_says_so() -> None:
     events = [json.loads(line) for line in lines("lean_native")]
-    body = next(e for e in events if e["event"] == "message")
-    events.remove(body)
+    events.remove(next(e for e in events if e["event"] == "message"))
     with pytest.raises(TraceError, match=r"event \d+ of the run \(request\) lacks .*cut or edited"):
         replay(RunRecord(tuple(events)))
+
+
+@pytest.mark.parametrize("name", ["tool_loop_sub_agents", "tool_loop_sub_calls", "history_summary", "model_error"])
+def test_a_trace_cut_after_any_line_is_replayed_as_far_as_it_goes(name: str, tmp_path: Path) -> None:
+    whole, path = lines(name), tmp_path / "run.jsonl"
+    for count in range(1, len(whole), 5 if name == "tool_loop_sub_agents" else 3):
+        path.write_text("\n".join(whole[:count]) + "\n")
+        found, events = replay(path), [json.loads(line) for line in whole[:count]]
+        assert found.same, f"cut after line {count}: {found}"
+        assert found.requests == sum(e["event"] == "request" and e["node"] == "0" for e in events)
+        assert (found.complete, "no end" in str(found)) == (False, True)
+
+
+def test_a_torn_last_line_is_no_line(tmp_path: Path) -> None:
+    *whole, last = lines("lean_native")
+    (tmp_path / "run.jsonl").write_text("\n".join([*whole, last[:40]]) + "\n")
+    found = replay(tmp_path / "run.jsonl")
+    assert (found.same, found.complete) == (True, False)
 
 
 @dataclass(frozen=True)
@@ -133,16 +229,15 @@ def test_an_agent_of_the_caller_s_own_has_to_be_given(tmp_path: Path) -> None:
     assert not replay(path, agent=Own(model=ScriptedModel([]), system="Other.")).same
 
 
-def test_a_name_in_a_trace_imports_nothing_of_others(tmp_path: Path) -> None:
+def test_a_name_in_a_trace_imports_nothing_of_others() -> None:
     made = {"is": "rlm_loop.cli.machine.os", "with": {}}
-    record = edited("direct", lambda e: e.update(made=made), "run_start")
     with pytest.raises(ReplayError, match="not part of rlm_loop"):
-        replay(record)
+        replay(edited("direct", lambda start: start.update(made=made)))
 
 
 def test_the_context_given_has_to_be_the_recorded_one() -> None:
     with pytest.raises(ReplayError, match="another than the recorded one"):
-        replay(GOLDEN / "direct.jsonl", context="another")
+        replay(HERE / "direct.jsonl", context="another")
 
 
 def test_redacted_text_is_compared_as_it_was_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,8 +262,6 @@ def test_a_replay_runs_no_code_and_no_tools(tmp_path: Path) -> None:
     model = ScriptedModel([code(f"open({str(file)!r}, 'w').close()\nprint(touch('a'))"), code("final_answer = 1")])
     with Trace(tmp_path / "run.jsonl") as trace:
         ToolLoopAgent(model=model, tools=(touch,), repl="plain").run("Q?", trace=trace)
-    assert ran == ["a"]
     file.unlink()
     assert replay(tmp_path / "run.jsonl").same
-    assert ran == ["a"]
-    assert not file.exists()
+    assert (ran, file.exists()) == (["a"], False)

@@ -1,12 +1,10 @@
-"""A small study that has been run, with something missing, and texts that would like to act on a page."""
+"""Small studies that have been run, with something missing, and texts that would like to act on a page."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
-from rlm_loop import DirectAgent, Suite, Task
+from rlm_loop import DirectAgent, Suite, Task, ToolLoopAgent
 from rlm_loop.messages import Prompt, Reply, Usage
 from rlm_loop.models import Model, ModelError
 from rlm_loop.study import Study
@@ -37,19 +35,45 @@ def judge(attempt: Attempt) -> Score:
     return Score(attempt.answer == "yes", float(attempt.answer == "yes"), HOSTILE)
 
 
-def made_study(folder: Path, *, whole: bool = False, question: str = QUESTION, **options: Any) -> Path:
-    """Two suites of six tasks each, three arms; unless `whole`, one episode has crashed and one was not judged."""
+def made_study(folder: Path) -> Path:
+    """Two suites of six tasks each, three arms; one episode has crashed and one was not judged."""
     tasks = {s: tuple(Task(f"{s}-{i}", f"Is it {s}-{i}? {HOSTILE}", judge) for i in range(6)) for s in ("easy", "hard")}
-    gone = ModelError(f"the provider is gone {HOSTILE}")
     replies: dict[str, dict[str, str | Exception]] = {
         "hasty": {"hard-1": "no", "hard-2": "no"},
-        "careful": {"easy-3": "yes" if whole else gone, "hard-2": "no"},
-        "<b>late": {"easy-4": "yes" if whole else "maybe", "hard": "no"},
+        "careful": {"easy-3": ModelError(f"the provider is gone {HOSTILE}"), "hard-2": "no"},
+        "<b>late": {"easy-4": "maybe", "hard": "no"},
     }
     arms = {name: DirectAgent(model=Says("local:scripted", of, n)) for n, (name, of) in enumerate(replies.items(), 1)}
     suites = [Suite(name, of) for name, of in tasks.items()]
-    Study("small & <i>odd</i>", arms, suites, **options).run(folder, False)
-    if question:
-        lock = json.loads((folder / "study.json").read_text())
-        (folder / "study.json").write_text(json.dumps({**lock, "question": question}))
+    Study("small & <i>odd</i>", arms, suites, question=QUESTION).run(folder, False)
+    return folder
+
+
+ASKS = """```python
+try:
+    found = [llm_query(f"piece {n}") for n in range(3)]
+except Exception as error:
+    found = ["4", "5", "6"]
+print(found)
+```"""
+ENDS = "```python\nfinal_answer = sum(map(int, found))\n```"
+
+
+class Asks(Model):
+    """Asks for three pieces, then adds up what they are; its reply depends on the prompt alone."""
+
+    name = "local:scripted"
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        last = prompt.messages[-1].text
+        text = ENDS if len(prompt.messages) > 2 else last[-1] if last.startswith("piece") else ASKS
+        return Reply(text, usage=Usage(sum(len(m.text) for m in prompt.messages), len(text)))
+
+
+def crossed_study(folder: Path) -> Path:
+    """Two tasks, one base arm, two depths by three limits of tokens; sub-calls in two turns."""
+    tasks = [Task(f"t{i}", f"What do the pieces of t{i} come to?", lambda a: str(a.answer) == "3") for i in range(2)]
+    factors = {"max_depth": [0, 1], "max_tokens": [50, 100, 200]}
+    arms = {"code": ToolLoopAgent(model=Asks())}
+    Study("crossed", arms, Suite("toy", tasks), factors=factors, question="Q?").run(folder, False)
     return folder

@@ -1,54 +1,44 @@
-"""The page in a real browser: what it does with links and themes, and that nothing gets out or in."""
+"""Pages in a real browser: what they do with links, figures, search and filters, and that nothing gets out or in."""
 
 from __future__ import annotations
 
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from browser import MISSING, SETTLED, Browser, chromium
-from contrast import CONTRAST
-from made_run import HOSTILE, everything, long_run
+from loopback import Answering, Loopback
+from made_run import HOSTILE
+from made_study import QUESTION
 
 from rlm_loop.accounting import Ledger
 from rlm_loop.actions import Display, Observation, RunCode
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.outcome import Outcome, Stop, Turn
-from rlm_loop.report import run_page
+from rlm_loop.report import viewing
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
+Pages = dict[str, Path | str]
+TITLE = "t · tool-loop · answered"
+#: How many lines of the table over a folder are shown.
+LINES = "[...document.querySelectorAll('#rows tr')].filter(r => r.offsetHeight).length"
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("page")
-    out = folder / "run.html"
-    out.write_text(run_page(everything(folder / "run.jsonl")), encoding="utf-8")
-    return out
+def test_nothing_is_asked_for_and_nothing_is_refused(browser: Browser, pages: Pages) -> None:
+    for name, title in (("run", TITLE), ("study", QUESTION)):
+        browser.open(pages[name])
+        browser.value(SETTLED)
+        asked = [url for url in browser.requests() if not url.startswith("data:image/svg+xml;base64,")]
+        assert (asked, browser.complaints()) == ([Path(pages[name]).resolve().as_uri()], [])
+        assert browser.value("document.title") == title
 
 
-@pytest.fixture(scope="module")
-def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("long")
-    out = folder / "run.html"
-    out.write_text(run_page(long_run(folder / "run.jsonl", 60)), encoding="utf-8")
-    return out
+# -- the page of a run
 
 
-def test_nothing_is_asked_for_and_nothing_is_refused(browser: Browser, page: Path) -> None:
-    browser.open(page)
-    browser.value(SETTLED)
-    assert browser.requests() == [page.resolve().as_uri()]
-    assert browser.complaints() == []
-
-
-def test_what_a_model_wrote_does_nothing(browser: Browser, page: Path) -> None:
-    browser.open(page)
-    assert browser.value("document.title") == "t · tool-loop · answered"
-    assert browser.value("document.scripts.length") == 1
-    assert browser.value("document.images.length") == 0
+def test_what_a_model_wrote_does_nothing(browser: Browser, pages: Pages) -> None:
+    browser.open(pages["run"])
+    assert browser.value("[document.title, document.scripts.length, document.images.length]") == [TITLE, 1, 0]
     assert HOSTILE in browser.value("document.getElementById('t6').textContent")
 
 
@@ -56,111 +46,156 @@ def test_html_that_a_cell_made_fetches_nothing_in_a_notebook(browser: Browser, t
     """A picture or a frame in it would tell its server who reads the notebook, and when."""
     asked: list[str] = []
 
-    class Away(BaseHTTPRequestHandler):
+    class Away(Answering):
         def do_GET(self) -> None:
             asked.append(self.path)
             self.send_error(404)
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Away)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    away = f"http://127.0.0.1:{server.server_address[1]}"
-    made = (
-        "<b>made by a cell</b><img src=AWAY/a><iframe src=AWAY/b></iframe><link rel=stylesheet href=AWAY/c>"
-        "<style>@import url(AWAY/d);b{background:url(AWAY/e)}</style><object data=AWAY/f></object>"
-        "<video src=AWAY/g autoplay></video><link rel=prefetch href=AWAY/h><script>fetch('AWAY/i')</script>"
-        '<meta http-equiv=refresh content="0;url=AWAY/j"><form action=AWAY/k><input autofocus></form>'
-    ).replace("AWAY", away)
-    svg = f'<svg xmlns="http://www.w3.org/2000/svg"><image href="{away}/l"/></svg>'
-    seen = Observation(displays=(Display("text/html", made), Display("image/svg+xml", svg)))
-    shown = tmp_path / "shown.html"
-    ran = Outcome("x", Stop.ANSWERED, (Turn(1, Reply("x"), (RunCode("x"),), (seen,)),), Usage(), Ledger())
-    shown.write_text(ran._repr_html_(), encoding="utf-8")
-    browser.open(shown)
-    browser.value(SETTLED)
-    server.shutdown()
-    server.server_close()
+    with Loopback(Away) as server:
+        made = (
+            "<b>made by a cell</b><img src=AWAY/a><iframe src=AWAY/b></iframe><link rel=stylesheet href=AWAY/c>"
+            "<style>@import url(AWAY/d);b{background:url(AWAY/e)}</style><object data=AWAY/f></object>"
+            "<video src=AWAY/g autoplay></video><link rel=prefetch href=AWAY/h><script>fetch('AWAY/i')</script>"
+            '<meta http-equiv=refresh content="0;url=AWAY/j"><form action=AWAY/k><input autofocus></form>'
+        ).replace("AWAY", server.address)
+        svg = f'<svg xmlns="http://www.w3.org/2000/svg"><image href="{server.address}/l"/></svg>'
+        seen = Observation(displays=(Display("text/html", made), Display("image/svg+xml", svg)))
+        ran = Outcome("x", Stop.ANSWERED, (Turn(1, Reply("x"), (RunCode("x"),), (seen,)),), Usage(), Ledger())
+        (tmp_path / "shown.html").write_text(ran._repr_html_(), encoding="utf-8")
+        browser.open(tmp_path / "shown.html")
+        browser.value(SETTLED)
     assert asked == []
 
 
-def test_a_script_that_got_in_would_not_run(browser: Browser, page: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other.html"
-    text = page.read_text(encoding="utf-8")
+def test_a_script_that_got_in_would_not_run(browser: Browser, pages: Pages, tmp_path: Path) -> None:
+    text = Path(pages["run"]).read_text(encoding="utf-8")
     added = "<script>document.title = 'taken'</script><img src='https://example.org/x.png' onerror='document.title=1'>"
-    other.write_text(text.replace("<footer>", added + "<footer>"), encoding="utf-8")
-    browser.open(other)
+    (tmp_path / "other.html").write_text(text.replace("<footer>", added + "<footer>"), encoding="utf-8")
+    browser.open(tmp_path / "other.html")
     browser.value(SETTLED)
-    assert browser.value("document.title") == "t · tool-loop · answered"
+    assert browser.value("document.title") == TITLE
     assert any("Content Security Policy" in said for said in browser.complaints())
 
 
-@pytest.mark.parametrize("width", [320, 400, 768, 1400])
-def test_nothing_is_wider_than_the_screen(browser: Browser, page: Path, width: int) -> None:
-    browser.open(page, width=width)
-    browser.value("document.querySelectorAll('details').forEach(d => d.open = true)")
+def test_a_link_leads_to_its_step(browser: Browser, pages: Pages) -> None:
+    browser.open(pages["long run"], fragment="#t22")
     browser.value(SETTLED)
-    assert browser.value("document.documentElement.scrollWidth") <= width
+    assert browser.value("document.querySelector('#t22 > details').open")
+    assert 0 <= browser.value("document.getElementById('t22').getBoundingClientRect().top") < 200
 
 
-def test_a_link_leads_to_its_step(browser: Browser, long: Path) -> None:
-    browser.open(long, fragment="#t42")
-    browser.value(SETTLED)
-    assert browser.value("document.querySelector('#t42 > details').open")
-    top = browser.value("document.getElementById('t42').getBoundingClientRect().top")
-    assert 0 <= top < 200
-
-
-def test_all_steps_are_opened_and_closed(browser: Browser, long: Path) -> None:
-    browser.open(long)
-    opened = "document.querySelectorAll('.step:not(.first) > details[open]').length"
-    for count in (60, 0):
-        browser.value("document.getElementById('fold').click()")
-        browser.value(SETTLED)
-        assert browser.value(opened) == count
-
-
-def test_a_link_into_a_closed_place_opens_it(browser: Browser, page: Path) -> None:
-    browser.open(page, fragment="#n0.13.1")
+def test_a_link_into_a_closed_place_opens_it(browser: Browser, pages: Pages) -> None:
+    browser.open(pages["run"], fragment="#n0.13.1")
     browser.value(SETTLED)
     assert browser.value("document.getElementById('n0.13.1').checkVisibility()")
 
 
-def test_light_and_dark(browser: Browser, page: Path) -> None:
-    colour = "getComputedStyle(document.body).backgroundColor"
-    seen: dict[bool, str] = {}
-    for dark in (False, True):
-        browser.open(page, dark=dark)
-        browser.value("localStorage.clear(); delete document.documentElement.dataset.theme")
-        seen[dark] = browser.value(colour)
-    assert seen[False] != seen[True]
-    browser.value("document.getElementById('theme').click()")
-    assert browser.value(colour) == seen[False]
-    browser.value("localStorage.clear()")
+def test_all_steps_are_opened_and_closed(browser: Browser, pages: Pages) -> None:
+    browser.open(pages["long run"])
+    for count in (60, 0):
+        browser.value("document.getElementById('fold').click()")
+        browser.value(SETTLED)
+        assert browser.value("document.querySelectorAll('.step:not(.first) > details[open]').length") == count
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_text_has_contrast(browser: Browser, page: Path, dark: bool) -> None:
-    """At least 4.5 to 1, as WCAG 2.2 asks for (1.4.3, level AA)."""
-    browser.open(page, dark=dark)
-    assert browser.value(CONTRAST) == []
+# -- the report of a study
 
 
-def test_it_can_be_read_without_scripts(browser: Browser, page: Path) -> None:
-    browser.scripts(on=False)
-    try:
-        browser.open(page)
-        assert not browser.value("document.documentElement.classList.contains('js')")
-        assert browser.value("document.querySelector('#t1 pre').offsetHeight") > 0
-        assert browser.value("getComputedStyle(document.querySelector('.bar')).display") == "none"
-    finally:
-        browser.scripts(on=True)
+def test_every_figure_is_drawn_and_described(browser: Browser, pages: Pages) -> None:
+    browser.open(pages["study"])
+    assert browser.value("document.images.length") >= 4
+    assert browser.value("[...document.images].every(i => i.complete && i.naturalWidth > 300 && i.alt.length > 40)")
 
 
-def test_everything_has_a_name_for_those_who_listen(browser: Browser, page: Path) -> None:
-    browser.open(page)
-    assert browser.value("document.querySelectorAll('main').length") == 1
-    unnamed = "[...document.querySelectorAll('section')].filter(s => !s.getAttribute('aria-labelledby')).length"
-    assert browser.value(unnamed) == 0
-    assert browser.value("[...document.querySelectorAll('button')].every(b => b.textContent.trim() || b.ariaLabel)")
+def test_a_mark_leads_to_the_page_of_its_run(browser: Browser, pages: Pages) -> None:
+    browser.open(pages["study"])
+    link = browser.value("document.querySelector('.episodes .crashed a').getAttribute('href')")
+    assert re.fullmatch(r"study_traces/[\w/%.+-]+\.html", link)
+    browser.open(Path(pages["study"]).parent / link)
+    assert "easy-3" in browser.value("document.querySelector('h1').textContent")
+    assert browser.complaints() == []
+
+
+def test_the_answer_is_on_one_screen_and_all_else_is_behind_a_click(browser: Browser, pages: Pages) -> None:
+    browser.open(pages["study"], width=1280)
+    assert browser.value("document.querySelector('.beside').getBoundingClientRect().bottom < innerHeight")
+    assert not browser.value("[...document.querySelectorAll('.part')].some(part => part.open)")
+    browser.value("document.querySelector('.contents a[href=\"#arms\"]').click()")
+    browser.value(SETTLED)
+    assert browser.value("document.getElementById('arms').closest('details').open")
+
+
+def test_tasks_are_found_and_those_where_arms_differ(browser: Browser, pages: Pages) -> None:
+    shown = "[...document.querySelectorAll('.episodes .unit')].filter(r => r.offsetHeight).length"
+    browser.open(pages["study"])
+    browser.value("document.querySelectorAll('details').forEach(d => d.open = true)")
+    browser.value("document.getElementById('apart').click()")
+    apart = browser.value(shown)
+    assert 0 < apart < 12
+    assert browser.value("document.getElementById('found').textContent") == f"{apart} of 12"
+    browser.value("document.getElementById('apart').click()")
+    browser.value("document.getElementById('find').focus()")
+    browser.type("HARD-1")
+    assert browser.value(shown) == 1
+
+
+# -- the table over a folder of runs
+
+
+def fill(browser: Browser, box: str, value: str) -> None:
+    there = f"document.getElementById('{box}')"
+    browser.value(f"{there}.value = {value!r}; {there}.dispatchEvent(new Event('input', {{bubbles: true}})); 0")
+    browser.value(SETTLED)
+
+
+def test_the_table_filters_and_keeps_it_in_its_address(browser: Browser, pages: Pages) -> None:
+    browser.open(pages["table"])
+    browser.until(f"{LINES} === 38")
+    fill(browser, "arm", "careful")
+    fill(browser, "state", "not resolved")
+    assert browser.value("document.getElementById('count').textContent") == "1 of 38 episodes"
+    address = browser.value("location.search")
+    assert address == "?arm=careful&state=not+resolved"
+    browser.open(f"{pages['table']}{address}")
+    browser.until(f"{LINES} === 1")
+    browser.value("document.getElementById('reset').click()")
+    assert browser.value(f"[{LINES}, location.search]") == [38, ""]
+    fill(browser, "q", "HARD-2 careful")
+    assert browser.value(LINES) == 1
+    browser.value("document.querySelector('#rows a').click()")
+    browser.until("document.querySelector('.around a') && document.readyState === 'complete'")
+    browser.value("document.querySelector('.around a').click()")
+    browser.until(f"location.pathname === '/' && document.readyState === 'complete' && {LINES} === 38")
+    fill(browser, "q", "nobody is called so")
+    assert "No episode is like that" in browser.value("document.getElementById('none').textContent")
+    assert browser.complaints() == []
+
+
+def test_a_column_sorts(browser: Browser, pages: Pages) -> None:
+    browser.open(pages["table"])
+    browser.until(f"{LINES} === 38")
+    tokens = "[...document.querySelectorAll('#rows td.tokens')].map(c => Number(c.textContent.replace(',', '')))"
+    click = "document.querySelector('[data-sort=tokens]').click()"
+    as_read = browser.value(tokens)
+    known = sorted(n for n in as_read if n)
+    for order, said in ((known[::-1], "descending"), (known, "ascending")):
+        browser.value(click)
+        assert [n for n in browser.value(tokens) if n] == order
+        assert browser.value("document.querySelector('th[aria-sort]').ariaSort") == said
+    browser.value(click)
+    assert browser.value(tokens) == as_read
+
+
+@pytest.mark.slow
+def test_a_running_folder_is_followed(browser: Browser, tmp_path: Path, pages: Pages) -> None:
+    with viewing(tmp_path) as url:
+        browser.open(url)
+        browser.until("document.getElementById('none').textContent.includes('no run here yet')")
+        lines = (Path(pages["run"]).parent / "runs" / "42.jsonl").read_bytes().splitlines(True)
+        (tmp_path / "run.jsonl").write_bytes(b"".join(lines[:-1]))
+        browser.until(f"{LINES} === 1")
+        assert "running" in browser.value("document.querySelector('#rows td.state').textContent")
+        browser.value("document.querySelector('#rows a').click()")
+        browser.until("document.querySelector('.stop .mark')?.textContent === 'unfinished'")
+        (tmp_path / "run.jsonl").write_bytes(b"".join(lines))
+        browser.until("document.querySelector('.stop .mark')?.textContent === 'answered'")

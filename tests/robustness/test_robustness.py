@@ -11,6 +11,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.skipif(not LINUX, reason="what is left of processes is 
 
 
 def default_kind() -> Kind:
-    """Return `auto` with the known gaps of the launcher that it picks here; `plain` where it picks that."""
+    """`auto` with the known gaps of the launcher that it picks here; `plain` where it picks that."""
     with warnings.catch_warnings(), PythonREPL(launcher="auto") as repl:
         warnings.simplefilter("ignore")  # it says so where it is plain
         repl.start()
@@ -54,18 +55,17 @@ def has_a_host(kind: Kind, case: CellCase | ReplyCase) -> bool:
     """Whether a case cannot be run in this process, or needs a session that nobody else uses."""
     if isinstance(case, ReplyCase):
         return False
-    around = case.host_killed or case.after or case.theme.startswith("isolation") or case.seconds < 10
-    return bool(around or case.fresh or "process" not in kind.features)
+    around = case.host_killed or case.after or case.fresh or case.theme.startswith("isolation") or case.seconds < 10
+    return bool(around or "process" not in kind.features)
 
 
 def takes_long(kind: Kind, case: CellCase | ReplyCase) -> bool:
     return has_a_host(kind, case) or "stops" in case.needs or case.seconds > 10 or case.theme == "ends of the process"
 
 
-CHOSEN = [
-    pytest.param(kind, case, id=f"{kind.name}-{case.name}", marks=[pytest.mark.slow] if takes_long(kind, case) else [])
-    for kind, case in chosen()
-]
+def parameters(kind: Kind, case: CellCase | ReplyCase) -> Any:
+    marks = [pytest.mark.slow] if takes_long(kind, case) else []
+    return pytest.param(kind, case, id=f"{kind.name}-{case.name}", marks=marks)
 
 
 @pytest.fixture(scope="module")
@@ -86,24 +86,21 @@ def judge(kind: Kind, case: CellCase | ReplyCase, sessions: dict[str, Any]) -> V
         sessions[kind.name] = kind.open(rebuild=False)
     subject = sessions[kind.name]
     subject.run("1")  # its start is not the case's time
-    if any("outside" in step.code for step in case.steps):
-        with World() as world:
-            verdict = run_cells(case, kind, subject, world.secret, world.outside)
-    else:
-        verdict = run_cells(case, kind, subject)
+    with World() if any("outside" in step.code for step in case.steps) else nullcontext() as world:
+        verdict = run_cells(case, kind, subject, *([world.secret, world.outside] if world else []))
     if verdict.colour == "red":
         sessions.pop(kind.name).close()
     return verdict
 
 
-@pytest.mark.parametrize(("kind", "case"), CHOSEN)
+@pytest.mark.parametrize(("kind", "case"), [parameters(kind, case) for kind, case in chosen()])
 def test_case(kind: Kind, case: CellCase | ReplyCase, sessions: dict[str, Any]) -> None:
     if reason := kind.why_not(case):
         pytest.skip(f"not applicable: {reason}")
     verdict = judge(kind, case, sessions)
     if verdict.colour == "red" and case.name in kind.gaps:
         pytest.xfail(f"known gap: {kind.gaps[case.name]}: {verdict.reason}")
-    assert verdict.colour == "green", f"{case.does}; must: {case.must}; but: {verdict.reason}"
+    assert verdict.colour == "green", verdict.reason
 
 
 def test_names_are_unique_and_gaps_are_cases() -> None:
@@ -130,4 +127,4 @@ class Refusing:
 def test_a_hostile_cell_may_be_refused_and_ordinary_work_may_not(theme: str, hides: str, colour: str) -> None:
     step = Step("while True: pass", "stopped", shows=("before",), hides=(hides,) if hides else ())
     kind = Kind("refusing", frozenset(["variables"]), Refusing, None)
-    assert run_cells(cells("x", theme, "", "", step), kind, Refusing()).colour == colour
+    assert run_cells(cells("x", theme, step), kind, Refusing()).colour == colour

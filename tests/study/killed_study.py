@@ -26,11 +26,7 @@ EPISODES = 300
 
 
 def double(number: int) -> int:
-    """Twice a number.
-
-    Args:
-        number: the number
-    """
+    """Twice a number."""
     return 2 * number
 
 

@@ -29,19 +29,15 @@ def paired(
                 continue
             error = {"?": "Boom", "!": "MemoryError"}.get(word)
             resolved = {"y": True, "n": False, "?": False, "!": False, "u": None}[word]
-            rows.append(
-                {
-                    "arm": arm, "model": model, "suite": "s", "task": f"t{i // seeds}", "seed": i % seeds, "level": 1,
-                    "resolved": resolved, "input_tokens": None if error else used, "output_tokens": 10, "steps": 2,
-                    "seconds": 3.0 + i % 3, "cost": 0.0, "error": error,
-                    "started": f"2030-01-01T{i // 3600:02}:{i // 60 % 60:02}:{i % 60:02}", "trace": "",
-                    **dict.fromkeys(("new_tokens", "scaffold_tokens"), 0), "answered": True, "lenient_calls": 0,
-                    "stop": "answer",
-                    **dict.fromkeys(("malformed_turns", "tool_failures", "cell_errors", "actions"), 0),
-                    "tool_seconds": [],
-                    **({"facts": dict(facts[i])} if facts else {}),
-                }
-            )  # fmt: skip
+            started = f"2030-01-01T{i // 3600:02}:{i // 60 % 60:02}:{i % 60:02}"
+            zero = ("cost", "new_tokens", "scaffold_tokens", "lenient_calls", "malformed_turns", "tool_failures")
+            row = {
+                "arm": arm, "model": model, "suite": "s", "task": f"t{i // seeds}", "seed": i % seeds, "level": 1,
+                "resolved": resolved, "error": error, "answered": True, "stop": "answer", "started": started,
+                "input_tokens": None if error else used, "output_tokens": 10, "steps": 2, "seconds": 3.0 + i % 3,
+                "tool_seconds": [], "trace": "", **dict.fromkeys((*zero, "cell_errors", "actions"), 0),
+            }  # fmt: skip
+            rows.append(row | {"facts": dict(facts[i])} if facts else row)
     plan = Analysis("base", margin=0.03).locked()
     return Results(
         rows, {"name": "made", "analysis": plan, "seeds": list(range(seeds)), "sessions": [{"arms": ["base", "lean"]}]}

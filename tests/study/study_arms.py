@@ -44,13 +44,8 @@ class Arm:
     log: list[tuple[str, str]] = field(default_factory=list, compare=False)
 
     def settings(self) -> dict[str, Any]:
-        return {
-            "agent": "Arm",
-            "turns": self.turns,
-            "prompt": {"system": self.system},
-            "base_url": self.base_url,
-            "seed": self.seed,
-        }
+        prompt = {"system": self.system}
+        return {"agent": "Arm", "turns": self.turns, "prompt": prompt, "base_url": self.base_url, "seed": self.seed}
 
     def attempt(self, task: Task, *, trace: str | Path | Trace | None = None) -> Outcome:
         self.log.append((self.name, task.id))

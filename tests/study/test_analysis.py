@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paired_rows import paired
+from paired_rows import Pair, paired
 
 from rlm_loop import DirectAgent, Suite, Task
 from rlm_loop.messages import Reply, digest
@@ -18,6 +18,8 @@ from rlm_loop.report import study_page
 from rlm_loop.report.figures import paired_differences
 from rlm_loop.study import Analysis, Results, Study, StudyError, compare, load_study, sequential
 
+TENTH = Analysis(margin=0.1)
+
 
 def study(analysis: Analysis | None, tasks: int = 1) -> Study:
     arms = {name: DirectAgent(ScriptedModel([Reply("1")] * 9)) for name in ("one", "two")}
@@ -25,9 +27,13 @@ def study(analysis: Analysis | None, tasks: int = 1) -> Study:
     return Study("mine", arms, suite, analysis=analysis)
 
 
+def ran(folder: Path, analysis: Analysis | None = TENTH, tasks: int = 1, limit: int | None = None) -> Results:
+    return study(analysis, tasks).run(folder, progress=False, limit=limit)
+
+
 def test_it_is_locked_and_is_what_compare_tests(tmp_path: Path) -> None:
     plan = Analysis(baseline="two", margin=0.1, family=("steps",), missing="drop")
-    found = study(plan).run(tmp_path, progress=False)
+    found = ran(tmp_path, plan)
     assert json.loads((tmp_path / "study.json").read_text())["analysis"] == plan.locked()
     assert (found.baseline, found.summary()[0].baseline) == ("two", "two")
     made = load_study(tmp_path).compare()
@@ -35,49 +41,49 @@ def test_it_is_locked_and_is_what_compare_tests(tmp_path: Path) -> None:
 
 
 def test_it_goes_on_unchanged_and_refuses_another(tmp_path: Path) -> None:
-    plan = Analysis(margin=0.1)
-    study(plan).run(tmp_path, progress=False)
-    study(plan, 2).run(tmp_path, progress=False)
-    study(None, 3).run(tmp_path, progress=False)
-    assert load_study(tmp_path).lock["analysis"] == plan.locked()
+    for tasks, plan in enumerate((TENTH, TENTH, None), 1):
+        ran(tmp_path, plan, tasks)
+    assert load_study(tmp_path).lock["analysis"] == TENTH.locked()
     with pytest.raises(StudyError, match=r"declares another analysis \(margin\)"):
-        study(replace(plan, margin=0.2), 4).run(tmp_path, progress=False)
+        ran(tmp_path, replace(TENTH, margin=0.2), 4)
     assert len(load_study(tmp_path)) == 6
 
 
+def test_a_plan_that_was_changed_after_it_was_locked_judges_nothing(tmp_path: Path) -> None:
+    assert not compare(ran(tmp_path)).exploratory
+    path = tmp_path / "study.json"
+    path.write_text(path.read_text().replace('"margin": 0.1', '"margin": 0.3'))
+    compared = compare(load_study(tmp_path))
+    assert compared.exploratory
+    assert "study.json is not the one that was locked before the run" in compared.verdicts[0]
+
+
+def test_plans_keep_their_hash() -> None:
+    assert Analysis("lean").locked()["digest"] == "b0071f10f89789a5"  # as experiments/mcp_as_code has it
+
+
 def test_it_cannot_be_declared_after_the_first_episode(tmp_path: Path) -> None:
-    study(None).run(tmp_path, progress=False)
+    ran(tmp_path, None)
     with pytest.raises(StudyError, match="was begun without analysis="):
-        study(Analysis(margin=0.1), 2).run(tmp_path, progress=False)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"family": ("luck",)}, "no measure 'luck'"),
-        ({"missing": "guess"}, "no policy 'guess'"),
-        ({"margin": 3}, "0.03 for 3 points"),
-    ],
-)
-def test_what_cannot_be_tested_is_refused(wrong: dict[str, Any], said: str) -> None:
-    with pytest.raises(StudyError, match=said):
-        Analysis(**wrong)
+        ran(tmp_path, tasks=2)
 
 
 def test_a_baseline_that_is_no_arm_is_refused_before_a_call(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="no arm 'three'"):
-        study(Analysis(baseline="three")).run(tmp_path, progress=False)
+        ran(tmp_path, Analysis(baseline="three"))
+
+
+def caption(made: Any) -> str:
+    return str(made._supxlabel.get_text()).replace("\n", " ")
 
 
 def test_what_nobody_declared_is_exploratory_and_has_no_margin() -> None:
     results = Results(paired([("y", "n")] * 30 + [("n", "n")] * 10).rows)
     made = compare(results)
-    assert (made.baseline, made.margin, made.exploratory) == ("base", 0, True)
-    assert made.family == ()
-    assert made.verdicts == [
-        "Exploratory: this analysis was not declared before the run, so no claim is judged; 2 of 2 intervals exclude "
-        "no difference."
-    ]
+    assert (made.baseline, made.margin, made.family, made.exploratory) == ("base", 0, (), True)
+    (said,) = made.verdicts
+    assert said.startswith("Exploratory: this analysis was not declared")
+    assert said.endswith("so no claim is judged; 2 of 2 intervals exclude no difference.")
     assert " p = " not in "".join(made.sentences()[:-1])
     assert set(sequential(results, "lean")["decision"]) == {"go on", "more"}
     assert "shaded" not in caption(paired_differences(results))
@@ -119,25 +125,24 @@ def test_a_plan_that_is_given_afterwards_is_as_if_declared() -> None:
 
 
 def test_a_subset_of_a_declared_study_shows_nothing(tmp_path: Path) -> None:
-    results = study(Analysis(margin=0.1), 4).run(tmp_path, progress=False)
+    results = ran(tmp_path, tasks=4)
     assert not compare(results).exploratory
-    for part in (results.filter(task=["t0", "t1"]), results.filter(task="t0")):
-        assert "subset" in compare(part).departs
-        assert compare(part).exploratory
+    for part in (compare(results.filter(task=tasks)) for tasks in (["t0", "t1"], "t0")):
+        assert ("subset" in part.departs, part.exploratory) == (True, True)
     assert results.filter(suite="sums") is results  # all of them
     assert not compare(results.only("one", "two")).exploratory
 
 
 def test_a_look_before_the_end_is_an_interim_one(tmp_path: Path) -> None:
     for limit in (1, 3):
-        results = study(Analysis(margin=0.1), 4).run(tmp_path, progress=False, limit=limit)
+        results = ran(tmp_path, tasks=4, limit=limit)
         assert f"interim look: {limit} of 4 planned pairs" in compare(results).departs
-    assert compare(study(Analysis(margin=0.1), 4).run(tmp_path, progress=False)).departs == ""
+    assert compare(ran(tmp_path, tasks=4)).departs == ""
 
 
 def test_arms_and_tasks_that_come_later_were_not_declared(tmp_path: Path) -> None:
-    study(Analysis(margin=0.1), 2).run(tmp_path, progress=False)
-    more = study(Analysis(margin=0.1), 3).run(tmp_path, progress=False)
+    ran(tmp_path, tasks=2)
+    more = ran(tmp_path, tasks=3)
     assert "1 of 3 pairs (model, task, seed) were added" in compare(more).departs
     third = replace(more, rows=[*more.rows, *({**row, "arm": "three"} for row in more.rows if row["arm"] == "two")])
     assert "three was added" in compare(third).departs
@@ -147,12 +152,7 @@ def test_the_models_of_one_arm_are_compared_as_declared(tmp_path: Path) -> None:
     models = [ScriptedModel([Reply("1")] * 9, name=name) for name in ("A", "B")]
     found = Study("mine", {"one": DirectAgent()}, Task("t", "What is 1?", "1"), model=models, analysis=Analysis())
     made = found.run(tmp_path, progress=False).compare()
-    assert (made.baseline, [c.arm for c in made.contrasts][:1], made.departs) == ("one A", ["one B"], "")
-    assert not made.exploratory
-
-
-def caption(made: Any) -> str:
-    return str(made._supxlabel.get_text()).replace("\n", " ")
+    assert (made.baseline, made.contrasts[0].arm, made.departs, made.exploratory) == ("one A", "one B", "", False)
 
 
 @pytest.mark.slow
@@ -172,6 +172,24 @@ def test_equal_arms_are_shown_to_differ_in_one_study_of_twenty_whatever_is_looke
         early += any(said.startswith("Shown") for of in (*looks, *parts) for said in compare(of).verdicts)
         wrong += compare(whole).verdicts[0].startswith("Shown")
     assert (early, 0 < wrong <= 10) == (0, True)
+
+
+#: Of each suite: pairs that both resolve, only the arm, only the baseline, neither.
+SUITES = {"easy": (30, 9, 1, 0), "hard": (2, 1, 7, 10)}
+
+
+def test_what_is_said_first_is_suite_by_suite_and_whether_they_agree() -> None:
+    rows: list[dict[str, Any]] = []
+    for suite, counts in SUITES.items():
+        kinds: list[Pair] = [("y", "y"), ("y", "n"), ("n", "y"), ("n", "n")]
+        pairs = [kind for kind, count in zip(kinds, counts, strict=True) for _ in range(count)]
+        tokens = [(50 if suite == "easy" else 200, 100 + i) for i in range(len(pairs))]
+        rows += [{**r, "suite": suite, "task": suite + r["task"]} for r in paired(pairs, tokens=tokens).rows]
+    first, second, *_ = compare(Results(rows), "base").sentences()
+    assert first.startswith("lean against base with local:m depends on the suite (2 suites; permutation of Cochran's Q")
+    assert "), points resolved: easy +20.0 (" in first
+    assert second.startswith("lean against base, on 60 tasks of 2 suites pooled by pairs with local:m: +3.3 points")
+    assert compare(Results(rows).filter(suite="easy"), "base").before_pooling == []
 
 
 def test_power_is_said_before_a_study_runs() -> None:

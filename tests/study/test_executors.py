@@ -1,4 +1,4 @@
-"""Studies in threads and on executors of others: the same rows and traces everywhere."""
+"""Studies in threads, on executors of others, interrupted and killed: the same rows and traces everywhere."""
 
 from __future__ import annotations
 
@@ -15,27 +15,30 @@ from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import killed_study
 import pytest
 from study_arms import Arm, suite
 
 from rlm_loop.models import AuthenticationFailed
-from rlm_loop.study import Study, StudyError, StudyInterrupted, load_study, verify_traces
-from rlm_loop.tasks import Attempt, Score, Suite, Task
+from rlm_loop.study import Results, Study, StudyError, StudyInterrupted, load_study, verify_traces
+from rlm_loop.tasks import Attempt, Suite, Task
 
 HERE = Path(__file__).parent
 ARMS = {"short": Arm("short", 1), "long": Arm("long", 3, wrong=("a-2",))}
 
 
-def told(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in ("started", "trace_run")}
+def told(results: Results, *times: str) -> list[dict[str, Any]]:
+    """The rows without what differs from run to run."""
+    left_out = {"started", "trace_run", *times}
+    return [{name: value for name, value in row.items() if name not in left_out} for row in results.rows]
 
 
 def events(trace: Path) -> list[str]:
     return [json.loads(line)["event"] for line in trace.read_text().splitlines()]
 
 
-def right(attempt: Attempt) -> Score:
-    return Score(attempt.answer == "answer", float(attempt.answer == "answer"), "")
+def right(attempt: Attempt) -> bool:
+    return attempt.answer == "answer"
 
 
 @contextlib.contextmanager
@@ -64,7 +67,7 @@ def test_rows_and_traces_are_those_of_a_run_in_turn(tmp_path: Path, kind: str) -
         other = study.run(tmp_path / "other", False, jobs=2, executor=executor)
         assert len(study.run(tmp_path / "one", False, executor=executor)) == 6  # not another study: all is finished
     assert sum(r["resolved"] for r in one.rows) == 5
-    assert [told(r) for r in other.rows] == [told(r) for r in one.rows]
+    assert told(other) == told(one)
     for row in one.rows:
         assert events(tmp_path / "other" / row["trace"]) == events(tmp_path / "one" / row["trace"])
     assert verify_traces(tmp_path / "other") == verify_traces(tmp_path / "one")
@@ -114,7 +117,6 @@ def test_an_interrupt_from_inside_an_episode_keeps_the_others(tmp_path: Path) ->
 
 SCRIPT = """
 import os, sys, time
-sys.path.insert(0, {tests!r})
 from study_arms import Arm, suite
 from rlm_loop.study import Study
 
@@ -124,24 +126,19 @@ def slow(task):
     while time.monotonic() < until:
         time.sleep(0.02)
 
-Study("mine", {{"x": Arm(before=slow)}}, suite("a", 9)).run({folder!r}, False, jobs=2)
+Study("mine", {"x": Arm(before=slow)}, suite("a", 9)).run(sys.argv[1], False, jobs=2)
 """
 
 
 def test_a_second_ctrl_c_ends_what_runs_and_keeps_what_has_ended(tmp_path: Path) -> None:
     file = tmp_path / "script.py"
-    file.write_text(SCRIPT.format(tests=str(HERE), folder=str(tmp_path / "out")))
+    file.write_text(SCRIPT)
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parents[1])])}
     with subprocess.Popen(
-        [sys.executable, str(file)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(HERE.parents[1])},
-        start_new_session=True,
+        [sys.executable, str(file), str(tmp_path / "out")], env=environment, start_new_session=True, **pipes
     ) as process:
         try:
-            assert process.stdout is not None
-            assert process.stderr is not None
             for _ in range(3):  # one is over, and two go on for ten minutes
                 assert process.stdout.readline() == "begun\n"
             process.send_signal(signal.SIGINT)
@@ -157,7 +154,28 @@ def test_a_second_ctrl_c_ends_what_runs_and_keeps_what_has_ended(tmp_path: Path)
 
 def test_a_limit_of_time_and_an_executor_that_is_left_open(tmp_path: Path) -> None:
     study = Study("mine", ARMS, suite("a", 5))
+    assert len(study.run(tmp_path, False, seconds=0)) == 0
     with ThreadPoolExecutor(2) as executor:
         assert len(study.run(tmp_path, False, seconds=0, executor=executor)) == 0
         assert len(study.run(tmp_path, False, seconds=600, executor=executor)) == 10
         assert executor.submit(time.monotonic).result() > 0
+
+
+# -- killed again and again, a study ends with the rows of one that nobody disturbed
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="lives of the study are forks")
+def test_killed_thirty_times_nothing_is_lost_and_nothing_is_there_twice(tmp_path: Path) -> None:
+    whole = killed_study.study().run(tmp_path / "whole", False)
+    assert len(whole) == killed_study.EPISODES
+    assert {r["error_class"] for r in whole.rows} == {None, "RuntimeError"}
+    words = [sys.executable, killed_study.__file__, str(tmp_path / "killed"), "7", "30"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split()) == (0, ["30"]), done.stderr
+    lines = (tmp_path / "killed" / "results.jsonl").read_text().splitlines()
+    assert json.loads(lines[0])["schema"] == 1
+    assert len(lines) == 1 + killed_study.EPISODES
+    times = ("seconds", "working_seconds", "model_seconds", "tool_seconds")
+    assert told(load_study(tmp_path / "killed"), *times) == told(whole, *times)
+    assert verify_traces(tmp_path / "killed") == []

@@ -1,8 +1,9 @@
-"""Each kind of difference is found, named and shown, before anything runs."""
+"""Each kind of difference is found, named and shown before anything runs, and that of unequal defaults is warned of."""
 
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from rlm_loop.study import (
     FACTORS,
     Study,
     StudyError,
+    StudyWarning,
     Unfair,
     export,
     fairness_check,
@@ -27,7 +29,7 @@ from rlm_loop.study import (
     load_study_file,
 )
 from rlm_loop.tasks import Deferred, Score
-from rlm_loop.tools import Tool
+from rlm_loop.tools import as_tool
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 
@@ -47,16 +49,6 @@ def other_look(page: int) -> str:
     return str(page)
 
 
-def right(_: Any) -> Score:
-    return Score(True, 1.0)
-
-
-def named(name: str, function: Any) -> Tool:
-    from rlm_loop.tools import as_tool
-
-    return replace(as_tool(function), name=name)
-
-
 @dataclass(frozen=True)
 class Careful(LeanAgent):
     """An agent with a setting that is its own."""
@@ -65,82 +57,70 @@ class Careful(LeanAgent):
 
 
 LEAN = LeanAgent(model="some/model", tools=(look, search))
-TASK = Task("t", "How many?", right, context="one\ntwo\n" * 50)
+TEXT = replace(LEAN, presentation="text")
+CALLS = ReActAgent(model="some/model", form="calls")
+CODE = ToolLoopAgent(model="some/model", tools=(look, search), max_depth=0)
+WINDOW = DirectAgent(model="some/model", window=100)
+TASK = Task("t", "How many?", lambda _: Score(True, 1.0), context="one\ntwo\n" * 50)
 
-#: What the second arm changes, and the factors in which it then differs.
-CHANGES: dict[str, tuple[Agent, Agent, set[str]]] = {
-    "the model": (LEAN, replace(LEAN, model="some/other"), {"model"}),
-    "the sub-model": (LEAN, replace(LEAN, subcalls=SubCalls(depth=0, model="some/other")), {"model"}),
-    "reply length": (LEAN, replace(LEAN, max_tokens=9), {"sampling"}),
-    "temperature": (
-        replace(LEAN, model=LocalModel("x.gguf", temperature=0.0)),
-        replace(LEAN, model=LocalModel("x.gguf", temperature=0.7)),
-        {"sampling"},
-    ),
-    "steps": (LEAN, replace(LEAN, budget=Budget(steps=3)), {"budget"}),
-    "a cell's time": (LEAN, replace(LEAN, budget=Budget(cell_seconds=9.0)), {"budget"}),
-    "asking for code": (LEAN, replace(LEAN, rules=Rules(require_code=True)), {"loop"}),
+
+def warm(temperature: float) -> LocalModel:
+    return LocalModel("x.gguf", temperature=temperature)
+
+
+#: One arm, the other or what it has of its own, and the factors in which the two differ.
+CHANGES: dict[str, tuple[Agent, dict[str, Any] | Agent, set[str]]] = {
+    "the model": (LEAN, {"model": "some/other"}, {"model"}),
+    "the sub-model": (LEAN, {"subcalls": SubCalls(depth=0, model="some/other")}, {"model"}),
+    "reply length": (LEAN, {"max_tokens": 9}, {"sampling"}),
+    "temperature": (replace(LEAN, model=warm(0.0)), {"model": warm(0.7)}, {"sampling"}),
+    "steps": (LEAN, {"budget": Budget(steps=3)}, {"budget"}),
+    "a cell's time": (LEAN, {"budget": Budget(cell_seconds=9.0)}, {"budget"}),
+    "asking for code": (LEAN, {"rules": Rules(require_code=True)}, {"loop"}),
     "the form of ReAct": (
-        ReActAgent(model="some/model", form="calls", presentation="text"),
-        ReActAgent(model="some/model", form="text"),
+        replace(CALLS, presentation="text"),
+        {"form": "text", "presentation": None},
         {"loop", "system", "injectors", "reply_format", "tool_presentation"},
     ),
-    "a grammar": (
-        replace(LEAN, presentation="text"),
-        replace(LEAN, presentation="constrained"),
-        {"tool_presentation", "reply_format"},
-    ),
-    "system text": (LEAN, replace(LEAN, system="Be brief."), {"system"}),
-    "a nudge that the first request does not have": (LEAN, replace(LEAN, injectors=(Nudge(),)), {"injectors"}),
-    "a scaffold": (
-        ReActAgent(model="some/model", form="calls"),
-        ReActAgent(model="some/model", form="calls", scaffold=(Initiator(),)),
-        {"injectors"},
-    ),
-    "a tool": (LEAN, replace(LEAN, tools=(look,)), {"tools"}),
-    "an allow-list": (LEAN, replace(LEAN, rules=Rules(allow=("look",))), {"tools"}),
-    "the order of tools": (LEAN, replace(LEAN, tools=(search, look)), {"tool_order"}),
-    "the bytes of a schema": (LEAN, replace(LEAN, tools=(named("look", other_look), search)), {"tool_schema"}),
-    "schemas or a list": (
-        replace(LEAN, presentation="native"),
-        replace(LEAN, presentation="text"),
-        {"tool_presentation", "system"},
-    ),
-    "what is shown of the material": (
-        DirectAgent(model="some/model", window=100),
-        DirectAgent(model="some/model", window=300),
-        {"data"},
-    ),
-    "history": (LEAN, replace(LEAN, history="window"), {"history"}),
-    "depth": (LEAN, replace(LEAN, subcalls=SubCalls(depth=0, concurrency=2)), {"recursion"}),
-    "where code runs": (LEAN, replace(LEAN, repl="subprocess"), {"repl"}),
-    "an answer's type": (LEAN, replace(LEAN, answer_type=int), {"answer_check"}),
-    "a setting of its own": (Careful(model="some/model"), Careful(model="some/model", care=2), {"other"}),
-    "code or calls": (
-        ToolLoopAgent(model="some/model", tools=(look, search), max_depth=0),
-        LEAN,
-        {"loop", "system", "tool_presentation"},
-    ),
-}  # fmt: skip
+    "a grammar": (TEXT, {"presentation": "constrained"}, {"tool_presentation", "reply_format"}),
+    "system text": (LEAN, {"system": "Be brief."}, {"system"}),
+    "a nudge that the first request does not have": (LEAN, {"injectors": (Nudge(),)}, {"injectors"}),
+    "a scaffold": (CALLS, {"scaffold": (Initiator(),)}, {"injectors"}),
+    "a tool": (LEAN, {"tools": (look,)}, {"tools"}),
+    "an allow-list": (LEAN, {"rules": Rules(allow=("look",))}, {"tools"}),
+    "the order of tools": (LEAN, {"tools": (search, look)}, {"tool_order"}),
+    "the bytes of a schema": (LEAN, {"tools": (replace(as_tool(other_look), name="look"), search)}, {"tool_schema"}),
+    "schemas or a list": (TEXT, {"presentation": "native"}, {"tool_presentation", "system"}),
+    "what is shown of the material": (WINDOW, {"window": 300}, {"data"}),
+    "history": (LEAN, {"history": "window"}, {"history"}),
+    "depth": (LEAN, {"subcalls": SubCalls(depth=0, concurrency=2)}, {"recursion"}),
+    "where code runs": (LEAN, {"repl": "subprocess"}, {"repl"}),
+    "an answer's type": (LEAN, {"answer_type": int}, {"answer_check"}),
+    "a setting of its own": (Careful(model="some/model"), {"care": 2}, {"other"}),
+    "code or calls": (CODE, LEAN, {"loop", "system", "tool_presentation"}),
+}
 
 
-def study(one: Agent, other: Agent, **more: Any) -> Study:
-    return Study("mine", {"one": one, "other": other}, Suite("s", (TASK,)), **more)
+def study(arms: Mapping[str, Any], task: Task = TASK, **more: Any) -> Study:
+    return Study("mine", arms, Suite("s", (task,)), **more)
+
+
+def changed(change: str) -> tuple[dict[str, Agent], set[str]]:
+    one, other, factors = CHANGES[change]
+    return {"one": one, "other": other if isinstance(other, Agent) else replace(one, **other)}, factors
 
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_difference_is_found_and_has_to_be_declared(change: str, tmp_path: Path) -> None:
-    one, other, factors = CHANGES[change]
-    found = fairness_check(study(one, other))
+    arms, factors = changed(change)
+    found = fairness_check(study(arms))
     assert {d.factor for d in found.differences} == factors
     assert found.fair  # nothing was declared, so nothing is forbidden
-    assert fairness_check(study(one, other, differs=tuple(factors))).fair
-    missing = sorted(factors)[0]
-    strict = study(one, other, differs=tuple(factors - {missing}))
+    assert fairness_check(study(arms, differs=tuple(factors))).fair
+    missing = min(factors)
     with pytest.raises(Unfair, match=rf"one and other differ in {missing}; .* declare it: differs=\(\"{missing}\",\)"):
-        strict.run(tmp_path, False)
-    assert not (tmp_path / "contract.json").exists()
-    assert not (tmp_path / "traces").exists()
+        study(arms, differs=tuple(factors - {missing})).run(tmp_path, False)
+    assert [(tmp_path / name).exists() for name in ("contract.json", "traces")] == [False, False]
 
 
 def test_all_factors_are_tried_above() -> None:
@@ -148,37 +128,27 @@ def test_all_factors_are_tried_above() -> None:
 
 
 def test_the_diff_is_shown(tmp_path: Path) -> None:
-    one, other, _ = CHANGES["steps"]
     with pytest.raises(Unfair) as raised:
-        study(one, other, differs=()).run(tmp_path, False)
+        study(changed("steps")[0], differs=()).run(tmp_path, False)
     assert "-budget.steps: 20\n  +budget.steps: 3" in raised.value.diff
     assert raised.value.diff in raised.value.__notes__
     assert "\n" not in str(raised.value)
     assert "UNDECLARED" in raised.value.diff
-    text = str(fairness_check(study(*CHANGES["the bytes of a schema"][:2])))
-    assert "Look at a page" in text
-    assert "Look at one page" in text
-    assert "tool_schema       differs" in text
+    text = str(fairness_check(study(changed("the bytes of a schema")[0])))
+    said = ("Look at a page", "Look at one page", "tool_schema       differs")
+    assert [part for part in said if part not in text] == []
 
 
-def test_the_first_request_is_the_one_that_a_run_sends() -> None:
-    suite = Suite("s", (TASK,))
-    for agent in (ToolLoopAgent(), LeanAgent(), ReActAgent(), ReActAgent(form="calls"), DirectAgent()):
-        model = ScriptedModel(["Final Answer: 5"] * 3)
-        ready = replace(agent, model=model, injectors=(TurnCounter(5),))
-        (probe,) = fairness_check(Study("mine", {"one": ready}, suite)).probes
-        assert model.prompts == []
-        ready.attempt(TASK)
-        assert probe.requests["one"] == model.prompts[0].digest()[:16]
-
-
-class Silent(Model):
-    """A model that must not be asked."""
-
-    name = "silent"
-
-    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
-        raise AssertionError("a model was called")
+@pytest.mark.parametrize(
+    "agent", [ToolLoopAgent(), LeanAgent(), ReActAgent(), ReActAgent(form="calls"), DirectAgent()], ids=repr
+)
+def test_the_first_request_is_the_one_that_a_run_sends(agent: Agent) -> None:
+    model = ScriptedModel(["Final Answer: 5"] * 3)
+    ready = replace(agent, model=model, injectors=(TurnCounter(5),))
+    (probe,) = fairness_check(study({"one": ready})).probes
+    assert model.prompts == []
+    ready.attempt(TASK)
+    assert probe.requests["one"] == model.prompts[0].digest()[:16]
 
 
 def test_what_was_found_is_stored_and_read_back(tmp_path: Path) -> None:
@@ -186,26 +156,24 @@ def test_what_was_found_is_stored_and_read_back(tmp_path: Path) -> None:
         made = ScriptedModel(["5"] * 9)
         return {"code": ToolLoopAgent(model=made, max_depth=0), "lean": LeanAgent(model=made)}
 
-    suite = Suite("s", (TASK, replace(TASK, id="u")))
+    suite, folder = Suite("s", (TASK, replace(TASK, id="u"))), tmp_path / "r"
     mine = Study("mine", arms, suite, model="scripted", differs=("loop", "system", "tool_presentation"))
-    results = mine.run(tmp_path / "r", False, limit=1)
-    found = load_study(tmp_path / "r").fairness_check
+    results = mine.run(folder, False, limit=1)
+    found = load_study(folder).fairness_check
     assert found == results.fairness_check == fairness_check(mine)
     assert str(found) == str(fairness_check(mine))
-    export(tmp_path / "r", tmp_path / "packed")
+    export(folder, tmp_path / "packed")
     assert load_study(tmp_path / "packed").fairness_check == found
     # what is declared is no part of what a study is: it goes on, and its rows stay
-    before = json.loads((tmp_path / "r" / "study.json").read_text())
-    mine = replace(mine, differs=None)
-    assert len(mine.run(tmp_path / "r", False)) == 4
-    after = json.loads((tmp_path / "r" / "study.json").read_text())
-    assert before["arms"] == after["arms"]
-    assert "differs" not in after
-    found = load_study(tmp_path / "r").fairness_check
+    before = json.loads((folder / "study.json").read_text())
+    assert len(replace(mine, differs=None).run(folder, False)) == 4
+    after = json.loads((folder / "study.json").read_text())
+    assert (before["arms"], "differs" in after) == (after["arms"], False)
+    found = load_study(folder).fairness_check
     assert found is not None
     assert found.differs is None
-    (tmp_path / "r" / "contract.json").unlink()
-    assert load_study(tmp_path / "r").fairness_check is None
+    (folder / "contract.json").unlink()
+    assert load_study(folder).fairness_check is None
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"schema": 99}', '{"schema": 1, "probes": [{}]}', '{"values": 5}'])
@@ -218,38 +186,34 @@ def test_a_damaged_contract_is_said_to_be_one(tmp_path: Path, text: str) -> None
 
 def test_the_arms_of_each_suite_and_model_are_compared() -> None:
     suites = [Suite("a", (TASK,)), Suite("b", (replace(TASK, id="u"), TASK))]
-    found = fairness_check(
-        Study("mine", {"one": LEAN, "other": LEAN}, suites, seeds=(1, 2), model=["some/a", "some/b"])
-    )
-    assert {(p.model, p.suite, p.task) for p in found.probes} == {
-        (model, suite, task) for model in ("some/a", "some/b") for suite, task in (("a", "t"), ("b", "u"))
-    }
+    arms, models = {"one": LEAN, "other": LEAN}, ["some/a", "some/b"]
+    found = fairness_check(Study("mine", arms, suites, seeds=(1, 2), model=models))
+    probed = {(model, *first) for model in models for first in (("a", "t"), ("b", "u"))}
+    assert {(p.model, p.suite, p.task) for p in found.probes} == probed
     assert found.differences == ()
 
 
 def test_one_arm_and_arms_that_are_not_ours(tmp_path: Path) -> None:
-    model = ScriptedModel(["5"])
-    assert Study("mine", {"only": LeanAgent(model=model)}, Suite("s", (TASK,)), differs=()).run(tmp_path / "a", False)
+    assert study({"only": LeanAgent(model=ScriptedModel(["5"]))}, differs=()).run(tmp_path / "a", False)
     arms = {"short": Arm("short", 1), "long": Arm("long", 3)}
-    found = fairness_check(Study("mine", arms, Suite("s", (TASK,))))
+    found = fairness_check(study(arms))
     assert {d.factor for d in found.differences} == {"other"}
     assert "no request of short on s/t: it is not an agent of this package" in str(found)
     with pytest.raises(Unfair):
-        Study("mine", arms, Suite("s", (TASK,)), differs=("loop",)).run(tmp_path / "b", False)
-    assert Study("mine", arms, Suite("s", (TASK,))).run(tmp_path / "c", False).fairness_check is not None
+        study(arms, differs=("loop",)).run(tmp_path / "b", False)
+    assert study(arms).run(tmp_path / "c", False).fairness_check is not None
 
 
 def test_a_request_that_cannot_be_made() -> None:
     def nowhere() -> Any:
         raise OSError("the checkout is\ngone")
 
-    broken = Suite("s", (replace(TASK, workspace=nowhere),))
-    arms = {"one": LEAN, "other": LEAN}
-    found = fairness_check(Study("mine", arms, broken))
+    broken, arms = replace(TASK, workspace=nowhere), {"one": LEAN, "other": LEAN}
+    found = fairness_check(study(arms, broken))
     assert found.probes[0].failed["one"] == "OSError: the checkout is gone"
     assert "no request of one on s/t: OSError: the checkout is gone" in str(found)
     with pytest.raises(StudyError, match="the first request of one on s/t cannot be made: OSError"):
-        fairness_check(Study("mine", arms, broken, differs=()))
+        fairness_check(study(arms, broken, differs=()))
 
 
 def test_a_long_text_is_made_once_for_all_arms() -> None:
@@ -259,30 +223,33 @@ def test_a_long_text_is_made_once_for_all_arms() -> None:
         made.append(1)
         return "word " * 100
 
-    task = replace(TASK, context=Deferred("words", text, lambda: "words"))
-    fairness_check(Study("mine", {"one": LEAN, "other": DirectAgent(model="some/model")}, Suite("s", (task,))))
-    assert made == [1]
-
     def nothing() -> str:
         raise OSError("no text")
 
-    task = replace(TASK, context=Deferred("words", nothing, lambda: "words"))
-    assert fairness_check(Study("mine", {"one": LEAN}, Suite("s", (task,)))).probes[0].failed == {
-        "one": "OSError: no text"
-    }
+    whole, gone = (replace(TASK, context=Deferred("words", make, lambda: "words")) for make in (text, nothing))
+    fairness_check(study({"one": LEAN, "other": WINDOW}, whole))
+    assert made == [1]
+    assert fairness_check(study({"one": LEAN}, gone)).probes[0].failed == {"one": "OSError: no text"}
 
 
 def test_what_no_factor_is_called() -> None:
     with pytest.raises(StudyError, match="differs has 'tempo'; there are model, sampling"):
-        study(LEAN, LEAN, differs=("tempo",))
-    assert study(LEAN, LEAN, differs="loop").differs == ("loop",)  # type: ignore[arg-type]
+        study({"one": LEAN}, differs=("tempo",))
+    assert study({"one": LEAN}, differs="loop").differs == ("loop",)  # type: ignore[arg-type]
+
+
+class Silent(Model):
+    name = "silent"
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        raise AssertionError("a model was called")
 
 
 def test_long_texts_are_kept_by_their_hash() -> None:
-    long = DirectAgent(model=Silent(), window=60_000)
-    one, other = (replace(TASK, context="x" * 50_000 + end) for end in "ab")
-    (first,) = fairness_check(Study("mine", {"a": long}, Suite("s", (one,)))).probes
-    (second,) = fairness_check(Study("mine", {"a": long}, Suite("s", (other,)))).probes
+    long = {"a": DirectAgent(model=Silent(), window=60_000)}
+    (first,), (second,) = (
+        fairness_check(study(long, replace(TASK, context="x" * 50_000 + end))).probes for end in "ab"
+    )
     assert len(json.dumps(first.arms["a"])) < 10_000
     assert first.arms["a"]["data"] != second.arms["a"]["data"]
 
@@ -302,3 +269,64 @@ def test_the_experiments_keep_their_contracts(experiment: str, options: dict[str
     assert not any(p.failed for p in found.probes)
     assert found.fair, str(found)
     assert not any(d.factor in ("model", "sampling", "history", "repl", "other") for d in found.differences)
+
+
+# -- unequal defaults are not compared without a word, and the word comes before a token is spent
+
+LOOP = {"code": ToolLoopAgent()}
+ALIKE = {**LOOP, "lean": LeanAgent()}
+LONGER = {**ALIKE, "react": ReActAgent(max_steps=50)}
+
+
+def two_tasks(arms: dict[str, Any], model: ScriptedModel | None = None, **more: Any) -> Study:
+    tasks = [Task(f"t{n}", "What is 1?", 1) for n in range(2)]
+    return Study("s", arms, tasks, model=model or ScriptedModel(["1"] * 99), **more)
+
+
+def said(arms: dict[str, Any], folder: Path, **more: Any) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        two_tasks(arms, **more).run(folder, progress=False)
+    return [str(w.message) for w in caught if w.category is StudyWarning]
+
+
+@pytest.mark.parametrize(
+    ("arms", "factor"),
+    [
+        (LONGER, "budget"),
+        ({**LOOP, "short": ToolLoopAgent(max_steps=5)}, "budget"),
+        ({**LOOP, "few": ToolLoopAgent(history=40)}, "history"),
+        ({**LOOP, "slow": ToolLoopAgent(budget=Budget(cell_seconds=5))}, "budget"),
+        ({**LOOP, "long": ToolLoopAgent(max_tokens=9)}, "sampling"),
+        ({**LOOP, "other": ToolLoopAgent(repl="plain")}, "repl"),
+    ],
+)
+def test_what_differs_by_default_is_said(arms: dict[str, Any], factor: str, tmp_path: Path) -> None:
+    lines = said(arms, tmp_path)
+    assert any(f"arms differ in {factor} (" in text for text in lines), lines
+    assert all("set them alike, or declare differs=(" in text and "\n" not in text for text in lines)
+
+
+def test_it_is_said_before_a_token_is_spent_and_once(tmp_path: Path) -> None:
+    model = ScriptedModel([])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StudyWarning)
+        with pytest.raises(StudyWarning):
+            two_tasks(LONGER, model).run(tmp_path, progress=False)
+    assert model.prompts == []
+    assert said(LONGER, tmp_path)
+    assert said(LONGER, tmp_path) == []  # there is nothing left to run
+
+
+@pytest.mark.parametrize(
+    ("arms", "more"),
+    [
+        (ALIKE, {}),
+        ({**ALIKE, "direct": DirectAgent(max_steps=1)}, {}),
+        (LOOP, {"factors": {"max_steps": [5, 10]}}),
+        (LOOP, {"factors": {"history": [None, 40]}}),
+        ({"a": ToolLoopAgent(), "b": ToolLoopAgent(max_steps=5)}, {"differs": ("budget",)}),
+    ],
+)
+def test_equal_or_declared_arms_are_not_warned_of(arms: dict[str, Any], more: dict[str, Any], tmp_path: Path) -> None:
+    assert said(arms, tmp_path, **more) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import json
 import re
 import shutil
@@ -11,19 +10,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
+from experiment_modules import EXPERIMENTS, modules
 
 from rlm_loop.messages import Message, Prompt, Reply, Span, ToolCall, say
 from rlm_loop.meter import chat, gemini, messages, metered_endpoint, responses
 from rlm_loop.models import ScriptedModel
 
-ROOT = Path(__file__).parents[2]
-HERE = ROOT / "experiments" / "harness_tax"
-REQUESTS = ROOT / "tests" / "meter" / "agents"
+HERE = EXPERIMENTS / "harness_tax"
+REQUESTS = Path(__file__).parents[1] / "meter" / "agents"
 READERS = {"/chat/completions": chat, "/responses": responses, "/messages": messages}
 #: By which tool each agent reads, runs and edits.
 TOOLS = {
@@ -41,33 +39,23 @@ TOOLS = {
 
 @pytest.fixture(scope="module")
 def tax() -> Iterator[Any]:
-    """The modules of the experiment, imported as its commands import them."""
-    before = set(sys.modules)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(HERE))
-        yield SimpleNamespace(
-            **{
-                name: importlib.import_module(name)
-                for name in ("script", "workspace", "figures", "install", "provider")
-            }
-        )
-    for name in set(sys.modules) - before:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(HERE)):
-            del sys.modules[name]
+    with modules(HERE, "script", "workspace", "figures", "install", "provider") as found:
+        yield found
 
 
-def tools_of(name: str) -> Any:
-    found = json.loads((REQUESTS / f"{name}.json").read_text("utf-8"))
-    return READERS.get(found["path"], gemini).read(found["body"]).tools
+def request(name: str) -> Any:
+    return json.loads((REQUESTS / f"{name}.json").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_the_script_reads_runs_and_edits_with_the_agents_own_tools(tax: Any, name: str, tmp_path: Path) -> None:
     model = tax.script.ScriptedAgent(tmp_path, 7, tax.workspace.TASK)
+    asked = request(name)
+    tools = READERS.get(asked["path"], gemini).read(asked["body"]).tools
     said = [say("user", tax.workspace.TASK, "task")]
     calls: list[ToolCall] = []
     for _ in range(7):
-        reply: Reply = model.complete(Prompt(tuple(said), tools_of(name)))
+        reply: Reply = model.complete(Prompt(tuple(said), tools))
         calls += reply.tool_calls
         wrote = Message("assistant", (Span(reply.text, "assistant"),), reply.tool_calls)
         said += [wrote, say("user", "done", "user")]
@@ -80,7 +68,7 @@ def test_the_script_reads_runs_and_edits_with_the_agents_own_tools(tax: Any, nam
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_the_provider_answers_in_the_agents_own_api(tax: Any, name: str, tmp_path: Path) -> None:
-    found = json.loads((REQUESTS / f"{name}.json").read_text("utf-8"))
+    found = request(name)
     model = tax.script.ScriptedAgent(tmp_path, 7, tax.workspace.TASK)
     with tax.provider.serve(model, ScriptedModel([])) as address, metered_endpoint(forward=address) as url:
         assert httpx.post(f"{url}{found['path']}", json=found["body"], trust_env=False).status_code == 200
@@ -114,7 +102,7 @@ def test_the_tables_are_those_of_the_results(tax: Any) -> None:
     tables = (HERE / "tables.md").read_text("utf-8")
     for made in (tax.figures.first_table, tax.figures.total_table, tax.figures.cache_table):
         assert made(found) in tables
-    assert tax.figures.page_table(found) in (ROOT / "docs" / "meter.md").read_text("utf-8")
+    assert tax.figures.page_table(found) in (EXPERIMENTS.parent / "docs" / "meter.md").read_text("utf-8")
 
 
 def test_the_results_hold_no_text_of_a_product_and_no_place_of_this_machine() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from rlm_loop import Budget, ToolLoopAgent
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import Model
 from rlm_loop.study import Study, load_study
-from rlm_loop.tasks import Attempt, Score, Suite, Task
+from rlm_loop.tasks import Attempt, Score, Task
 
 ANSWERS = {
     "5,000 digits": "final_answer = 10**5000",
@@ -44,37 +45,26 @@ class Unwritable(Exception):
         raise ValueError("not even its text")
 
 
-def equal(attempt: Attempt) -> Score:
-    return Score(attempt.answer == [3], 0.0, "")
-
-
-def written(attempt: Attempt) -> Score:
-    return Score(False, 0.0, str(attempt.answer))
-
-
-def passed_on(attempt: Attempt) -> Any:
-    return Score(attempt.answer, attempt.answer, attempt.answer)
-
-
-def none(_: Attempt) -> Any:
-    return None
-
-
 def fails(_: Attempt) -> Score:
     raise Unwritable
+
+
+SCORERS: dict[str, Callable[[Attempt], Any]] = {
+    "equal": lambda attempt: Score(attempt.answer == [3], 0.0, ""),
+    "written": lambda attempt: Score(False, 0.0, str(attempt.answer)),
+    "passed_on": lambda attempt: Score(attempt.answer, attempt.answer, attempt.answer),
+    "none": lambda attempt: None,
+    "fails": fails,
+}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("code", ANSWERS.values(), ids=ANSWERS.keys())
 def test_every_answer_has_its_row(tmp_path: Path, code: str) -> None:
-    scorers = (equal, written, passed_on, none, fails)
-    suite = Suite("s", tuple(Task(scorer.__name__, f"Be {scorer.__name__}.", scorer) for scorer in scorers))
+    tasks = [Task(name, f"Be {name}.", scorer) for name, scorer in SCORERS.items()]
     agent = ToolLoopAgent(model=Says(code), repl="plain", budget=Budget(steps=1))
-    found = Study("mine", {"a": agent}, suite).run(tmp_path, False)
-    rows = {row["task"]: row for row in found.rows}
-    assert rows.keys() == {scorer.__name__ for scorer in scorers}
-    assert all(row["error"] is None for row in rows.values())
-    assert rows["equal"]["resolved"] is False
-    assert rows["passed_on"]["resolved"] is None
+    rows = {row["task"]: row for row in Study("mine", {"a": agent}, tasks).run(tmp_path, False).rows}
+    assert {name: row["error"] for name, row in rows.items()} == dict.fromkeys(SCORERS)
+    assert (rows["equal"]["resolved"], rows["passed_on"]["resolved"]) == (False, None)
     assert rows["fails"]["scorer_error"].startswith("Unwritable")
-    assert len(load_study(tmp_path).rows) == len(scorers)
+    assert len(load_study(tmp_path).rows) == len(SCORERS)

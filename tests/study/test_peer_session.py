@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import ast
-import importlib
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from experiment_modules import EXPERIMENTS, modules
 
 from rlm_loop.models import ScriptedModel
 
-HERE = Path(__file__).parents[2] / "experiments" / "peers"
+HERE = EXPERIMENTS / "peers"
 MODULES = ("attribution", "build", "contenders", "driving", "overhead", "records", "run", "tables", "times")
 
 
 @pytest.fixture(scope="module")
 def peers() -> Iterator[Any]:
-    """The modules of the experiment, imported as its commands import them."""
-    before = set(sys.modules)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(HERE))
-        yield SimpleNamespace(**{name: importlib.import_module(name) for name in (*MODULES, "wire_session")})
-    for name in set(sys.modules) - before:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(HERE)):
-            del sys.modules[name]
+    with modules(HERE, *MODULES, "wire_session") as found:
+        yield found
 
 
 def test_every_contender_has_a_driver_and_pins(peers: Any) -> None:
@@ -54,20 +46,16 @@ def test_a_drivers_surroundings_hold_no_key_of_the_user(peers: Any, monkeypatch:
 def test_our_loops_through_the_meter(peers: Any, name: str, tmp_path: Path) -> None:
     (one,) = peers.contenders.chosen(name)
     row = peers.overhead.measured(one, 2, ScriptedModel([]), tmp_path)
-    assert peers.tables.whole(row) == ""
-    assert row["calls"] == 3
-    assert row["reported_input_tokens"] == sum(row["billed"])
+    assert (peers.tables.whole(row), row["calls"], row["reported_input_tokens"]) == ("", 3, sum(row["billed"]))
     assert peers.tables.overhead(row).per_turn == 0  # nothing of ours is added in a turn
 
 
 def test_the_committed_session_is_whole(peers: Any) -> None:
     rows = peers.records.rows_of(HERE / "results" / "overhead.jsonl")
-    order = [one.name for one in peers.contenders.CONTENDERS]
-    assert [row["peer"] for row in rows] == order
+    assert [row["peer"] for row in rows] == [one.name for one in peers.contenders.CONTENDERS]
     for row in rows:
-        assert peers.tables.whole(row) == "", row["peer"]
         sums = [sum(call) for call in zip(*row["tokens"].values(), strict=True)]
-        assert sums == row["billed"], row["peer"]
+        assert (peers.tables.whole(row), sums) == ("", row["billed"]), row["peer"]
     assert peers.tables.overhead_table(rows) in (HERE / "README.md").read_text("utf-8")
 
 

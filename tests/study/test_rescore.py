@@ -29,47 +29,30 @@ def suite(tmp_path: Path) -> Suite:
 
 
 def contracts(suite: Suite) -> Study:
-    arms = {
-        # defines the function in the REPL and answers with something else
-        "code": ToolLoopAgent(model=ScriptedModel([f"```python\n{CODE}\nfinal_answer = 'done'\n```"])),
-        "lean": LeanAgent(model=ScriptedModel([CODE]), presentation="text"),
-    }
-    return Study("contracts", arms, suite)
+    """An arm defines the function in the REPL and answers with something else; the other answers with it."""
+    code = ToolLoopAgent(model=ScriptedModel([f"```python\n{CODE}\nfinal_answer = 'done'\n```"]))
+    return Study("contracts", {"code": code, "lean": LeanAgent(ScriptedModel([CODE]), presentation="text")}, suite)
 
 
 def test_rows_keep_every_contract_and_a_run_can_be_scored_again(tmp_path: Path, suite: Suite) -> None:
     rows = contracts(suite).run(tmp_path / "runs", progress=False).rows
     found = {row["arm"]: (row["resolved"], row["by_submission"]) for row in rows}
-    assert found == {
-        "code": (True, {"artifact": True, "answer": False}),
-        "lean": (True, {"artifact": True, "answer": True}),
-    }
+    both = {"artifact": True, "answer": True}
+    assert found == {"code": (True, {**both, "answer": False}), "lean": (True, both)}
     again = {row["arm"]: row for row in rescore(tmp_path / "runs", lambda _: suite.submitting("answer"))}
-    assert {arm: (row["recorded"], row["resolved"]) for arm, row in again.items()} == {
-        "code": (True, False),
-        "lean": (True, True),
-    }
+    scored = {arm: (row["recorded"], row["resolved"]) for arm, row in again.items()}
+    assert scored == {"code": (True, False), "lean": (True, True)}
     assert all(row["by_submission"] == found[arm][1] for arm, row in again.items())
-
-
-def test_a_task_with_one_contract_has_no_such_field(tmp_path: Path) -> None:
-    value = Suite("values", (Task("one", "1 + 1?", 2),))
-    agent = {"lean": LeanAgent(model=ScriptedModel(["2"]), presentation="text")}
-    (row,) = Study("one", agent, value).run(tmp_path, progress=False).rows
-    assert "by_submission" not in row
-
-
-def test_a_suite_of_ones_own_is_asked_for(tmp_path: Path) -> None:
-    agent = {"lean": LeanAgent(model=ScriptedModel(["2"]), presentation="text")}
-    Study("one", agent, Suite("values", (Task("one", "1 + 1?", 2),))).run(tmp_path, progress=False)
-    with pytest.raises(StudyError, match=r"no suite 'values'.*of a suite of your own: rescore\(folder, suite="):
-        list(rescore(tmp_path))
-
-
-def test_a_task_that_is_gone_is_named(tmp_path: Path, suite: Suite) -> None:
-    contracts(suite).run(tmp_path / "runs", progress=False)
     with pytest.raises(StudyError, match="no task HumanEval/0 today"):
         list(rescore(tmp_path / "runs", lambda name: Suite(name, (Task("other", "?", 1),))))
+
+
+def test_a_suite_of_ones_own_has_one_contract_and_is_asked_for(tmp_path: Path) -> None:
+    agent = {"lean": LeanAgent(model=ScriptedModel(["2"]), presentation="text")}
+    (row,) = Study("one", agent, Suite("values", (Task("one", "1 + 1?", 2),))).run(tmp_path, progress=False).rows
+    assert "by_submission" not in row
+    with pytest.raises(StudyError, match=r"no suite 'values'.*of a suite of your own: rescore\(folder, suite="):
+        list(rescore(tmp_path))
 
 
 def test_a_corrected_truth_scores_what_is_recorded_and_keeps_the_old_score(tmp_path: Path) -> None:
@@ -84,12 +67,11 @@ def test_a_corrected_truth_scores_what_is_recorded_and_keeps_the_old_score(tmp_p
         made(2).run(tmp_path, progress=False)
     rows = made(2).rescore(tmp_path).rows
     assert [row["resolved"] for row in rows] == [True, True]
-    assert [before["resolved"] for before in rows[0]["scored_before"]] == [False]
-    assert "scored_before" not in rows[1]
+    assert [[before["resolved"] for before in row.get("scored_before", [])] for row in rows] == [[False], []]
     assert [row["cost"] for row in rows] == [row["cost"] for row in first.rows]
     size = (tmp_path / "results.jsonl").stat().st_size
     assert made(2).rescore(tmp_path).rows == rows
     assert (tmp_path / "results.jsonl").stat().st_size == size
-    lock = json.loads((tmp_path / "study.json").read_text())
-    assert [(c["rows"], c["changed"], c["tasks"]) for c in lock["corrections"]] == [(1, 1, ["tasks/sum"])]
+    corrections = json.loads((tmp_path / "study.json").read_text())["corrections"]
+    assert [(c["rows"], c["changed"], c["tasks"]) for c in corrections] == [(1, 1, ["tasks/sum"])]
     assert made(2).run(tmp_path, progress=False).rows == rows  # and the study goes on

@@ -9,16 +9,17 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from study_arms import Arm, suite
+from study_arms import Arm, suite, task
 
-from rlm_loop import DirectAgent
+from rlm_loop import DirectAgent, ScriptedModel, ToolLoopAgent
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import LocalModel, Model
+from rlm_loop.repl import Hardened
 from rlm_loop.study import Study, StudyError, StudyWarning, load_study
 from rlm_loop.tasks import Attempt, Score, Suite, Task
 
@@ -26,8 +27,7 @@ LIMIT = 3
 
 
 def close(attempt: Attempt, truth: str, least: float = 1.0) -> Score:
-    value = float(attempt.answer == truth)
-    return Score(value >= least, value)
+    return Score(float(attempt.answer == truth) >= least)
 
 
 def ends(attempt: Attempt) -> Score:
@@ -47,9 +47,9 @@ class Rule:
         return Score(attempt.answer != self.truth)
 
 
-def one(score: Callable[[Attempt], Score], expected: Any = None, **more: Any) -> Study:
-    task = Task("t", "Please repeat answer-t", score, expected)
-    return Study("mine", {"a": Arm()}, Suite("s", (task, Task("u", "Say it", score, 1))), **more)
+def one(score: Callable[[Attempt], Score], expected: Any = (1, 2)) -> Study:
+    tasks = (Task("t", "Please repeat answer-t", score, expected), Task("u", "Say it", score, 1))
+    return Study("mine", {"a": Arm()}, Suite("s", tasks))
 
 
 def made(text: str) -> Any:
@@ -77,17 +77,13 @@ def versioned(version: int) -> Any:
         (versioned(1), versioned(2)),
     ],
 )
-def test_a_changed_scorer_refuses_to_go_on(tmp_path: Path, was: Any, now: Any) -> None:
+def test_a_changed_scorer_or_truth_refuses_to_go_on(tmp_path: Path, was: Any, now: Any) -> None:
     one(was).run(tmp_path, False, limit=1)
     with pytest.raises(StudyError, match=r"changed: scorers\.s\.t\); choose another folder"):
         one(now).run(tmp_path, False, mixed=True)
-    assert len(one(was).run(tmp_path, False)) == 2
-
-
-def test_a_changed_truth_refuses_to_go_on(tmp_path: Path) -> None:
-    one(ends, [1, 2]).run(tmp_path, False)
     with pytest.raises(StudyError, match=r"changed: truths\.s\.t"):
-        one(ends, [1, 3]).run(tmp_path, False)
+        one(was, (1, 3)).run(tmp_path, False)
+    assert len(one(was).run(tmp_path, False)) == 2
 
 
 SOURCE = """
@@ -146,7 +142,6 @@ def test_what_is_recorded(tmp_path: Path) -> None:
     assert lock["package"] == lock["sessions"][0]["package"]
     assert set(lock["package"]) == {"version", "commit", "code"}
     assert set(lock["scorers"]["s"]) == set(lock["truths"]["s"]) == {"t", "u"}
-    assert lock["local_models"] == {}
 
 
 @pytest.mark.slow
@@ -156,38 +151,25 @@ def test_only_the_code_that_runs_an_episode_is_what_a_study_is(tmp_path: Path) -
     shutil.copytree(Path(rlm_loop.__file__).parent, tmp_path / "rlm_loop")
     ask = "from rlm_loop import *; print(Study('s', {'a': DirectAgent('m')}, Task('t', '?', 1)).identity)"
     found: list[str] = []
-    for room in ("report", "study", "agents"):
+    for room in ("", "report", "study", "agents"):
+        with (tmp_path / "rlm_loop" / room / "__init__.py").open("a") as file:
+            file.write("# a comment\n")
         found.append(subprocess.check_output([sys.executable, "-c", ask], cwd=tmp_path, text=True))
-        file = tmp_path / "rlm_loop" / room / "__init__.py"
-        file.write_text(file.read_text() + "# a comment\n")
-    found.append(subprocess.check_output([sys.executable, "-c", ask], cwd=tmp_path, text=True))
     assert found[0] == found[1] == found[2] != found[3]
-
-
-def edited(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
-    path = folder / "study.json"
-    lock = json.loads(path.read_text())
-    change(lock)
-    path.write_text(json.dumps(lock))
 
 
 def test_other_code_is_gone_on_with_on_request_only(tmp_path: Path) -> None:
     study, said = Study("mine", {"a": Arm()}, suite("s", 2)), r"it was begun with another rlm-loop \(0\.0\.1, "
     study.run(tmp_path, False, limit=1)
-    edited(tmp_path, lambda lock: lock["package"].update(version="0.0.1", code="0" * 16))
+    lock = json.loads((tmp_path / "study.json").read_text())
+    lock["package"] |= {"version": "0.0.1", "code": "0" * 16}
+    (tmp_path / "study.json").write_text(json.dumps(lock))
     assert len(study.run(tmp_path, False, limit=1)) == 1  # nothing is added: nothing is mixed
     with pytest.raises(StudyError, match=said):
         study.run(tmp_path, False)
     with pytest.warns(StudyWarning, match=said):
         assert len(study.run(tmp_path, False, mixed=True)) == 2
     assert re.search(said, load_study(tmp_path).lock["sessions"][-1]["mixed"])
-
-
-@dataclass(frozen=True)
-class Local(Arm):
-    """An arm with a local model's weights and slots."""
-
-    model: Any = None
 
 
 class Weights(LocalModel):
@@ -198,24 +180,15 @@ class Weights(LocalModel):
         self.weights_hash = weights_hash
 
 
-@pytest.mark.parametrize(
-    ("now", "said"),
-    [
-        (Weights(weights_hash="bb"), "weights of local:mine.gguf"),
-        (Weights(slots=8), "slots of local:mine.gguf"),
-        (Weights(weights_hash=None), None),
-    ],
-)
-def test_other_weights_or_slots_refuse_to_go_on(tmp_path: Path, now: Weights, said: str | None) -> None:
+@pytest.mark.parametrize(("now", "said"), [(Weights("bb"), "weights"), (Weights(slots=8), "slots")])
+def test_other_weights_or_slots_refuse_to_go_on(tmp_path: Path, now: Weights, said: str) -> None:
     def study(model: Weights) -> Study:
-        return Study("mine", {"a": Local(model=model)}, suite("s", 2))
+        return Study("mine", {"a": Arm(model=model)}, suite("s", 2))
 
     study(Weights()).run(tmp_path, False, limit=1)
-    if said is None:
-        assert len(study(now).run(tmp_path, False)) == 2
-        return
-    with pytest.raises(StudyError, match=f"changed: {said}"):
+    with pytest.raises(StudyError, match=f"changed: {said} of local:mine.gguf"):
         study(now).run(tmp_path, False)
+    assert len(study(Weights(weights_hash=None)).run(tmp_path, False)) == 2  # not here, so nothing is known of them
 
 
 def test_the_weights_of_a_file_are_what_a_study_is(tmp_path: Path) -> None:
@@ -250,5 +223,15 @@ def test_a_provider_that_changed_its_model_ends_the_run(tmp_path: Path) -> None:
     ran("")
     assert ran("nano-1")["model_versions"] == {"openai/nano": ["nano-1"]}
     ran("nano-1")
-    with pytest.raises(StudyError, match="openai/nano now answers as nano-2, the rows of this folder are of nano-1"):
+    with pytest.raises(StudyError, match="answers as nano-2, the rows of this folder are of nano-1"):
         ran("nano-2")
+
+
+def test_a_study_goes_on_where_cells_are_kept_apart_otherwise_and_each_row_says_how(tmp_path: Path) -> None:
+    if problem := Hardened().problem(sys.executable):
+        pytest.skip(problem)
+    agent = ToolLoopAgent(ScriptedModel(["```python\nfinal_answer = '1'\n```"] * 2), repl="plain")
+    study = Study("mine", {"code": agent}, Suite("s", (task("one", "1"), task("two", "1"))))
+    study.run(tmp_path, False, limit=1)
+    rows = replace(study, arms={"code": replace(agent, repl="hardened")}).run(tmp_path, False).rows
+    assert [(row["isolation"], row["resolved"]) for row in rows] == [("plain", True), ("hardened", True)]

@@ -15,23 +15,20 @@ from study_arms import Arm, suite
 
 from rlm_loop import Budget, DirectAgent, LeanAgent, Task
 from rlm_loop.messages import Prompt, Reply
-from rlm_loop.models import AuthenticationFailed, Model, ModelError, ModelUnreachable, RateLimited, ScriptedModel
+from rlm_loop.models import Model, ModelError, ModelUnreachable, RateLimited, ScriptedModel
 from rlm_loop.study import Study, StudyError, StudyWarning, load_study
 from rlm_loop.study.store.rows import to_run
 
 # -- cost: an `Arm` costs 0.001 a call
 
 
-@pytest.mark.parametrize(("limit", "episodes"), [(0.0, 0), (0.0035, 1), (0.004, 2), (0.0099, 4), (0.02, 10), (1, 10)])
+@pytest.mark.parametrize(("limit", "episodes"), [(0.0, 0), (0.0035, 1), (0.004, 2), (0.0099, 4)])
 def test_no_episode_is_started_that_could_cost_too_much(tmp_path: Path, limit: float, episodes: int) -> None:
     study = Study("mine", {"a": Arm("a", 2), "b": Arm("b", 2)}, suite("s", 5))
-    if episodes == 10:
-        assert len(study.run(tmp_path, False, max_cost=limit)) == 10
-        return
     with pytest.warns(StudyWarning, match=rf"ended with {10 - episodes} episodes to go.*give more \(max_cost\)"):
         found = study.run(tmp_path, False, max_cost=limit)
     assert sum(r["cost"] for r in found.rows) <= limit + 1e-9
-    assert len(study.run(tmp_path, False, max_cost=1)) == 10
+    assert len(study.run(tmp_path, False, max_cost=0.02)) == 10
 
 
 def test_what_is_in_the_folder_counts_failed_attempts_too(tmp_path: Path) -> None:
@@ -48,10 +45,10 @@ def scripted(price: tuple[float, float] | None, **more: Any) -> DirectAgent:
 
 
 def test_an_episode_is_held_to_cost_what_its_budget_allows(tmp_path: Path) -> None:
-    agent = scripted((1e-9, 1e-9), budget=Budget(cost=0.4))
+    study = Study("mine", {"a": scripted((1e-9, 1e-9), budget=Budget(cost=0.4))}, suite("s", 3))
     with pytest.warns(StudyWarning, match="ended with 3 episodes to go"):
-        Study("mine", {"a": agent}, suite("s", 3)).run(tmp_path, False, max_cost=0.3)
-    assert len(Study("mine", {"a": agent}, suite("s", 3)).run(tmp_path, False, max_cost=0.5)) == 3
+        study.run(tmp_path, False, max_cost=0.3)
+    assert len(study.run(tmp_path, False, max_cost=0.5)) == 3
 
 
 def test_a_cost_limit_on_a_model_without_a_price_is_an_error_at_the_start(tmp_path: Path) -> None:
@@ -61,7 +58,7 @@ def test_a_cost_limit_on_a_model_without_a_price_is_an_error_at_the_start(tmp_pa
         Study("mine", {"a": Arm()}, suite("s", 1)).run(tmp_path, False, max_cost=-1)
 
 
-# -- rate limits of providers
+# -- rate limits, keys and servers
 
 
 def test_an_episode_that_met_a_providers_limit_is_run_again_by_the_next_run(tmp_path: Path) -> None:
@@ -76,20 +73,6 @@ def test_an_episode_that_met_a_providers_limit_is_run_again_by_the_next_run(tmp_
     assert [r["error"] for r in study.run(tmp_path, False).rows] == [None] * 3
 
 
-# -- failed episodes
-
-
-def test_a_missing_key_is_no_failed_episode(tmp_path: Path) -> None:
-    def refuse(task: Task) -> None:
-        raise AuthenticationFailed("set the key")
-
-    with pytest.raises(AuthenticationFailed):
-        Study("mine", {"a": Arm(before=refuse)}, suite("s", 3)).run(tmp_path, False)
-    assert [r["error_class"] for r in load_study(tmp_path).rows] == ["AuthenticationFailed"]
-    found = Study("mine", {"a": Arm()}, suite("s", 3)).run(tmp_path, False)  # without retry_failed
-    assert not found.crashed
-
-
 class Gone(Model):
     name = "gone"
 
@@ -101,9 +84,7 @@ def test_a_server_that_is_not_there_ends_the_study_after_its_first_task(tmp_path
     arms = {"direct": DirectAgent(), "lean": LeanAgent()}
     with pytest.raises(ModelUnreachable, match="is the server running"):
         Study("mine", arms, suite("s", 3), model=Gone()).run(tmp_path, False)
-    rows = load_study(tmp_path).rows
-    assert [r["error_class"] for r in rows] == ["ModelUnreachable"] * 2
-    assert all(to_run(row) for row in rows)
+    assert [(r["error_class"], to_run(r)) for r in load_study(tmp_path).rows] == [("ModelUnreachable", True)] * 2
 
 
 # -- a full disk
@@ -132,8 +113,7 @@ def test_a_full_disk_in_mid_run_loses_nothing(tmp_path: Path, small_files: Any, 
     small_files(None)
     assert "\n" not in str(full.value)
     raw = (tmp_path / "results.jsonl").read_bytes()
-    kept = load_study(tmp_path).rows
-    assert 12 <= len(kept) < 60
+    assert 12 <= len(load_study(tmp_path)) < 60
     assert raw.endswith(b"\n")  # the row that did not fit was taken back
     assert len(study.run(tmp_path, False, limit=10)) == 60
     lines = (tmp_path / "results.jsonl").read_bytes()
@@ -171,12 +151,8 @@ def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
         pytest.skip("there is no unshare here")
     if allowed.returncode:
         pytest.skip("mounts are not allowed here")
-    done = subprocess.run(
-        [*words, inside, str(disk), TMPFS], capture_output=True, text=True, env=environment, check=False
-    )
+    done = subprocess.run([*words, inside, str(disk), TMPFS], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     said, kept, rows, distinct = json.loads(done.stdout)
-    assert "No space left on device" in said
-    assert "make room and run the same command again" in said
-    assert 5 < kept < 60
-    assert rows == distinct == 60
+    assert ("No space left on device" in said, "make room and run the same command again" in said) == (True, True)
+    assert 5 < kept < rows == distinct == 60

@@ -1,16 +1,18 @@
-"""Statistics, comparison, export, verification and loading."""
+"""Statistics, summary, a part of results, export, verification and loading."""
 
 from __future__ import annotations
 
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from study_arms import Arm, suite, unreachable
 
+from rlm_loop import LeanAgent, ScriptedModel
 from rlm_loop.study import Results, Study, StudyError, export, load_study, load_study_file, read_trace, verify_traces
 from rlm_loop.study.statistics import mean, percentile, ratio, total, wilson_interval
 from rlm_loop.tasks import Task
@@ -31,9 +33,14 @@ def recorded(folder: Path) -> Results:
     return load_study(folder)
 
 
-@given(st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_wilson_holds_the_rate_and_mirrors(kn: tuple[int, int]) -> None:
-    k, n = kn
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return recorded(tmp_path_factory.mktemp("study"))
+
+
+@given(st.integers(1, 400), st.integers(0, 400))
+def test_wilson_holds_the_rate_and_mirrors(n: int, any_number: int) -> None:
+    k = any_number % (n + 1)
     low, high = wilson_interval(k / n, n)
     assert 0 <= low <= k / n <= high <= 1  # to the last bit: an error bar may not be negative
     assert wilson_interval((n - k) / n, n) == pytest.approx((1 - high, 1 - low))
@@ -41,125 +48,158 @@ def test_wilson_holds_the_rate_and_mirrors(kn: tuple[int, int]) -> None:
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1))
 def test_percentiles_lie_within(values: list[float]) -> None:
-    assert percentile(values, 0) == min(values)
-    assert percentile(values, 100) == max(values)
+    assert (percentile(values, 0), percentile(values, 100)) == (min(values), max(values))
     assert min(values) <= (percentile(values, 95) or 0.0) <= max(values)
 
 
 def test_what_is_not_known_is_not_zero() -> None:
-    assert mean([1, None]) is None
-    assert percentile([1, None], 95) is None
-    assert total([1, None]) is None
+    assert mean([1, None]) is percentile([1, None], 95) is total([1, None]) is None
     assert ratio(1, None) is ratio(None, 1) is ratio(1, 0) is mean([]) is None
-    assert percentile([10, 20, 30], 50) == 20
-    assert percentile([0, 10], 95) == pytest.approx(9.5)
+    assert (percentile([10, 20, 30], 50), percentile([0, 10], 95)) == (20, pytest.approx(9.5))
 
 
-def test_only_tasks_that_every_arm_was_tried_on_are_compared(tmp_path: Path) -> None:
-    results = recorded(tmp_path)
+def test_only_tasks_that_every_arm_was_tried_on_are_compared(results: Results) -> None:
     assert (len(results), len(results.crashed), results.left_out, len(results.complete_pairs)) == (15, 1, 0, 15)
     found = {s.arm: s for s in results.summary()}
-    assert {a: (s.n, s.resolved, s.wins, s.losses) for a, s in found.items()} == {
-        "one": (5, 3, 0, 0),
-        "two": (5, 4, 1, 0),
-        "four": (5, 2, 2, 3),
-    }, "a crash of the arm is not resolved"
-    assert {s.arm: (s.judged, s.measured) for s in found.values()} == {"one": (5, 5), "two": (5, 5), "four": (5, 4)}
+    counts = {a: (s.n, s.judged, s.measured, s.resolved, s.wins, s.losses) for a, s in found.items()}
+    assert counts == {"one": (5, 5, 5, 3, 0, 0), "two": (5, 5, 5, 4, 1, 0), "four": (5, 5, 4, 2, 2, 3)}
     assert {s.arm: (s.wins, s.losses) for s in results.summary("two")}["four"] == (1, 3)
     two, four = found["two"], found["four"]
     assert (two.input_tokens, two.output_tokens, two.total_tokens, two.steps, two.seconds) == (90, 2, 92, 2, 3.0)
     rows = [r for r in results.complete_pairs if r["arm"] == "four" and r["error"] is None]
     share = sum(r["scaffold_tokens"] for r in rows) / sum(r["input_tokens"] for r in rows)
     assert 0 < share == pytest.approx(four.scaffold_share)
-    assert (two.malformed, four.malformed) == (0.5, 0.75)
-    assert four.failed_actions is None  # nothing was performed, so there is no rate
+    assert (two.malformed, four.malformed, four.failed_actions) == (0.5, 0.75, None)  # nothing was performed: no rate
 
 
-def test_frames(tmp_path: Path) -> None:
-    results = recorded(tmp_path)
-    frame = results.frame()
+def test_frames(results: Results) -> None:
+    frame, by_suite = results.frame(), results.by_suite()
     assert len(frame) == 15
     assert {"arm", "model", "task", "seed", "resolved", "input_tokens", "by_cause"} <= set(frame.columns)
-    assert results.by_arm().loc["two", "resolved"] == 4
-    by_suite = results.by_suite()
-    assert by_suite.loc[("b", "one"), "n"] == 2
+    assert (results.by_arm().loc["two", "resolved"], by_suite.loc[("b", "one"), "n"]) == (4, 2)
     assert by_suite["n"].groupby(level="arm").sum().to_dict() == {"one": 5, "two": 5, "four": 5}
     assert "recorded run of 15 episodes" in results._repr_html_()
     with pytest.raises(StudyError, match="there is no arm 'five'; there are one, two, four"):
         results.by_arm("five")
 
 
-def test_some_of_the_arms(tmp_path: Path) -> None:
-    results = recorded(tmp_path)
+def test_provenance(results: Results) -> None:
+    source = results.provenance
+    assert (source["model"], source["seeds"], source["date"][:2], len(source["command"])) == ("echo", [0], "20", 1)
+    assert source["machine"][0]["cpus"] > 0
+
+
+# -- a part of results
+
+
+@pytest.mark.parametrize(
+    ("wanted", "count"),
+    [
+        ({}, 15),
+        ({"arm": "one"}, 5),
+        ({"suite": "a"}, 9),
+        ({"suite": "a", "arm": "one"}, 3),
+        ({"suite": ["a", "b"], "task": {"a-1", "b-1"}}, 6),
+        ({"resolved": False}, 6),
+        ({"task": ("a-1",), "resolved": True}, 2),
+    ],
+    ids=str,
+)
+def test_filter_keeps_the_rows_that_have_it(results: Results, wanted: Any, count: int) -> None:
+    found = results.filter(**wanted)
+    assert (type(found), len(found), found.name) == (Results, count, results.name)
+    assert (found.lock, found.folder, found.recorded) == (results.lock, results.folder, True)
+    for name, value in wanted.items():
+        assert all(row[name] in (value if isinstance(value, (list, set, tuple)) else [value]) for row in found.rows)
+
+
+def test_some_of_the_arms(results: Results) -> None:
     some = results.only("four", "one")
     assert some.arms == ["one", "four"]
-    assert [r["arm"] for r in some.rows] == [r["arm"] for r in results.rows if r["arm"] != "two"]
-    assert (some.lock, some.folder, some.recorded) == (results.lock, results.folder, True)
+    assert list(some.rows) == [r for r in results.rows if r["arm"] != "two"]
     for wrong in ((), ("one", "five")):
         with pytest.raises(StudyError, match=r"there is no arm .*; there are one, two, four"):
             results.only(*wrong)
 
 
-def test_provenance(tmp_path: Path) -> None:
-    source = recorded(tmp_path).provenance
-    assert (source["model"], source["seeds"]) == ("echo", [0])
-    assert source["machine"][0]["cpus"] > 0
-    assert source["date"][:2] == "20"
-    assert len(source["command"]) == 1
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"arms": "one"}, "no column 'arms'; did you mean 'arm'"),
+        ({"arm": "three"}, "no episode has arm='three'"),
+        ({"suite": ["a", "c"]}, "no episode has suite='c'; there are 'a', 'b'"),
+    ],
+)
+def test_what_is_not_there_is_named(results: Results, wanted: Any, said: str) -> None:
+    with pytest.raises(StudyError, match=said):
+        results.filter(**wanted)
 
 
-def test_an_export_reads_like_the_folder_and_is_deterministic(tmp_path: Path) -> None:
-    results = recorded(tmp_path / "run")
-    files = export(tmp_path / "run", tmp_path / "one")
-    again = export(tmp_path / "run", tmp_path / "two")
+def test_a_factor_is_a_column(tmp_path: Path) -> None:
+    arms = {"lean": LeanAgent(model=ScriptedModel(["4"] * 4))}
+    found = Study("s", arms, suite("a", 1), factors={"max_steps": [5, 10]}).run(tmp_path, False)
+    assert found.filter(max_steps=10).arms == ["lean[max_steps=10]"]
+
+
+def test_plot_draws_and_saves(results: Results, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    assert results.plot(tmp_path / "plot.png").axes
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+    assert [p.name for p in tmp_path.iterdir()] == ["plot.png"]
+
+
+# -- folders and files
+
+
+def test_an_export_reads_like_the_folder_and_is_deterministic(results: Results, tmp_path: Path) -> None:
+    files, again = export(results.folder, tmp_path / "one"), export(results.folder, tmp_path / "two")
     assert [f.name for f in files] == ["study.json", "results.jsonl.gz", "contract.json", "traces.tar.xz"]
     assert [f.read_bytes() for f in files] == [f.read_bytes() for f in again]
     copy = load_study(tmp_path / "one")
-    assert list(copy.rows) == list(results.rows)
-    assert copy.lock == results.lock
+    assert (list(copy.rows), copy.lock) == (list(results.rows), results.lock)
     assert copy.trace(copy.rows[0]) == results.trace(results.rows[0])
     assert verify_traces(tmp_path / "one") == []
     with pytest.raises(TraceError, match="holds no trace"):
         read_trace(tmp_path / "one", "traces/nothing.jsonl")
-    for target in (tmp_path / "run" / "study.json" / "x", tmp_path / "run" / "results.jsonl"):
+    for target in (tmp_path / "one" / "study.json" / "x", tmp_path / "one" / "results.jsonl.gz"):
         with pytest.raises(StudyError, match="choose another folder"):
-            export(tmp_path / "run", target)
+            export(results.folder, target)
     with pytest.raises(StudyError, match="no such folder"):
         export(tmp_path / "nothing", tmp_path / "three")
 
 
-def test_an_exported_study_goes_on(tmp_path: Path) -> None:
-    recorded(tmp_path / "run")
-    export(tmp_path / "run", tmp_path / "packed")
-    assert (
-        len(recorded(tmp_path / "packed")) == len(load_study(tmp_path / "packed")) == len(load_study(tmp_path / "run"))
-    )
-    assert (tmp_path / "packed" / "results.jsonl").read_bytes().count(b"\n") == 16
+def test_an_exported_study_goes_on(results: Results, tmp_path: Path) -> None:
+    export(results.folder, tmp_path)
+    assert len(recorded(tmp_path)) == len(load_study(tmp_path)) == len(results)
+    assert (tmp_path / "results.jsonl").read_bytes().count(b"\n") == 16
 
 
 def test_traces_are_checked_against_rows(tmp_path: Path) -> None:
     recorded(tmp_path)
     assert verify_traces(tmp_path) == []
-    trace = tmp_path / "traces" / "echo" / "two" / "a--a-1--0.jsonl"
+    folder = tmp_path / "traces" / "echo"
+    trace = folder / "two" / "a--a-1--0.jsonl"
     events = [json.loads(line) for line in trace.read_text().splitlines()]
     reply = next(e for e in events if e["event"] == "reply")
     reply["charged"] |= {"exact": True, "parts": {"kept": 0, "new": [["task", 0, 0, 31]]}}
-    (tmp_path / "traces" / "echo" / "one" / "a--a-1--0.jsonl").unlink()
+    (folder / "one" / "a--a-1--0.jsonl").unlink()
     trace.write_text("\n".join(json.dumps(e) for e in events if e["event"] != "run_end") + "\n")
-    rows = (tmp_path / "results.jsonl").read_text().splitlines()
-    edited = [json.loads(r) for r in rows]
-    for row in edited[1:]:
+    rows = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    for row in rows[1:]:
         if (row["arm"], row["task"]) == ("four", "b-1"):
             row.update(calls=3, input_tokens=7, steps=2)
-    (tmp_path / "results.jsonl").write_text("\n".join(json.dumps(r) for r in edited) + "\n")
-    problems = "\n".join(verify_traces(tmp_path))
-    assert "one/a--a-1--0.jsonl: cannot read the trace" in problems
-    assert "two/a--a-1--0.jsonl: the run has no end" in problems
-    assert "two/a--a-1--0.jsonl: call 1: 31 tokens were counted, the model reported 30" in problems
-    assert "four/b--b-1--0.jsonl: calls: the row says 3, the trace 4" in problems
-    assert "four/b--b-1--0.jsonl: 4 turns have replies, the row says 2" in problems
-    assert "four/b--b-1--0.jsonl: input_tokens: the row says 7, the trace 300" in problems
-    assert len(verify_traces(tmp_path)) == 6
+    (tmp_path / "results.jsonl").write_text("\n".join(json.dumps(r) for r in rows) + "\n")
+    problems = verify_traces(tmp_path)
+    for said in (
+        "one/a--a-1--0.jsonl: cannot read the trace",
+        "two/a--a-1--0.jsonl: the run has no end",
+        "two/a--a-1--0.jsonl: call 1: 31 tokens were counted, the model reported 30",
+        "four/b--b-1--0.jsonl: calls: the row says 3, the trace 4",
+        "four/b--b-1--0.jsonl: 4 turns have replies, the row says 2",
+        "four/b--b-1--0.jsonl: input_tokens: the row says 7, the trace 300",
+    ):
+        assert said in "\n".join(problems)
+    assert len(problems) == 6
 
 
 @pytest.mark.parametrize(
@@ -179,25 +219,11 @@ def test_folders_that_cannot_be_read(tmp_path: Path, name: str, content: bytes, 
     assert "\n" not in str(refused.value)
 
 
-def test_a_folder_without_a_study(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match=r"no study\.json"):
-        load_study(tmp_path)
-
-
-FILE = """
-from pathlib import Path
-from typing import Any
-from rlm_loop.study import Study
-from rlm_loop.tasks.base import Suite
-def study(model="local", split="test"):
-    return Study(f"{model}-{split}", {}, Suite("empty", ()))
-"""
-
-
 def test_an_experiment_is_loaded_by_path(tmp_path: Path) -> None:
-    (tmp_path / "study.py").write_text(FILE)
-    assert load_study_file(tmp_path).name == "local-test"
-    assert load_study_file(tmp_path / "study.py", split="dev").name == "local-dev"
+    made = 'from rlm_loop import Study\ndef study(split="test"): return Study(split, {}, [])\n'
+    (tmp_path / "study.py").write_text(made)
+    assert load_study_file(tmp_path).name == "test"
+    assert load_study_file(tmp_path / "study.py", split="dev").name == "dev"
     with pytest.raises(TypeError, match="depth"):
         load_study_file(tmp_path, depth=3)
 

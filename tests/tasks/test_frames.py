@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -21,33 +20,25 @@ else:
 
 pytestmark = needs("pandas", extra="suites")
 SUITE = get_suite("frames")
-NAMES = [task.id.removeprefix("frames-") for task in SUITE]
 TABLES = sorted({task.facts["table"] for task in SUITE})
+VOID = next(task for task in SUITE if task.id == "frames-void")
 
 
-def task_of(name: str) -> Task:
-    return next(t for t in SUITE if t.id == f"frames-{name}")
+def near(value: Any) -> Any:
+    if isinstance(value, list):
+        return value[::-1]
+    return f"{value}1" if isinstance(value, str) else value + {int: 1, float: 0.02}[type(value)]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_near_is_wrong(name: str) -> None:
-    task = task_of(name)
-    near: dict[type, Callable[[Any], Any]] = {
-        int: lambda x: x + 1,
-        float: lambda x: x + 0.02,
-        str: lambda x: f"{x}1",
-        list: lambda x: x[::-1],
-    }
-    assert not task.judge(Attempt(near[type(task.expected)](task.expected), answered=True)).resolved
+@pytest.mark.parametrize("task", SUITE.tasks, ids=lambda task: task.id)
+def test_what_is_near_is_wrong(task: Task) -> None:
+    assert not task.judge(Attempt(near(task.expected), answered=True)).resolved
     assert not task.judge(Attempt()).resolved
 
 
-def test_shape() -> None:
-    made = SUITE
-    assert len(made) == len(set(NAMES)) == 80
-    assert made == get_suite("frames")
-    assert [t.level for t in made] == sorted(t.level for t in made)
-    dev, test = made.split("dev"), made.split("test")
+def test_the_halves_are_alike_and_ask_about_other_rows() -> None:
+    assert [t.level for t in SUITE] == sorted(t.level for t in SUITE)
+    dev, test = SUITE.split("dev"), SUITE.split("test")
     for first, second in zip(dev, test, strict=True):
         assert (first.level, first.tags[2]) == (second.level, second.tags[2])
     for half in (dev, test):
@@ -92,21 +83,18 @@ def test_without_pandas_the_questions_can_be_listed_and_a_frame_says_what_to_ins
 
 
 def test_the_code_loop_computes_on_the_frame() -> None:
-    task = task_of("void")
     code = "```python\nfinal_answer(int((context.status == 'void').sum()))\n```"
-    outcome = ToolLoopAgent(model=ScriptedModel([code])).attempt(task)
-    assert task.judge(Attempt.of(outcome)).resolved
+    outcome = ToolLoopAgent(model=ScriptedModel([code])).attempt(VOID)
+    assert VOID.judge(Attempt.of(outcome)).resolved
 
 
 def test_a_strategy_without_a_repl_reads_whole_rows() -> None:
-    task = task_of("void")
     model = ScriptedModel(["76"])
-    outcome = DirectAgent(model=model, window=2000).attempt(task)
+    outcome = DirectAgent(model=model, window=2000).attempt(VOID)
     assert outcome.answer == "76"
     told = model.prompts[0].messages[-1].text
-    lines = task.material().to_csv(index=False).splitlines()
+    lines = VOID.material().to_csv(index=False).splitlines()
     shown = [line for line in told.splitlines() if line in lines]
-    assert lines[:20] == shown[:20]
-    assert lines[-10:] == shown[-10:]
+    assert (lines[:20], lines[-10:]) == (shown[:20], shown[-10:])
     assert f"\n... [{len(lines) - len(shown)} rows left out] ...\n" in told
     assert 1900 < sum(len(line) + 1 for line in shown) < 2000

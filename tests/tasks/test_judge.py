@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +15,7 @@ from rlm_loop.tasks.judge import JudgeFailed, JudgeResult, judge
 from rlm_loop.tasks.judge_child import pack, unpack
 
 TESTS = "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate(3) == 9\n"
+FORGED = b'{"nonce": "", "reason": ""}'
 
 
 def _judge(source: str, timeout: float = 20.0) -> JudgeResult:
@@ -51,46 +51,30 @@ def test_right_solutions_pass(source: str) -> None:
         ("def f(x): return f(x)", "RecursionError"),
         ("import os\nos._exit(0)\ndef f(x): return x", "ended without a result (exit status 0)"),
         ("import os\ndef f(x): os.abort()", "ended without a result"),
-        (
-            'import os\ndef f(x): os.write(1, b\'{"nonce": "", "reason": ""}\') and os._exit(0)',
-            "ended without a result",
-        ),
+        (f"import os\ndef f(x): os.write(1, {FORGED!r}) and os._exit(0)", "ended without a result"),
         ("import socket\ndef f(x): socket.socket()", "PermissionError: socket.__new__ is not allowed here"),
         ("import os\ndef f(x): os.system('true')", "PermissionError"),
         ("import pytest\ndef f(x): return x * x", "ModuleNotFoundError"),  # standard library only, on every machine
-        (
-            "def f(x):\n    class E(Exception):\n        def __str__(self): raise E\n    raise E",
-            "E at: assert candidate(2)",
-        ),
+        ("class E(Exception):\n    def __str__(self): raise E\ndef f(x): raise E", "E at: assert candidate(2)"),
     ],
 )
 def test_wrong_and_wild_solutions_fail_with_a_line(source: str, says: str) -> None:
     verdict = _judge(source)
-    assert not verdict.passed
-    assert not verdict.timed_out
+    assert (verdict.passed, verdict.timed_out) == (False, False)
     assert says in verdict.reason
     assert "\n" not in verdict.reason
 
 
 def test_an_endless_loop_is_ended() -> None:
-    verdict = _judge(
-        "def f(x):\n    while True:\n        try:\n            pass\n        except BaseException:\n            pass\n",
-        1,
-    )
-    assert (verdict.passed, verdict.timed_out) == (False, True)
-    assert verdict.reason == "no result within 1 s"
+    loop = "    while True:\n        try:\n            pass\n        except BaseException:\n            pass\n"
+    verdict = _judge(f"def f(x):\n{loop}", 1)
+    assert (verdict.passed, verdict.timed_out, verdict.reason) == (False, True, "no result within 1 s")
 
 
 def test_the_first_candidate_that_compiles_and_defines_the_function_counts() -> None:
     right, wrong = "def f(x): return x * x\n", "def f(x): return 0\n"
     assert judge([("", "prose, no code"), ("", "def f(x"), ("k = 1", right), ("", wrong)], TESTS, "f").passed
     assert not judge([("", wrong), ("", right)], TESTS, "f").passed
-
-
-def test_what_stands_before_is_run_first() -> None:
-    assert judge(
-        [("import math\ndef sq(x): return math.prod([x, x])\n", "def f(x): return sq(x)\n")], TESTS, "f"
-    ).passed
 
 
 def test_a_folder_can_be_imported_from_and_nothing_else(tmp_path: Path) -> None:
@@ -106,21 +90,8 @@ def test_a_verdict_does_not_depend_on_the_hash_seed_or_the_draw() -> None:
     assert _judge(seen).reason == _judge(seen).reason
 
 
-def test_the_child_needs_the_standard_library_only() -> None:
-    from rlm_loop.tasks import judge_child
-
-    imported = {
-        line.split()[1].partition(".")[0]
-        for line in Path(judge_child.__file__).read_text().splitlines()
-        if line.startswith(("import ", "from "))
-    }
-    assert imported - {"__future__"} <= set(sys.stdlib_module_names)
-
-
 FORGERIES = {
-    "a number that equals everything": (
-        "class E(int):\n    def __eq__(self, other): return True\ndef f(x): return E(0)\n"
-    ),
+    "a number that equals everything": "class E(int):\n    __eq__ = lambda *_: True\ndef f(x): return E(0)\n",
     "an object that equals everything": "class E:\n    def __eq__(self, other): return True\ndef f(x): return E()\n",
     "the report, found in the callers' frames": (
         "import json, os, sys\nframe = sys._getframe()\nwhile frame:\n"

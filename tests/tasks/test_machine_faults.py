@@ -39,16 +39,8 @@ PATCH = """--- a/solution.py
 """
 
 
-def no_temporary_folder(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(tempfile, "tempdir", "/there/is/no/such/folder")
-
-
-def no_interpreter(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(sys, "executable", "/there/is/no/python")
-
-
-def no_room(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("rlm_loop.tools.processes._ROOM", 1 << 62)
+NO_TEMPORARY_FOLDER = (tempfile, "tempdir", "/there/is/no/such/folder")
+NO_INTERPRETER = (sys, "executable", "/there/is/no/python")
 
 
 @pytest.fixture
@@ -58,7 +50,7 @@ def suites(tmp_path: Path) -> dict[str, Suite]:
     return {"write": humaneval(file), "repair": humaneval_repair(path=file, bugs={"HumanEval/0": BUG})}
 
 
-@pytest.mark.parametrize("fault", [no_temporary_folder, no_interpreter])
+@pytest.mark.parametrize("fault", [NO_TEMPORARY_FOLDER, NO_INTERPRETER])
 @pytest.mark.parametrize(
     ("suite", "attempt"),
     [("write", Attempt(WRONG)), ("repair", Attempt(WRONG)), ("repair", Attempt(artifact=PATCH))],
@@ -68,7 +60,7 @@ def test_humaneval_and_its_repair(
 ) -> None:
     (task,) = suites[suite].tasks
     assert task.score(attempt).resolved is False
-    fault(monkeypatch)
+    monkeypatch.setattr(*fault)
     with pytest.raises(OSError):
         task.score(attempt)
 
@@ -81,7 +73,7 @@ def test_a_judge_that_did_not_begin_says_nothing_of_the_solution() -> None:
 def test_a_function_repair_needs_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run_in_fresh_process("x = 1", "x + 1") == 2
     assert run_in_fresh_process("raise SystemExit", "x") is None
-    no_temporary_folder(monkeypatch)
+    monkeypatch.setattr(*NO_TEMPORARY_FOLDER)
     with pytest.raises((OSError, ReplError)):
         run_in_fresh_process("x = 1", "x + 1")
 
@@ -92,10 +84,8 @@ MARRED = MENDED.replace("return 2", "return 3")
 
 
 def judged(patch: str, **options: Any) -> bool:
-    found = evaluate(
-        lambda: Workspace(FILES), patch, fail_to_pass=["test_a.py::test_f"], pass_to_pass=[], env=BARE, **options
-    )
-    return found.resolved
+    listed: dict[str, Any] = {"fail_to_pass": ["test_a.py::test_f"], "pass_to_pass": [], "env": BARE}
+    return evaluate(lambda: Workspace(FILES), patch, **listed, **options).resolved
 
 
 @pytest.mark.slow
@@ -108,7 +98,7 @@ def test_a_patch_where_no_test_can_run(tmp_path: Path, monkeypatch: pytest.Monke
     for python, said in (("/there/is/no/python", "no interpreter"), (str(bare), "pytest does not start")):
         with pytest.raises(TestsCannotRun, match=said):
             judged(MENDED, python=python)
-    no_room(monkeypatch)
+    monkeypatch.setattr("rlm_loop.tools.processes._ROOM", 1 << 62)  # no room on the disk
     assert judged(MENDED)  # what passed has passed
     with pytest.raises(OSError, match="the disk is full"):
         judged(MARRED)

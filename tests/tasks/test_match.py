@@ -15,87 +15,62 @@ from hypothesis import strategies as st
 
 from rlm_loop.tasks import Attempt, Match, matches
 
-RIGHT: list[tuple[Any, Any]] = [
-    (42, 42), (42.0, 42), ("42", 42), ("42.0", 42), ("+42", 42), (" 42 \n", 42), ("42.", 42), ("'42'", 42),
-    ("`42`", 42),
-    ("**42**", 42), ("$42", 42), ("42 €", 42), ("$42$", 42), ("\\boxed{42}", 42), ("(42)", 42), ([42], 42),
-    ("[42]", 42),
-    ("1,234", 1234), ("1_234", 1234), ("1,234,567.5", 1234567.5), ("-7", -7), ("\u22127", -7), ("1e3", 1000),
-    ("12%", 12),
-    ("The answer is 42.", 42), ("There are 42 rows.", 42), ("n = 42", 42), ("Answer: 42", 42),
-    ("final_answer = 42", 42),
-    ("I count 3 and 39.\nSo the answer is 42", 42), ("The primes that are not even sum to 42.", 42), ("x=-42", -42),
-    ("np.int64(42)", 42), ("numpy.float64(2.5)", 2.5), ("Decimal('2.5')", 2.5), ("Fraction(5, 2)", 2.5),
-    ("array([42])", 42),
-    (Fraction(5, 2), 2.5), (Decimal("2.5"), 2.5), (0.1 + 0.2, 0.3), ("0.3", 0.3), (10**30, 10**30),
-    (str(10**30), 10**30),
-    ("Paris", "paris"), (" 'Paris' ", "Paris"), ("Paris.", "Paris"), ("the answer is Paris", "Paris"),
-    (["Paris"], "Paris"),
-    ("np.str_('Paris')", "Paris"), (101101, "101101"), ("New  York", "new york"), ("[1, 2]", "[1, 2]"),
-    ([1, 2], [1, 2]), ((1, 2), [1, 2]), ("1, 2", [1, 2]), ("1,2", [1, 2]), ("1 2", [1, 2]), ("[1, 2]", [1, 2]),
-    ("1 and 2", [1, 2]),
-    ("[1,\n 2]", [1, 2]), ("1\n2", [1, 2]), ("- a\n- b", ["a", "b"]), ("1. a\n2. b", ["a", "b"]),
-    ("a, b, and c", ["a", "b", "c"]),
-    ("array([1, 2])", [1, 2]), ("np.array([1.0, 2.0])", [1, 2]), ("['a', 'b']", ["a", "b"]), ("1,234, 5", [1234, 5]),
-    ("a", ["a"]),
-    ("[np.int64(1), np.int64(2)]", [1, 2]), ([], []), ("[]", []),
-    ("2024-03-05", date(2024, 3, 5)), (date(2024, 3, 5), date(2024, 3, 5)), (datetime(2024, 3, 5), date(2024, 3, 5)),
-    ("2024-03-05 00:00:00", date(2024, 3, 5)), ("2024/3/5", date(2024, 3, 5)), ("March 5, 2024", date(2024, 3, 5)),
-    ("5th of March 2024", date(2024, 3, 5)), ("datetime.date(2024, 3, 5)", date(2024, 3, 5)),
-    ("The date is 2024-03-05.", date(2024, 3, 5)),
-    ("Timestamp('2024-03-05 00:00:00')", date(2024, 3, 5)),
-    (True, True), ("yes", True), ("False", False), ("No.", False), ("np.True_", "np.True_"),
+DAY = date(2024, 3, 5)
+#: An expected value, and answers that state it.
+RIGHT: list[tuple[Any, list[Any]]] = [
+    (42, [42, 42.0, "42", "42.0", "+42", " 42 \n", "42.", "'42'", "`42`", "**42**", "$42", "42 €", "$42$",
+          "\\boxed{42}", "(42)", [42], "[42]", "The answer is 42.", "There are 42 rows.", "n = 42", "Answer: 42",
+          "final_answer = 42", "I count 3 and 39.\nSo the answer is 42", "The primes that are not even sum to 42.",
+          "np.int64(42)", "array([42])"]),
+    (1234, ["1,234", "1_234"]), (1234567.5, ["1,234,567.5"]), (-7, ["-7", "\u22127"]), (1000, ["1e3"]), (12, ["12%"]),
+    (-42, ["x=-42"]), (2.5, ["numpy.float64(2.5)", "Decimal('2.5')", "Fraction(5, 2)", Fraction(5, 2), Decimal("2.5")]),
+    (0.3, [0.1 + 0.2, "0.3"]), (10**30, [10**30, str(10**30)]),
+    ("paris", ["Paris"]), ("Paris", [" 'Paris' ", "Paris.", "the answer is Paris", ["Paris"], "np.str_('Paris')"]),
+    ("101101", [101101]), ("new york", ["New  York"]), ("[1, 2]", ["[1, 2]"]),
+    ([1, 2], [[1, 2], (1, 2), "1, 2", "1,2", "1 2", "[1, 2]", "1 and 2", "[1,\n 2]", "1\n2", "array([1, 2])",
+              "np.array([1.0, 2.0])", "[np.int64(1), np.int64(2)]"]),
+    (["a", "b"], ["- a\n- b", "1. a\n2. b", "['a', 'b']"]), (["a", "b", "c"], ["a, b, and c"]),
+    ([1234, 5], ["1,234, 5"]), (["a"], ["a"]), ([], [[], "[]"]),
+    (DAY, ["2024-03-05", DAY, datetime(2024, 3, 5), "2024-03-05 00:00:00", "2024/3/5", "March 5, 2024",
+           "5th of March 2024", "datetime.date(2024, 3, 5)", "The date is 2024-03-05.",
+           "Timestamp('2024-03-05 00:00:00')"]),
+    (True, [True, "yes"]), (False, ["False", "No."]), ("np.True_", ["np.True_"]),
 ]  # fmt: skip
 
-WRONG: list[tuple[Any, Any]] = [
-    ("41 or 42", 42), ("42 or 41", 42), ("42 or so", 42), ("41, 42", 42), ("about 42", 42), ("at least 42", 42),
-    ("more than 42", 42),
-    ("not 42", 42), ("It isn't 42", 42), ("42 is wrong", 42), ("maybe 42", 42), ("42?", 42), ("42+", 42),
-    ("~42", 42), ("42nd", 42),
-    ("v42", 42), ("0x2a", 42), ("4 2", 42), ("42/1", 42), ("6*7 = 42", 42), ("40-42", 42), ("2042-01-01", 42),
-    ("[41, 42]", 42),
-    ([42, 42], 42), ({"n": 42}, 42), ("{'n': 42}", 42), ("421", 42), ("12,34", 1234), (True, 1), (False, 0),
-    ("True", 1),
-    (float("nan"), 42), ("nan", 42), (float("inf"), 42), ("", 42), (None, 42), ("forty-two", 42), (42.4, 42),
-    ("answer-42", -42),
-    (b"42", 42), (42j, 42), ("0.12", 12), (10**30 + 1, 10**30), (str(10**30 + 1), 10**30), ("KeyError: 42", 42),
-    ("Answer: 42\nAnswer: 41", 42), ("np.int64(41)", 42), ("max(41, 42)", 42),
-    ("Paris or Rome", "Paris"), ("not Paris", "Paris"), (["Paris", "Rome"], "Paris"), (3.0, "3"),
-    (True, "true story"), ("Pari", "Paris"),
-    ([2, 1], [1, 2]), ([1], [1, 2]), ("1, 2, 3", [1, 2]), ("1, about 2", [1, 2]), ([True, 2], [1, 2]), (12, [1, 2]),
-    ("a b", ["a", "b"]),
-    ({"a": 1}, ["a"]), ("a\nc", ["a", "b"]),
-    ("03/05/2024", date(2024, 3, 5)), ("2024-03-05 or 2024-03-06", date(2024, 3, 5)), ("2024-13-05", date(2024, 3, 5)),
-    ("2024-03-05 11:30", date(2024, 3, 5)), (datetime(2024, 3, 5, 1), date(2024, 3, 5)),
-    ("5 Foo 2024", date(2024, 3, 5)),
-    (1, True), (0, False), ("yes and no", True), ("Yesterday", True), (None, False),
+#: An expected value, and answers that do not state it.
+WRONG: list[tuple[Any, list[Any]]] = [
+    (42, ["41 or 42", "42 or 41", "42 or so", "41, 42", "about 42", "at least 42", "more than 42", "not 42",
+          "It isn't 42", "42 is wrong", "maybe 42", "42?", "42+", "~42", "42nd", "v42", "0x2a", "4 2", "42/1",
+          "6*7 = 42", "40-42", "2042-01-01", "[41, 42]", [42, 42], {"n": 42}, "{'n': 42}", "421", float("nan"), "nan",
+          float("inf"), "", None, "forty-two", 42.4, b"42", 42j, "KeyError: 42", "Answer: 42\nAnswer: 41",
+          "np.int64(41)", "max(41, 42)"]),
+    (1234, ["12,34"]), (1, [True, "True"]), (0, [False]), (-42, ["answer-42"]), (12, ["0.12"]),
+    (10**30, [10**30 + 1, str(10**30 + 1)]),
+    ("Paris", ["Paris or Rome", "not Paris", ["Paris", "Rome"], "Pari"]), ("3", [3.0]), ("true story", [True]),
+    ([1, 2], [[2, 1], [1], "1, 2, 3", "1, about 2", [True, 2], 12]), (["a", "b"], ["a b", "a\nc"]), (["a"], [{"a": 1}]),
+    (DAY, ["03/05/2024", "2024-03-05 or 2024-03-06", "2024-13-05", "2024-03-05 11:30", datetime(2024, 3, 5, 1),
+           "5 Foo 2024"]),
+    (True, [1, "yes and no", "Yesterday"]), (False, [0, None]),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("answer", "expected"), RIGHT, ids=repr)
+def pairs(table: list[tuple[Any, list[Any]]]) -> list[tuple[Any, Any]]:
+    return [(answer, expected) for expected, answers in table for answer in answers]
+
+
+@pytest.mark.parametrize(("answer", "expected"), pairs(RIGHT), ids=repr)
 def test_states_the_value(answer: Any, expected: Any) -> None:
     assert matches(answer, expected)
 
 
-@pytest.mark.parametrize(("answer", "expected"), WRONG, ids=repr)
+@pytest.mark.parametrize(("answer", "expected"), pairs(WRONG), ids=repr)
 def test_does_not_state_the_value(answer: Any, expected: Any) -> None:
     assert not matches(answer, expected)
 
 
-@pytest.mark.parametrize(
-    ("answer", "right"),
-    [
-        ("0.125", True),
-        (0.12, True),
-        (0.115, True),
-        ("0.1251", False),
-        ("0.1149", False),
-        ("0.1%", False),
-        ("12", False),
-    ],
-)
-def test_tolerance_is_an_absolute_difference(answer: Any, right: bool) -> None:
-    assert matches(answer, 0.12, tolerance=0.005) is right
+def test_tolerance_is_an_absolute_difference() -> None:
+    answers = ("0.125", 0.12, 0.115, "0.1251", "0.1149", "0.1%", "12")
+    assert [a for a in answers if matches(a, 0.12, tolerance=0.005)] == ["0.125", 0.12, 0.115]
 
 
 @pytest.mark.parametrize(
@@ -123,14 +98,11 @@ def test_other_ways(answer: Any, expected: Any, how: Any, right: bool) -> None:
 @pytest.mark.parametrize(
     ("expected", "how", "tolerance", "says"),
     [
-        ("abc", "number", None, "cannot be compared as number"),
         (float("nan"), "exact", None, "cannot be compared"),
         (None, "exact", None, "cannot be compared"),
         ("2024", "date", None, "cannot be compared as date"),
         ("a", "list", None, "cannot be compared as list"),
         ("yes", "truth", None, "cannot be compared as truth"),
-        ("(", "regex", None, "not a regular expression"),
-        (1, "number", -1.0, "tolerance"),
         (1, "number", float("nan"), "tolerance"),
         (1, "fuzzy", None, "none of exact, number"),
     ],
@@ -170,7 +142,7 @@ anything = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=2) | st.tuples(inner),
     max_leaves=5,
 )  # fmt: skip
-EXPECTED = (42, 2.5, "text", date(2024, 3, 5), [1, "a"], True)
+EXPECTED = (42, 2.5, "text", DAY, [1, "a"], True)
 
 
 @given(anything)
@@ -231,12 +203,6 @@ def test_a_list_states_itself_and_only_in_order(items: list[Any]) -> None:
 
 @given(st.dates(min_value=date(1000, 1, 1)))
 def test_a_date_states_itself(day: date) -> None:
-    for answer in (
-        day,
-        repr(day),
-        day.isoformat(),
-        day.strftime("%B %d, %Y"),
-        day.strftime("%d %b %Y"),
-        datetime(day.year, day.month, day.day),
-    ):
+    spellings = repr(day), day.isoformat(), day.strftime("%B %d, %Y"), day.strftime("%d %b %Y")
+    for answer in (day, datetime(day.year, day.month, day.day), *spellings):
         assert matches(answer, day)

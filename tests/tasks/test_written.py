@@ -39,43 +39,36 @@ def value(turns: list[Turn]) -> int | None:
     return names["f"](1)
 
 
-@pytest.mark.parametrize(
-    ("turns", "found"),
-    [
-        pytest.param([turn(f"```python\n{TWO}\n```", (RunCode(TWO), RAN))], 2, id="a cell"),
-        pytest.param([turn("", (call(TWO), RAN))], 2, id="a call"),
-        pytest.param([turn(TWO, (Answer(TWO), Observation(answer=FinalAnswer(TWO))))], 2, id="the reply is the answer"),
-        pytest.param(
-            [turn("", (CallTool("final_answer", "{}"), Observation(answer=FinalAnswer(f"```\n{TWO}\n```"))))],
-            2,
-            id="a final answer",
-        ),
-        pytest.param(
-            [turn(f"```python\n{TWO}\n```", (Malformed("no call"), UNREAD))], None, id="a reply that was not read"
-        ),
-        pytest.param([turn("", (call(TWO), DENIED))], None, id="a call that was not made"),
-        pytest.param([turn("", (RunCode(TWO), SKIPPED))], None, id="a cell that was skipped"),
-        pytest.param([turn("", (CallTool("note", f'{{"code": {TWO!r}}}'), RAN))], None, id="another tool's argument"),
-        pytest.param(
-            [turn("", (RunCode(f"{TWO}\nfinal_answer = 1"), REFUSED))], 2, id="a cell whose answer is refused"
-        ),
-        pytest.param(
-            [turn("", (call(TWO), RAN)), turn("", (CallTool("final_answer"), Observation(answer=FinalAnswer(THREE))))],
-            2,
-            id="the REPL comes before what was only written",
-        ),
-        pytest.param([turn("", (call(TWO), RAN)), turn("", (call(THREE), RAN))], 3, id="the last of the REPL"),
-        pytest.param([turn("", (call(f"{TWO}\nassert f(1) == 3"), RAISED))], 2, id="a cell that raised behind it"),
-        pytest.param(
-            [turn("", (RunCode("K = 2"), RAN)), turn("", (RunCode("def f(x):\n    return K * x"), RAN))],
-            2,
-            id="what other cells defined",
-        ),
-        pytest.param([turn("", (call(f"{TWO}\nresult = f(None)"), RAISED))], 2, id="a try of it is left out"),
-        pytest.param([turn("", (call("print(1)"), RAN))], None, id="no definition"),
-        pytest.param([turn("def f(x: I cannot")], None, id="no Python"),
-    ],
-)
+def ran(code: str, saw: Observation = RAN) -> Turn:
+    return turn("", (call(code), saw))
+
+
+def gives(answer: str, action: Action | None = None) -> tuple[Action, Observation]:
+    return action or CallTool("final_answer"), Observation(answer=FinalAnswer(answer))
+
+
+FENCED = f"```python\n{TWO}\n```"
+REPLIES: dict[str, tuple[list[Turn], int | None]] = {
+    "a cell": ([turn(FENCED, (RunCode(TWO), RAN))], 2),
+    "a call": ([ran(TWO)], 2),
+    "the reply is the answer": ([turn(TWO, gives(TWO, Answer(TWO)))], 2),
+    "a final answer": ([turn("", gives(f"```\n{TWO}\n```"))], 2),
+    "a reply that was not read": ([turn(FENCED, (Malformed("no call"), UNREAD))], None),
+    "a call that was not made": ([ran(TWO, DENIED)], None),
+    "a cell that was skipped": ([turn("", (RunCode(TWO), SKIPPED))], None),
+    "another tool's argument": ([turn("", (CallTool("note", json.dumps({"code": TWO})), RAN))], None),
+    "a cell whose answer is refused": ([turn("", (RunCode(f"{TWO}\nfinal_answer = 1"), REFUSED))], 2),
+    "the REPL comes before what was only written": ([ran(TWO), turn("", gives(THREE))], 2),
+    "the last of the REPL": ([ran(TWO), ran(THREE)], 3),
+    "a cell that raised behind it": ([ran(f"{TWO}\nassert f(1) == 3", RAISED)], 2),
+    "what other cells defined": ([turn("", (RunCode("K = 2"), RAN)), ran("def f(x):\n    return K * x")], 2),
+    "a try of it is left out": ([ran(f"{TWO}\nresult = f(None)", RAISED)], 2),
+    "no definition": ([ran("print(1)")], None),
+    "no Python": ([turn("def f(x: I cannot")], None),
+}
+
+
+@pytest.mark.parametrize(("turns", "found"), REPLIES.values(), ids=REPLIES)
 def test_one_definition_counts_in_every_loop(turns: list[Turn], found: int | None) -> None:
     assert value(turns) == found
 

@@ -14,47 +14,27 @@ from pathlib import Path
 from typing import Any
 
 PEOPLE = [{"name": "Ada", "age": 36, "city": "London"}, {"name": "Grace", "age": 85, "city": "Arlington"}]
-TEXT = {"type": "string"}
+TEXT, INTEGER = {"type": "string"}, {"type": "integer"}
 
 
-def schema(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": [n for n in properties if not n.endswith("_")]}
+def schema(*required: str, **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required)}
 
 
+NUMBERS = schema("a", "b", a=INTEGER | {"description": "the first"}, b=INTEGER)
+NUMBERS |= {"title": "add", "$schema": "http://json-schema.org/draft-07/schema#"}
+LIMIT, AGE = INTEGER | {"default": 10}, {"type": ["integer", "null"]}
+CHOICE = schema(**{"in": TEXT | {"enum": ["London", "Arlington"]}, "limit": LIMIT, "min-age": AGE})
+FOUND, TIMES = schema(result={"type": "array", "items": {"type": "object"}}), schema(content=TEXT)
 TOOLS: list[dict[str, Any]] = [
-    {
-        "name": "add-numbers",
-        "description": "Add two numbers.\n\nBoth are whole.",
-        "inputSchema": {
-            "$schema": "http://json-schema.org/draft-07/schema#",
-            "title": "add",
-            **schema(a={"type": "integer", "description": "the first"}, b={"type": "integer"}),
-        },
-    },
-    {
-        "name": "people",
-        "description": "Everybody, or those of a city.",
-        "inputSchema": {
-            "type": "object",
-            "properties": {
-                "in": {"type": "string", "enum": ["London", "Arlington"]},
-                "limit": {"type": "integer", "default": 10},
-                "min-age": {"type": ["integer", "null"]},
-            },
-        },
-        "outputSchema": {"type": "object", "properties": {"result": {"type": "array", "items": {"type": "object"}}}},
-    },
-    {
-        "name": "count",
-        "description": "How often this was called.",
-        "inputSchema": schema(),
-        "outputSchema": {"type": "object", "properties": {"content": TEXT}},
-    },
-    {"name": "text", "inputSchema": schema(characters={"type": "integer"})},
+    {"name": "add-numbers", "description": "Add two numbers.\n\nBoth are whole.", "inputSchema": NUMBERS},
+    {"name": "people", "description": "Of a city or of all.", "inputSchema": CHOICE, "outputSchema": FOUND},
+    {"name": "count", "description": "Calls until now.", "inputSchema": schema(), "outputSchema": TIMES},
+    {"name": "text", "inputSchema": schema("characters", characters=INTEGER)},
     {"name": "picture", "description": "A picture and its caption.", "inputSchema": schema()},
     {"name": "refuse", "description": "Fails, and says why.", "inputSchema": schema()},
     {"name": "wait", "description": "Never answers.", "inputSchema": schema()},
-    {"name": "die", "description": "Ends the server.", "inputSchema": schema(status={"type": "integer"})},
+    {"name": "die", "description": "Ends the server.", "inputSchema": schema("status", status=INTEGER)},
     {"name": "odd", "description": "Answers outside of the protocol.", "inputSchema": schema()},
     {"name": "pid", "description": "The server's process, and that of a child.", "inputSchema": schema()},
 ]

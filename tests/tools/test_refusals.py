@@ -1,4 +1,4 @@
-"""Every refusal of the tools for code: its cause, its kind and its text."""
+"""Every refusal of the tools for code: its cause, its kind and its text; and what an edit keeps."""
 
 from __future__ import annotations
 
@@ -35,14 +35,16 @@ def root(tmp_path: Path) -> Iterator[Path]:
     assert sorted(os.listdir(outside)) == ["secret.txt"]
 
 
-def call(tool: str, path: str = "a.py", start: int = 1, end: int = 1, text: str = "x") -> tuple[str, dict[str, Any]]:
-    if tool == "read_file":
-        return tool, {"path": path, "start_line": start, "end_line": end}
-    return "apply_edit", {"path": path, "start_line": start, "end_line": end, "replacement": text}
+def call(tool: str, path: str, start: int = 1, end: int = 1, text: str = "x") -> tuple[str, dict[str, Any]]:
+    place = {"path": path, "start_line": start, "end_line": end}
+    return tool, place if tool == R else place | {"replacement": text}
 
 
 R, E = "read_file", "apply_edit"
 BOTH = [R, E]
+ABSOLUTE = ("/etc/passwd", "~/x", "C:\\x")
+OUTSIDE = ("pkg/../../x", "pkg\\..\\..\\x", "../root/a.py", ".git", "./.git/config", "pkg/.GIT/hooks/x")
+NO_LINES = ((3, 9), (0, 1), (-5, -6))
 #: tools, path and lines and text, kind, message
 REFUSED: list[tuple[list[str], tuple[Any, ...], str, str]] = [
     (BOTH, ("nope.py",), "invalid_arguments", "no file 'nope.py'; there is a.py"),
@@ -52,48 +54,25 @@ REFUSED: list[tuple[list[str], tuple[Any, ...], str, str]] = [
     (BOTH, ("a.py/x",), "invalid_arguments", "no file 'a.py/x'; there is a.py"),
     (BOTH, ("",), "invalid_arguments", "'' is not a file of the repository"),
     (BOTH, ("./.",), "invalid_arguments", "'./.' is not a file of the repository"),
-    ([R], ("x" * 300,), "runtime", f"{'x' * 300} cannot be read: "),
-    ([E], ("x" * 300, 1, 0), "runtime", f"{'x' * 300} cannot be read: "),
-    (BOTH, ("/etc/passwd",), "denied", "'/etc/passwd' is not relative: give the path from the repository's top"),
-    (BOTH, ("~/x",), "denied", "'~/x' is not relative: give the path from the repository's top"),
-    (BOTH, ("C:\\x",), "denied", "'C:\\\\x' is not relative: give the path from the repository's top"),
-    (BOTH, ("pkg/../../x",), "denied", "'pkg/../../x' is outside of the repository"),
-    (BOTH, ("pkg\\..\\..\\x",), "denied", "'pkg\\\\..\\\\..\\\\x' is outside of the repository"),
-    (BOTH, ("../root/a.py",), "denied", "'../root/a.py' is outside of the repository"),
-    (BOTH, (".git",), "denied", "'.git' is outside of the repository"),
-    (BOTH, ("./.git/config",), "denied", "'./.git/config' is outside of the repository"),
-    (BOTH, ("pkg/.GIT/hooks/x",), "denied", "'pkg/.GIT/hooks/x' is outside of the repository"),
-    (BOTH, ("link.py",), "denied", "'link.py' goes through a symbolic link"),
-    (BOTH, ("out/secret.txt",), "denied", "'out/secret.txt' goes through a symbolic link"),
-    ([E], ("out/new.txt", 1, 0), "denied", "'out/new.txt' goes through a symbolic link"),
-    ([E], ("dangling", 1, 0), "denied", "'dangling' goes through a symbolic link"),
+    (BOTH, ("x" * 300, 1, 0), "runtime", f"{'x' * 300} cannot be read: "),
+    *[(BOTH, (path,), "denied", f"{path!r} is not relative: give the path") for path in ABSOLUTE],
+    *[(BOTH, (path,), "denied", f"{path!r} is outside of the repository") for path in OUTSIDE],
+    *[(BOTH, (path,), "denied", f"{path!r} goes through a symbolic link") for path in ("link.py", "out/secret.txt")],
+    *[([E], (path, 1, 0), "denied", f"{path!r} goes through a symbolic link") for path in ("out/new.txt", "dangling")],
     (BOTH, ("data.bin",), "invalid_arguments", "data.bin is not text"),
     (BOTH, ("big.txt",), "invalid_arguments", "big.txt is too large: 5000001 bytes, at most 5000000"),
     ([R], ("a.py", 3, 9), "invalid_arguments", "a.py has 2 lines, no lines 3 to 9"),
     ([R], ("a.py", 2, 1), "invalid_arguments", "a.py has 2 lines, no lines 2 to 1"),
-    ([E], ("a.py", 3, 9), "invalid_arguments", "a.py has 2 lines, lines 3 to 9 cannot be replaced"),
-    ([E], ("a.py", 3, 1), "invalid_arguments", "a.py has 2 lines, lines 3 to 1 cannot be replaced"),
-    ([E], ("a.py", 0, 1), "invalid_arguments", "a.py has 2 lines, lines 0 to 1 cannot be replaced"),
-    ([E], ("a.py", -5, -6), "invalid_arguments", "a.py has 2 lines, lines -5 to -6 cannot be replaced"),
+    *[([E], ("a.py", *at), "invalid_arguments", f"a.py has 2 lines, lines {at[0]} to {at[1]}") for at in NO_LINES],
     ([E], ("a.py/x", 1, 0), "invalid_arguments", "no file 'a.py/x'; there is a.py"),
     ([E], ("a.py", 2, 2, "    return x\n"), "runtime", "not changed: lines 2 to 2 of a.py are already so"),
     ([E], ("a.py", 2, 2, "return x"), "runtime", "not changed, it would not compile: line 2: expected an indented "),
-    (
-        [E],
-        ("a.py", 2, 2, "    return (x"),
-        "runtime",
-        "not changed, it would not compile: line 2: '(' was never closed",
-    ),
+    ([E], ("a.py", 2, 2, "    return (x"), "runtime", "not changed, it would not compile: line 2: '(' was never"),
     ([E], ("a.py", 1, 1, "return 3"), "runtime", "not changed, it would not compile: line 2: unexpected indent"),
     ([E], ("new.py", 1, 0, "def"), "runtime", "not changed, it would not compile: line 1: invalid syntax: def"),
     ([E], ("latin.py", 2, 2, "x = '→'"), "invalid_arguments", "not changed: latin.py is latin-1, which has no '→'"),
     ([E], ("a.py", 2, 2, "\0"), "invalid_arguments", "not changed: a NUL character would make a.py no text"),
-    (
-        [E],
-        ("t.txt", 1, 0, "x" * (MAX_BYTES + 1)),
-        "invalid_arguments",
-        "not changed: t.txt would have 5000002 bytes (at most 5000000)",
-    ),
+    ([E], ("t.txt", 1, 0, "x" * (MAX_BYTES + 1)), "invalid_arguments", "not changed: t.txt would have 5000002 bytes"),
 ]
 CASES = [(call(tool, *given), kind, says) for tools, given, kind, says in REFUSED for tool in tools]
 
@@ -101,18 +80,16 @@ CASES = [(call(tool, *given), kind, says) for tools, given, kind, says in REFUSE
 @pytest.mark.parametrize(("asked", "kind", "says"), CASES, ids=[f"{c[0][0]} {c[2][:40]!a}" for c in CASES])
 def test_refusals(root: Path, asked: tuple[str, dict[str, Any]], kind: str, says: str) -> None:
     before = tree(root)
-    result = ToolGateway(CodeTools(root).tools()).call(asked[0], asked[1])
-    assert (result.ok, result.error) == (False, kind)
+    result = ToolGateway(CodeTools(root).tools()).call(*asked)
+    assert result.error == kind
     assert result.message.startswith(says)
     assert "\n" not in result.message
     assert len(result.message) < 500
     assert tree(root) == before
 
 
-def tree(root: Path) -> dict[str, bytes]:
-    return {
-        str(p.relative_to(root)): p.read_bytes() if p.is_file() and not p.is_symlink() else b"" for p in root.rglob("*")
-    }
+def tree(root: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() if path.is_file() and not path.is_symlink() else b"" for path in root.rglob("*")}
 
 
 def test_a_link_made_between_the_check_and_the_opening_leads_nowhere(root: Path, tmp_path: Path) -> None:
@@ -148,3 +125,30 @@ def test_what_may_not_be_read_or_written(root: Path) -> None:
     with pytest.raises(ToolError, match=r"^runtime: pkg/mod.py cannot be written: Permission denied$"):
         tools.apply_edit("pkg/mod.py", 1, 1, "x = 2")
     (root / "pkg").chmod(0o755)
+
+
+def test_further_tools_are_offered_on_request(tmp_path: Path) -> None:
+    def run_tests(selector: str = "") -> str:
+        """Run the tests."""
+        return f"ran {selector}"
+
+    gate = ToolGateway(CodeTools(tmp_path).offer(run_tests).tools())
+    assert [t.name for t in gate.tools] == ["search_code", "read_file", "apply_edit", "run_tests"]
+    assert gate.call("run_tests", {"selector": "x"}).text == "ran x"
+
+
+@pytest.mark.parametrize("named", ["latin-1", "shift_jis", "punycode", "unicode_escape", "rot13"])
+def test_a_coding_line_is_passed_over_and_bytes_survive(tmp_path: Path, named: str) -> None:
+    data = f"# coding: {named}\n".encode() + b"x = '\xe9'\ny = 0\n"
+    (tmp_path / "a.py").write_bytes(data)
+    tools = CodeTools(tmp_path)
+    with pytest.raises(ToolError, match=r"a\.py is latin-1, which has no"):
+        tools.apply_edit("a.py", 3, 3, "y = '\U0001f600'")
+    assert (tmp_path / "a.py").read_bytes() == data
+    tools.apply_edit("a.py", 3, 3, "y = 2")
+    assert (tmp_path / "a.py").read_bytes() == data.replace(b"y = 0", b"y = 2")
+
+
+def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotADirectoryError, match=r"root must be a folder, got '.*nowhere'"):
+        CodeTools(f"{tmp_path}/nowhere")

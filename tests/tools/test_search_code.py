@@ -10,16 +10,11 @@ import pytest
 from rlm_loop.tools import ToolError
 from rlm_loop.tools.code import MAX_BYTES, MAX_HITS, CodeTools, files, search
 
-Tree = dict[str, bytes]
 
-
-def fill(root: Path, tree: Tree) -> None:
+def fill(root: Path, tree: dict[str, bytes]) -> None:
     for name, data in tree.items():
-        target = root / name
-        if any(p.is_file() for p in target.parents) or target.is_dir():
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(data)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +24,6 @@ def fill(root: Path, tree: Tree) -> None:
         ("SPAM", "a.py:1: spam = 1\nsub/b.py:2: print(spam)"),  # no line holds it so: other cases count
         ("Print(", "sub/b.py:2: print(spam)"),
         ("größe", "sub/c.md:1: Größe"),
-        ("Größe", "sub/c.md:1: Größe"),
         ("ÉTÉ", "sub/latin.txt:1: été"),
         ("s.am", "no line holds 's.am' (plain text, one line)"),
         ("spam = 1\nimport", "no line holds 'spam = 1\\nimport' (plain text, one line)"),
@@ -95,8 +89,7 @@ def test_of_a_long_line_the_part_with_the_text_is_shown(tmp_path: Path, line: st
 
 def test_a_search_ends_in_time(tmp_path: Path) -> None:
     fill(tmp_path, {"a.py": b"needle"})
-    found = search(tmp_path, "needle", seconds=0)
-    assert found == "no line holds 'needle' (stopped after 0 s, not all was searched)"
+    assert "(stopped after 0 s, not all was searched)" in search(tmp_path, "needle", seconds=0)
 
 
 def test_an_empty_query_is_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rlm_loop.accounting import BudgetSpent
-from rlm_loop.tools import Tool, ToolError, ToolGateway, ToolResult, tool
+from rlm_loop.tools import ToolError, ToolGateway, ToolResult, as_tool, tool
 
 
 class Counter:
@@ -20,28 +20,28 @@ class Counter:
         self.done: list[int] = []
         self.go = threading.Event()
 
-    def tool(self, **options: Any) -> Tool:
-        def add(n: int) -> str:
-            """Add it."""
-            if n == 5:
-                self.go.wait(30)
-            self.done.append(n)
-            if n < 0:
-                raise ValueError(f"{n} is negative")
-            if n == 666:
-                raise BudgetSpent("seconds", "the time is up")
-            return f"{n}, {len(self.done)} in all"
+    def add(self, n: int) -> str:
+        """Add it."""
+        if n == 5:
+            self.go.wait(30)
+        self.done.append(n)
+        if n < 0:
+            raise ValueError(f"{n} is negative")
+        if n == 666:
+            raise BudgetSpent("seconds", "the time is up")
+        return f"{n}, {len(self.done)} in all"
 
-        def would_add(n: int) -> str:
-            return f"would add {n}"
+    def would_add(self, n: int) -> str:
+        return f"would add {n}"
 
-        return tool(add) if options.get("plain") else tool(dry_run=would_add, **options)(add)
+    def gate(self, **options: Any) -> ToolGateway:
+        return ToolGateway([tool(self.add, dry_run=self.would_add)], **options)
 
 
 @pytest.mark.parametrize("way", ["caller", "model", "cell"])
 def test_a_retried_call_gets_the_recorded_result(way: str) -> None:
     counter = Counter()
-    gate = ToolGateway([counter.tool()])
+    gate = counter.gate()
 
     def call(n: int, key: str) -> str:
         if way == "caller":
@@ -53,21 +53,16 @@ def test_a_retried_call_gets_the_recorded_result(way: str) -> None:
         except ToolError as error:
             return error.message
 
-    assert call(1, "a") == "1, 1 in all"
-    assert call(2, "b") == "2, 2 in all"
-    assert call(1, "a") == "1, 1 in all"
+    assert [call(1, "a"), call(2, "b"), call(1, "a")] == ["1, 1 in all", "2, 2 in all", "1, 1 in all"]
     assert call(2, "a") == "idempotency_key 'a' was used for another call of add: take a new one"
-    assert call(-1, "c") == "ValueError: -1 is negative"
-    assert call(-1, "c") == "ValueError: -1 is negative"  # a failure is a result, too
+    assert [call(-1, "c"), call(-1, "c")] == ["ValueError: -1 is negative"] * 2  # a failure is a result, too
     assert counter.done == [1, 2, -1]
 
 
 def test_a_repeated_result_says_so_and_calls_that_never_ran_are_not_kept() -> None:
-    counter = Counter()
-    gate = ToolGateway([counter.tool()], allow=["add"])
+    gate = Counter().gate(allow=["add"])
     assert gate.call("add", {"n": "1", "idempotency_key": "k"}).error == "invalid_arguments"
-    first = gate.call("add", {"n": 1, "idempotency_key": "k"})
-    again = gate.call("add", {"n": 1, "idempotency_key": "k"})
+    first, again = (gate.call("add", {"n": 1, "idempotency_key": "k"}) for _ in range(2))
     assert (first.repeated, again.repeated) == (False, True)
     assert (again.ok, again.data, again.text) == (True, first.data, first.text)
     assert gate.call("add", {"n": 1}).text == "1, 2 in all"  # without a key each call is a new one
@@ -75,20 +70,19 @@ def test_a_repeated_result_says_so_and_calls_that_never_ran_are_not_kept() -> No
 
 def test_the_retry_of_a_call_that_ran_out_of_time_waits_for_it() -> None:
     counter = Counter()
-    gate = ToolGateway([counter.tool()], timeout=0.2)
-    assert gate.call("add", {"n": 5, "idempotency_key": "k"}).error == "timeout"
-    assert gate.call("add", {"n": 5, "idempotency_key": "k"}).error == "timeout"
+    gate = counter.gate(timeout=0.2)
+    for _ in range(2):
+        assert gate.call("add", {"n": 5, "idempotency_key": "k"}).error == "timeout"
     counter.go.set()
     while (result := gate.call("add", {"n": 5, "idempotency_key": "k"})).error == "timeout":
         pass
-    assert (result.text, result.repeated) == ("5, 1 in all", True)
-    assert counter.done == [5]
+    assert (result.text, result.repeated, counter.done) == ("5, 1 in all", True, [5])
 
 
 @pytest.mark.parametrize("timeout", [None, 30])
 def test_two_callers_at_once_are_one_call(timeout: float | None) -> None:
     counter = Counter()
-    gate = ToolGateway([counter.tool()], timeout=timeout)
+    gate = counter.gate(timeout=timeout)
     with ThreadPoolExecutor(4) as pool:
         made = [pool.submit(gate.call, "add", {"n": 5, "idempotency_key": "k"}) for _ in range(4)]
         counter.go.set()
@@ -97,7 +91,7 @@ def test_two_callers_at_once_are_one_call(timeout: float | None) -> None:
 
 def test_a_call_that_was_stopped_is_made_again() -> None:
     counter = Counter()
-    gate = ToolGateway([counter.tool()])
+    gate = counter.gate()
     for _ in range(2):
         with pytest.raises(BudgetSpent):
             gate.call("add", {"n": 666, "idempotency_key": "k"})
@@ -106,10 +100,9 @@ def test_a_call_that_was_stopped_is_made_again() -> None:
 
 def test_a_dry_run_does_nothing_and_is_not_recorded() -> None:
     counter = Counter()
-    gate = ToolGateway([counter.tool()])
+    gate = counter.gate()
     for arguments in ({"n": 1, "dry_run": True}, {"n": 1, "dry_run": True, "idempotency_key": "k"}):
         assert gate.call("add", arguments).text == "would add 1"
-    assert gate.call("add", {"n": 1, "dry_run": True}).text == "would add 1"
     assert gate.call_function("add", (1,), {"dry_run": True}) == "would add 1"
     assert counter.done == []
     assert gate.call("add", {"n": 1, "idempotency_key": "k"}).text == "1, 1 in all"
@@ -138,42 +131,35 @@ def named(dry_run: str = "", idempotency_key: int = 0) -> str:
     ],
 )
 def test_what_is_asked_for_wrongly(name: str, arguments: dict[str, Any], says: str) -> None:
-    result = ToolGateway([wipe, Counter().tool(plain=True)]).call(name, arguments)
+    result = ToolGateway([wipe, Counter().add]).call(name, arguments)
     assert (result.error, result.message) == ("invalid_arguments", says)
 
 
 def test_a_tools_own_parameters_come_first_and_no_schema_grows() -> None:
-    gate = ToolGateway([named, Counter().tool()])
-    assert gate.call("named", {"dry_run": "x", "idempotency_key": 3}).text == "x3"
-    assert gate.tools[1].signature == "add(n: int) -> str: Add it."
-    assert gate.tools[1].parameters == Counter().tool(plain=True).parameters
+    assert ToolGateway([named]).call("named", {"dry_run": "x", "idempotency_key": 3}).text == "x3"
+    (add,) = Counter().gate().tools
+    assert add.signature == "add(n: int) -> str: Add it."
+    assert add.parameters == as_tool(Counter().add).parameters
 
 
 def test_a_result_holds_all_of_it() -> None:
-    gate = ToolGateway([Counter().tool()], cap=40)
     held = {"tool", "data", "text", "failure", "seconds", "truncated", "full", "repeated", "printed"}
     assert {f.name for f in fields(ToolResult)} == held
-    first, second, third = gate.call("add", {"n": 1}), gate.call("add", {"n": -1}), gate.call("ad", {})
-    assert (first.ok, first.data) == (True, "1, 1 in all")
-    assert (second.error, second.message) == ("runtime", "ValueError: -1 is negative")
-    assert third.error == "unknown_tool"
-    assert third.truncated
-    assert all(r.seconds >= 0 for r in (first, second, third))
+    result = Counter().gate(cap=40).call("ad", {})
+    assert (result.error, result.truncated, result.seconds >= 0) == ("unknown_tool", True, True)
 
 
 def test_results_are_bounded_in_the_hosts_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     text = tool(name="text", description="Give a text.")(lambda n: "x" * n)
     monkeypatch.setattr("rlm_loop.tools.gateway._MAX_TEXT", 1000)
-    gate = ToolGateway([text])
-    assert gate.call("text", {"n": 1001}).message == "text gave 1,001 characters: ask for less"
+    assert ToolGateway([text]).call("text", {"n": 1001}).message == "text gave 1,001 characters: ask for less"
 
 
 def test_the_callers_arguments_and_lists_are_left_as_they_are() -> None:
     arguments, kwargs, allow = {"n": 1, "dry_run": True}, {"n": 1, "idempotency_key": "k"}, ["add"]
-    gate = ToolGateway([Counter().tool()], allow=allow)
+    gate = Counter().gate(allow=allow)
     gate.call("add", arguments)
     gate.call_function("add", (), kwargs)
     allow.clear()
-    assert arguments == {"n": 1, "dry_run": True}
-    assert kwargs == {"n": 1, "idempotency_key": "k"}
+    assert (arguments, kwargs) == ({"n": 1, "dry_run": True}, {"n": 1, "idempotency_key": "k"})
     assert gate.call("add", {"n": 1}).ok

@@ -51,22 +51,6 @@ def test_a_value_that_comes_while_the_caller_gives_up_is_used_or_late(ending: st
     assert returned + late == ["reply"]
 
 
-def test_a_value_that_comes_later_is_late_once() -> None:
-    go, late = threading.Event(), list[str]()
-    told = threading.Event()
-
-    def record(value: str) -> None:
-        late.append(value)
-        told.set()
-
-    pending = Pending(lambda: go.wait(30) and "reply", "model", Scope(), record)
-    with pytest.raises(GivenUp):
-        pending.result(lambda: 0.0)
-    go.set()
-    assert told.wait(30)
-    assert late == ["reply"]
-
-
 def test_a_stop_that_strikes_while_the_thread_starts_ends_the_scope() -> None:
     caller = threading.get_ident()
 

@@ -40,8 +40,6 @@ def ratio(value: float, pair: tuple[int, ...] = (), title: str = "") -> Any:
 @tool
 def fail(how: str = "value") -> str:
     """Fail in some way."""
-    if how == "exit":
-        raise SystemExit(3)
     if how == "own":
         raise ToolError("denied", "line 3 is not yours")
     if how == "mute":
@@ -61,23 +59,14 @@ def test_a_tool_describes_itself() -> None:
         "read_lines(path: str, start: int = 1, mode: Literal['a', 'b'] = 'a', copy: list[int] | None = None)"
         " -> str: Read a range of lines."
     )
-    assert ratio.schema == {
-        "type": "function",
-        "function": {
-            "name": "ratio",
-            "description": "Give the arguments back.",
-            "parameters": {
-                "type": "object",
-                "additionalProperties": False,
-                "required": ["value"],
-                "properties": {
-                    "value": {"type": "number"},
-                    "pair": {"type": "array", "items": {"type": "integer"}, "default": []},
-                    "title": {"type": "string", "default": ""},
-                },
-            },
-        },
+    properties = {
+        "value": {"type": "number"},
+        "pair": {"type": "array", "items": {"type": "integer"}, "default": []},
+        "title": {"type": "string", "default": ""},
     }
+    parameters = {"type": "object", "additionalProperties": False, "required": ["value"], "properties": properties}
+    function = {"name": "ratio", "description": "Give the arguments back.", "parameters": parameters}
+    assert ratio.schema == {"type": "function", "function": function}
     assert read_lines("x", start=4) == "x|4|a|None"
 
 
@@ -100,48 +89,25 @@ def named(name: str, function: Any, **options: Any) -> Tool:
     return tool(function, name=name, description="Do it.", **options)
 
 
-def _no_doc(x: int) -> int:
-    return x
+def documented(function: Any, name: str = "add", text: str | None = "Add.") -> Any:
+    function.__name__, function.__doc__ = name, text
+    return function
 
 
-def _star(*numbers: int) -> int:
-    """Add."""
-    return sum(numbers)
-
-
-def _kwargs(**options: int) -> int:
-    """Add."""
-    return len(options)
-
-
-def _positional(x: int, /) -> int:
-    """Add."""
-    return x
-
-
-def _unknown_type(x: Nowhere) -> int:  # type: ignore[name-defined]  # noqa: F821
+def unknown_type(x: Nowhere) -> int:  # type: ignore[name-defined]  # noqa: F821
     """Add."""
     return 1
-
-
-def _two_words(x: int) -> int:
-    """Add."""
-    return x
-
-
-_two_words.__name__ = "two words"
 
 
 @pytest.mark.parametrize(
     ("bad", "says"),
     [
-        (_no_doc, "give the function a docstring"),
-        (_star, r"\*numbers"),
-        (_kwargs, r"\*\*options"),
-        (_positional, "positional-only"),
-        (_unknown_type, "Nowhere"),
-        (_two_words, "cannot name a tool"),
-        (lambda x: x, "cannot name a tool"),
+        (documented(lambda x: x, text=None), "docstring"),
+        (documented(lambda *numbers: 0), r"\*numbers"),
+        (documented(lambda **options: 0), r"\*\*options"),
+        (documented(lambda x, /: x), "positional-only"),
+        (documented(lambda x: x, name="two words"), "cannot name a tool"),
+        (unknown_type, "Nowhere"),
         (3, "documented function"),
     ],
 )
@@ -165,7 +131,7 @@ def test_methods_partials_and_simple_objects_become_tools() -> None:
             return input_data.upper()
 
     part = functools.partial(read_lines.function, mode="b")
-    gate = ToolGateway([Box().add, Shout(), part, read_lines.__class__("again", "Again.", _two_words)])
+    gate = ToolGateway([Box().add, Shout(), part, Tool("again", "Again.", lambda x: x)])
     assert [t.name for t in gate.tools] == ["add", "shout", "read_lines", "again"]
     assert gate.call("add", '{"n": 1}').data == 2
     assert gate.call("shout", '{"input_data": "a"}').text == "A"
@@ -179,13 +145,11 @@ def test_methods_partials_and_simple_objects_become_tools() -> None:
         ("read_line", "{}", "unknown_tool", "no tool 'read_line'; did you mean 'read_lines'? tools: read_lines, ratio"),
         ("zzz", "{}", "unknown_tool", "no tool 'zzz'; tools: read_lines, ratio, fail"),
         ("read_lines", "", "invalid_arguments", "missing 'path'"),
-        ("read_lines", "  \n", "invalid_arguments", "missing 'path'"),
         ("read_lines", "{path: 1}", "invalid_arguments", "for a quote and"),
         ("read_lines", '{"path": "a"', "invalid_arguments", "not JSON"),
         ("read_lines", "[" * 100_000, "invalid_arguments", "not JSON"),
         ("read_lines", '{"path": "a", "start": ' + "9" * 5000 + "}", "invalid_arguments", "not JSON"),
         ("read_lines", '["a"]', "invalid_arguments", "must be a JSON object"),
-        ("read_lines", "null", "invalid_arguments", "must be a JSON object"),
         ("read_lines", '{"path": "a", "line": 2}', "invalid_arguments", "unexpected 'line'"),
         ("read_lines", '{"path": 7}', "invalid_arguments", "'path': Input should be a valid string, not 7"),
         ("read_lines", '{"path": "a", "start": "1"}', "invalid_arguments", "valid integer, not '1'"),
@@ -218,9 +182,7 @@ def test_failures_are_data(name: str, arguments: str, kind: str, says: str) -> N
 )
 def test_good_calls(name: str, arguments: Any, text: str) -> None:
     result = ToolGateway([read_lines, ratio]).call(name, arguments)
-    assert result.ok
-    assert result.error is None
-    assert result.text == text
+    assert (result.ok, result.error, result.text) == (True, None, text)
 
 
 @pytest.mark.parametrize(
@@ -239,17 +201,14 @@ def test_good_calls(name: str, arguments: Any, text: str) -> None:
 )
 def test_text_of_a_value(value: Any, text: str) -> None:
     result = ToolGateway([named("give", lambda: value)]).call("give")
-    assert result.text == text
-    assert result.data == value
+    assert (result.text, result.data) == (text, value)
 
 
 def test_a_timeout_is_enforced_from_outside() -> None:
     release, done = threading.Event(), threading.Event()
-
     hang = named("hang", lambda: (release.wait(), done.set(), "late"))
     result = ToolGateway([hang], timeout=0.05).call("hang")
-    assert (result.ok, result.error) == (False, "timeout")
-    assert "0.05 s" in result.message
+    assert (result.ok, result.error, "0.05 s" in result.message) == (False, "timeout", True)
     assert not done.is_set()  # it was not waited for
     release.set()
     assert done.wait(10)
@@ -293,28 +252,11 @@ def test_what_a_tool_raises_ends_the_call_and_only_the_runs_own_signals_more(
             gate.call("leave")
     else:
         result = gate.call("leave")
-        assert result.error == "runtime"
-        assert type(raised).__name__ in result.message
+        assert (result.error, type(raised).__name__ in result.message) == ("runtime", True)
     assert [s.split()[0] for s in told.seen] == ["start", "end"]
 
 
-def test_the_time_of_the_run_ends_a_call_and_all_that_follow() -> None:
-    left = [0.05]
-    began, go = threading.Event(), threading.Event()
-
-    told = Told()
-    slow = named("slow", lambda: (began.set(), go.wait(60)))
-    gate = ToolGateway([slow], hooks=Hooks([told]), seconds_left=lambda: left[0])
-    threading.Thread(target=lambda: began.wait(60) and left.__setitem__(0, 0.0), daemon=True).start()
-    for reason in ("before slow gave a result", "slow was not run"):
-        with pytest.raises(BudgetSpent, match=reason):
-            gate.call("slow")
-    go.set()
-    assert told.seen == ["start slow", "end slow budget"] * 2
-
-
-@pytest.mark.parametrize("inside", [False, True])
-def test_async_tools_are_awaited_also_in_a_notebook(inside: bool) -> None:
+def test_async_tools_are_awaited_also_in_a_notebook() -> None:
     async def where() -> int:
         await asyncio.sleep(0)
         return 1
@@ -323,7 +265,7 @@ def test_async_tools_are_awaited_also_in_a_notebook(inside: bool) -> None:
         return gate.call("where").data
 
     gate = ToolGateway([named("where", where)])
-    assert (asyncio.run(from_a_notebook()) if inside else gate.call("where").data) == 1
+    assert (gate.call("where").data, asyncio.run(from_a_notebook())) == (1, 1)
 
 
 @tool
@@ -417,7 +359,6 @@ def test_what_a_tool_prints_is_kept_with_its_call_and_still_shown(capsys: pytest
 
 def test_what_a_tool_prints_is_kept_where_the_stream_was_replaced_while_another_runs() -> None:
     go, began = threading.Event(), threading.Event()
-
     hang = named("hang", lambda: (began.set(), go.wait(30)))
     gate = ToolGateway([hang, named("shout", lambda: print("now"))])
     thread = threading.Thread(target=gate.call, args=("hang",))
@@ -431,63 +372,14 @@ def test_what_a_tool_prints_is_kept_where_the_stream_was_replaced_while_another_
     assert gate.call("shout").printed == "now\n"
 
 
-def test_hooks_take_the_values_they_name_and_one_that_raises_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    calls: list[object] = []
-
-    class Some:
-        on_text = None
-
-        def on_tool_start(self, node: str) -> None:
-            calls.append(node)
-
-        def on_tool_end(self) -> None:
-            raise ValueError("a hook's own")
-
-    class Any_:
-        def __getattr__(self, name: str) -> Any:
-            if not name.startswith("on_"):
-                raise AttributeError(name)
-            return lambda **values: calls.append((name, sorted(values)))
-
-    hooks = Hooks([Some(), Any_()])
-    assert hooks.hears("on_tool_start")
-    assert not Hooks([Some()]).hears("on_text")
-    assert not Hooks([Some()]).hears("on_step_end")
-    hooks.notify("on_tool_start", node="0", tool="f")
-    hooks.notify("on_tool_end", node="0")
-    assert calls == ["0", ("on_tool_start", ["node", "tool"]), ("on_tool_end", ["node"])]
-    assert "on_tool_end" in caplog.text
-
-
-def test_the_methods_of_hooks_are_looked_up_once() -> None:
-    class Counted:
-        looked = 0
-
-        @property
-        def on_step_end(self) -> Any:
-            Counted.looked += 1
-            return lambda node: None
-
-    hooks = Hooks([Counted()])
-    for _ in range(3):
-        hooks.notify("on_step_end", node="0")
-    assert Counted.looked == 1
-
-
-def test_clashing_names_are_all_listed() -> None:
-    with pytest.raises(ValueError, match="fail, ratio"):
-        ToolGateway([ratio, fail, read_lines, fail, ratio])
-
-
 def test_calls_from_cells_use_the_same_gate() -> None:
-    gate = ToolGateway([read_lines, fail], allow=["read_lines", "fail"])
+    gate = ToolGateway([read_lines])
     assert gate.call_function("read_lines", ("p", 2), {"mode": "b"}) == "p|2|b|None"
     for name, args, kwargs, says in (
         ("read_lines", (), {}, "invalid_arguments: missing a required argument: 'path'; usage: read_lines(path"),
         ("read_lines", ("p", "x"), {}, "invalid_arguments: 'start'"),
         ("read_lines", ("p",), {"path": "q"}, "invalid_arguments: multiple values"),
         ("nope", (), {}, "unknown_tool: no tool 'nope'"),
-        ("fail", (), {}, "runtime: ValueError"),
     ):
         with pytest.raises(ToolError) as caught:
             gate.call_function(name, args, kwargs)
@@ -496,13 +388,11 @@ def test_calls_from_cells_use_the_same_gate() -> None:
 
 @given(st.text())
 def test_any_argument_text_gives_a_result(arguments: str) -> None:
-    result = ToolGateway([ratio], timeout=None).call("ratio", arguments)
-    assert not result.ok
-    assert result.error == "invalid_arguments"
+    assert ToolGateway([ratio], timeout=None).call("ratio", arguments).error == "invalid_arguments"
 
 
 @given(st.floats(allow_nan=False), st.lists(st.integers()), st.text(st.characters(codec="utf-8")))
 def test_valid_arguments_arrive_unchanged(value: float, pair: list[int], title: str) -> None:
-    text = json.dumps({"value": value, "pair": pair, "title": title})
-    result = ToolGateway([ratio], timeout=None).call("ratio", text)
-    assert result.data == {"value": value, "pair": tuple(pair), "title": title}
+    arguments = {"value": value, "pair": pair, "title": title}
+    result = ToolGateway([ratio], timeout=None).call("ratio", json.dumps(arguments))
+    assert result.data == arguments | {"pair": tuple(pair)}

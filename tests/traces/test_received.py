@@ -21,9 +21,11 @@ from rlm_loop.traces.received import file_bytes, unpacked
 
 LOCK = {"schema": 1, "name": "s", "arms": {}, "models": [], "seeds": [], "tasks": {}}
 ROW = {"arm": "a", "model": "m", "suite": "s", "task": "t", "seed": 0, "resolved": True, "trace": None, "error": None}
+WRONG: list[dict[str, Any]] = [
+    *[{"arm": ["a"]}, {"task": {}}, {"task": 7}, {"seed": [1]}, {"error": 3}, {"cost": "free"}, {"steps": []}],
+    *[{"input_tokens": "many"}, {"input_tokens": math.nan}, {"seconds": math.inf}],
+]
 START = {"event": "run_start", "schema": 5, "run": "r1"}
-
-
 MADE: dict[str, Callable[[Path], None]] = {
     "pipe": os.mkfifo,
     "device": lambda path: path.symlink_to("/dev/zero"),
@@ -69,10 +71,7 @@ def test_a_trace_is_not_written_to_a_pipe(tmp_path: Path) -> None:
         "[" * 100_000,
         '{"a":' * 5_000 + "1" + "}" * 5_000,
         '{"arm": ' + "9" * 5_000 + "}",
-        *[json.dumps(ROW | {"arm": ["a"]}), json.dumps(ROW | {"task": {}}), json.dumps(ROW | {"task": 7})],
-        *[json.dumps(ROW | {"seed": [1]}), json.dumps(ROW | {"error": 3}), json.dumps(ROW | {"cost": "free"})],
-        *[json.dumps(ROW | {"input_tokens": wrong}) for wrong in ("many", math.nan)],
-        *[json.dumps(ROW | {"seconds": math.inf}), json.dumps(ROW | {"steps": []})],
+        *[json.dumps(ROW | wrong) for wrong in WRONG],
         json.dumps({k: v for k, v in ROW.items() if k != "error"}),
         "x" * 5_000_000,
     ],
@@ -105,12 +104,6 @@ def test_an_event_of_other_types_is_a_damaged_line(tmp_path: Path, event: Any) -
     lines = [START, event, {"event": "turn", "run": "r1", "turn": 1}]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(e) + "\n" for e in lines))
     with pytest.raises(TraceError, match="damaged"):
-        read(tmp_path / "t.jsonl")
-
-
-def test_a_schema_that_is_no_number_is_told(tmp_path: Path) -> None:
-    (tmp_path / "t.jsonl").write_text(json.dumps({**START, "schema": "five"}) + "\n")
-    with pytest.raises(TraceError, match="schema five"):
         read(tmp_path / "t.jsonl")
 
 

@@ -23,7 +23,6 @@ from rlm_loop.messages import Usage
 from rlm_loop.models import OpenAICompatibleModel, ScriptedModel
 from rlm_loop.models.base import ModelError
 from rlm_loop.outcome import Stop
-from rlm_loop.replay import replay
 from rlm_loop.report.notebook.live import LiveView
 from rlm_loop.report.run import run_page
 from rlm_loop.tasks.swebench.predictions import predictions_of
@@ -132,16 +131,9 @@ def test_redacting_twice_changes_nothing_more(text: str) -> None:
     assert redact(redact(text)) == redact(text)
 
 
-@given(
-    st.text(max_size=40), st.sampled_from(sorted(OWN | {"jwt": f"«{JWT}»", "key": f"«{OPENAI}»"})), st.text(max_size=40)
-)
-def test_a_secret_is_found_between_any_texts(before: str, name: str, after: str) -> None:
-    secret = (OWN | {"jwt": f"«{JWT}»", "key": f"«{OPENAI}»"})[name].strip("«»")
+@given(st.text(max_size=40), st.sampled_from([*ENVIRON.values(), JWT, OPENAI]), st.text(max_size=40))
+def test_a_secret_is_found_between_any_texts(before: str, secret: str, after: str) -> None:
     assert secret not in redactor(ENVIRON)(f"{before} {secret}\n{after}")
-
-
-#: Files that hold made-up secrets.
-PLANTED_IN = {"secret_kinds.toml", "redact.py"}
 
 
 def test_sources_docs_and_recorded_runs_stay_as_they_are() -> None:
@@ -152,7 +144,7 @@ def test_sources_docs_and_recorded_runs_stay_as_they_are() -> None:
             seen += len(text)
             changed |= {path.name} if redact(text) != text else set()
     assert seen > 1_000_000
-    assert changed == PLANTED_IN
+    assert changed == {"secret_kinds.toml", "redact.py"}  # they hold made-up secrets
 
 
 NOISE = bytes(range(256)) * 300
@@ -160,14 +152,9 @@ DATA = {
     "a picture": base64.b64encode(NOISE).decode(),
     "a picture in lines": base64.encodebytes(NOISE).decode(),
     "an address of a picture": f'<img src="data:image/png;base64,{base64.b64encode(NOISE).decode()}">',
-    "hashes": "commit 0123456789abcdef0123456789abcdef01234567\nsha256:"
-    + "9f86d081884c7d65" * 4
-    + "\n"
-    + "d41d8cd98f00b204" * 2,
+    "hashes": f"commit {'0123456789abcdef' * 2}01234567\nsha256:{'9f86d081884c7d65' * 4}\n{'d41d8cd98f00b204' * 2}",
     "identifiers": "3f2504e0-4f89-11d3-9a0c-0305e82c3301 01ARZ3NDEKTSV4RRFFQ69G5FAV r1f0c2a9b7e",
-    "a schema": json.dumps(
-        {"properties": {"token": {"type": "string", "description": "The API key to use"}}, "required": ["token"]}
-    ),
+    "a schema": '{"properties": {"token": {"type": "string", "description": "The API key to use"}}}',
     "a certificate": "-----BEGIN CERTIFICATE-----\nMIIDdzCCAl+gAwIBAgIEAgAAuTANBg\n-----END CERTIFICATE-----",
     "a lock file": "integrity sha512-" + base64.b64encode(NOISE[:64]).decode(),
 }
@@ -203,15 +190,11 @@ def test_which_values_of_the_environment_are_secrets(name: str) -> None:
 
 
 def test_a_field_named_for_a_secret_hides_its_value() -> None:
-    value = {"api_key": "abcd1234efgh", "name": "abcd1234efgh", "max_tokens": 5, "all": [{"password": "hunter22"}]}
-    more = {"passphrase": "correct horse battery staple", "Cookie": "sid=abcd1234efgh; a=b", "secret": "aB3" * 999}
-    assert redactor({}).value(value | more) == {
-        "api_key": REDACTED,
-        "name": "abcd1234efgh",
-        "max_tokens": 5,
-        "all": [{"password": REDACTED}],
-        **dict.fromkeys(more, REDACTED),
-    }
+    secrets = {"api_key": "abcd1234efgh", "passphrase": "correct horse battery staple", "secret": "aB3" * 999}
+    secrets |= {"Cookie": "sid=abcd1234efgh; a=b"}
+    others = {"name": "abcd1234efgh", "max_tokens": 5}
+    found = redactor({}).value({**secrets, **others, "all": [{"password": "hunter22"}]})
+    assert found == {**dict.fromkeys(secrets, REDACTED), **others, "all": [{"password": REDACTED}]}
 
 
 HOSTILE = parts(
@@ -226,8 +209,7 @@ def test_no_text_takes_time_that_grows_with_its_square(piece: str) -> None:
 
 
 def test_a_line_of_a_million_hostile_characters_is_read_in_time_that_grows_with_its_length() -> None:
-    piece = "".join(HOSTILE)
-    grows_in_proportion(lambda text: redactor({})(text * 6), piece)
+    grows_in_proportion(lambda text: redactor({})(text * 6), "".join(HOSTILE))
 
 
 class Loud:
@@ -246,9 +228,8 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("planted") / "run.jsonl"
     text = "\n".join([re.sub("[«»]", "", text) for text in (GONE | OWN).values()] + [PRINTED["as it is"]])
     cells = [f"```python\nprint({text!r})\n```", f"```python\nfinal_answer = {text!r}\n```"]
-    shown, lines = io.StringIO(), io.StringIO()
+    shown, lines, log = io.StringIO(), io.StringIO(), logging.getLogger("rlm_loop")
     handler = logging.StreamHandler(lines)
-    log = logging.getLogger("rlm_loop")
     with pytest.MonkeyPatch.context() as patch:
         for name, value in ENVIRON.items():
             patch.setenv(name, value)
@@ -262,7 +243,6 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
         finally:
             log.removeHandler(handler)
             log.setLevel(logging.NOTSET)
-        record = read(path)
         live.outcome = None
         kept = {
             "page.html": run_page(path),
@@ -270,7 +250,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "live.html": live.html(),
             "outcome.html": outcome.to_html(),
             "outcome.txt": f"{outcome!r}\n{outcome}",
-            "record.html": record._repr_html_(),
+            "record.html": read(path)._repr_html_(),
             "log.txt": lines.getvalue(),
         }
     for name, said in kept.items():
@@ -288,12 +268,6 @@ def test_no_secret_is_in_what_is_kept_or_shown(everything: Path) -> None:
         for secret in secrets - {":pw", "sesame", "hunter2"}:  # others hold these words, too
             forms = {secret, json.dumps(secret)[1:-1], escape(secret)}
             assert [form for form in forms if form in text] == [], kept.name
-
-
-def test_a_redacted_run_is_replayed(everything: Path) -> None:
-    found = replay(everything)
-    assert found.equal == found.requests == 2, str(found)
-    assert any("redacted" in note for note in found.notes)
 
 
 def test_a_page_of_an_older_trace_is_redacted_too(tmp_path: Path) -> None:

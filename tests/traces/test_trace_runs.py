@@ -1,8 +1,10 @@
-"""One file, many runs: writers take turns by line, and each run is read back by its id."""
+"""What a trace holds, and one file of many runs: writers take turns by line, each run is read back by its id."""
 
 from __future__ import annotations
 
+import gzip
 import json
+import math
 import os
 import signal
 import subprocess
@@ -26,6 +28,7 @@ from rlm_loop.models import ScriptedModel
 from rlm_loop.replay import replay
 from rlm_loop.traces import Trace, TraceError, read, read_all, records_of
 
+UNKNOWN = dict.fromkeys(["cost", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens"])
 CELLS = ["```python\nx = 1\nprint(x)\n```", "```python\nprint(x + 1)\n```", "```python\nfinal_answer = {}\n```"]
 
 
@@ -58,57 +61,49 @@ with Trace(path, ids=lambda: f"w{number}") as trace:
 """
 
 
-def writer(path: Path, number: int, *, turns: int) -> subprocess.Popen[bytes]:
+def writer(path: Path, number: int, *, turns: int) -> Any:
     """A process that has begun its run, and goes on with it when its standard input is closed."""
     words = [sys.executable, "-c", WRITER, str(path), str(number), str(turns)]
-    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdout is not None
+    process: Any = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     process.stdout.readline()
     return process
 
 
-def test_runs_that_go_on_at_the_same_time_are_read_back_each_by_its_id(tmp_path: Path) -> None:
-    path = tmp_path / "run.jsonl"
+def turns_of(path: Path, run: str) -> list[int]:
+    return [event["turn"] for event in read(path, run=run).of("turn")]
+
+
+def ended(path: Path, run: str) -> bool:
+    return read(path, run=run).end is not None
+
+
+@pytest.mark.parametrize("kept", ["by path", "in one list"])
+def test_runs_that_go_on_at_the_same_time_are_read_back_each_by_its_id(tmp_path: Path, kept: str) -> None:
+    path, trace = tmp_path / "run.jsonl", Trace()
     with ThreadPoolExecutor(6) as pool:
-        ids = list(pool.map(lambda n: solve(path, n), range(6)))
-    assert len({*ids}) == len(list(read_all(path))) == 6
-    for number, run in enumerate(ids):
-        record = read(path, run=run)
-        assert (record.id, outcome_of(record).answer, len(outcome_of(record).turns)) == (run, number, 3)
-        assert replay(path, run=run).same
-
-
-def test_runs_that_are_given_the_same_trace_keep_apart() -> None:
-    trace = Trace()
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda n: solve(trace, n), range(4)))
-    found = records_of(trace.events)
-    assert sorted(outcome_of(record).answer for record in found) == [0, 1, 2, 3]
-    assert all(replay(record).same for record in found)
+        ids = list(pool.map(lambda n: solve(trace if kept == "in one list" else path, n), range(6)))
+    records = records_of(trace.events) if kept == "in one list" else list(read_all(path))
+    assert sorted(record.id for record in records) == sorted(ids)
+    for record in records:
+        assert (outcome_of(record).answer, len(outcome_of(record).turns)) == (ids.index(record.id), 3)
+        assert replay(record).same
 
 
 def test_processes_take_turns_by_line(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     writers = [writer(path, n, turns=40) for n in range(3)]
     for process in writers:
-        assert process.stdin is not None
         process.stdin.close()  # all of them at once, now that each is there
     assert [process.wait() for process in writers] == [0, 0, 0]
-    for process in writers:
-        assert process.stdout is not None
+    for number, process in enumerate(writers):
         process.stdout.close()
-    for number in range(3):
-        record = read(path, run=f"w{number}")
-        assert [e["turn"] for e in record.of("turn")] == list(range(40))
-        assert record.end is not None
+        assert (turns_of(path, f"w{number}"), ended(path, f"w{number}")) == ([*range(40)], True)
 
 
 def test_a_writer_that_is_killed_leaves_the_others_whole(tmp_path: Path) -> None:
     """Its torn line stands on its own, whoever writes next; and the file can be read while it is written."""
     path = tmp_path / "run.jsonl"
     killed = writer(path, 0, turns=10**9)
-    assert killed.stdin is not None
-    assert killed.stdout is not None
     killed.stdin.close()
     write(path, 1)
     read(path, run="w1")  # the other still writes
@@ -116,10 +111,9 @@ def test_a_writer_that_is_killed_leaves_the_others_whole(tmp_path: Path) -> None
     killed.wait()
     killed.stdout.close()
     write(path, 2)
-    assert [read(path, run=f"w{n}").end is not None for n in (1, 2)] == [True, True]
-    turns = [e["turn"] for e in read(path, run="w0").of("turn")]
+    assert [ended(path, f"w{n}") for n in range(3)] == [False, True, True]
+    turns = turns_of(path, "w0")
     assert turns == list(range(len(turns)))
-    assert read(path, run="w0").end is None
 
 
 @given(st.floats(0, 1, exclude_max=True))
@@ -137,9 +131,9 @@ def test_a_torn_line_is_its_own_runs_alone(tmp_path_factory: pytest.TempPathFact
     one.record("run_end", stop="answered")
     one.close()
     write(path, 3, turns=2)
-    assert [e["turn"] for e in read(path, run="r1").of("turn")] == [0, 1, 2]
-    assert [e["turn"] for e in read(path, run="r2").of("turn")] in ([0, 1, 2], [0, 1, 2, 3])  # 3: all but its newline
-    assert read(path, run="w3").end is not None
+    assert turns_of(path, "r1") == [0, 1, 2]
+    assert turns_of(path, "r2") in ([0, 1, 2], [0, 1, 2, 3])  # 3: all but its newline
+    assert ended(path, "w3")
 
 
 def test_damage_is_the_fault_of_the_run_that_it_is_in(tmp_path: Path) -> None:
@@ -187,18 +181,13 @@ def test_runs_of_one_list_are_read_in_their_order_by_any_thread(monkeypatch: pyt
     reading.join()
 
 
-CHOICES: dict[str, tuple[int | str | None, str]] = {
-    "the last that counts": (None, "w2"),
-    "by id": ("w1", "w1"),
-    "by number": (0, "w1"),
-    "by a number as text": ("1", "w2"),
-    "from the end": ("-1", "w3x"),
-}
-
-
-@pytest.mark.parametrize("name", CHOICES)
-def test_a_run_is_chosen(tmp_path: Path, name: str) -> None:
-    path, (run, expected) = tmp_path / "run.jsonl", CHOICES[name]
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [(None, "w2"), ("w1", "w1"), (0, "w1"), ("1", "w2"), ("-1", "w3x")],
+    ids=["the last that counts", "by id", "by number", "by a number as text", "from the end"],
+)
+def test_a_run_is_chosen(tmp_path: Path, run: Any, expected: str) -> None:
+    path = tmp_path / "run.jsonl"
     for number in ("1", "2", "3x"):
         with Trace(path, ids=lambda n=number: f"w{n}") as trace:
             trace.start(task=number)
@@ -222,11 +211,8 @@ def test_a_trace_that_forked_processes_share_holds_a_run_of_each(tmp_path: Path)
     """It was opened before the fork, so that all of them write through one descriptor."""
     code = (
         "import os, sys\nfrom rlm_loop.traces import Trace\ntrace = Trace(sys.argv[1])\nchildren = []\n"
-        "for n in range(3):\n"
-        "    children.append(os.fork())\n"
-        "    if not children[-1]:\n"
-        "        own = trace.for_run()\n"
-        "        own.start(task=str(n))\n"
+        "for n in range(3):\n    children.append(os.fork())\n"
+        "    if not children[-1]:\n        own = trace.for_run()\n        own.start(task=str(n))\n"
         "        for turn in range(50):\n            own.record('turn', turn=turn, text=str(n) * 997)\n"
         "        own.record('run_end', stop='answered')\n        os._exit(0)\n"
         "for child in children:\n    os.waitpid(child, 0)\n"
@@ -270,8 +256,7 @@ def ask(causes: tuple[str, str]) -> Prompt:
 def test_requests_of_equal_bytes_keep_their_causes(node: Callable[[int], str]) -> None:
     prompts = [ask(("task", "summary")), ask(("task", "user"))]
     assert prompts[0].digest() == prompts[1].digest()
-    trace = Trace()
-    trace.start()
+    (trace := Trace()).start()
     calls = [trace.next_call() for _ in prompts]
     for n, prompt in enumerate(prompts):
         trace.record("request", prompt=prompt, node=node(n), depth=0, call_id=calls[n])
@@ -279,9 +264,92 @@ def test_requests_of_equal_bytes_keep_their_causes(node: Callable[[int], str]) -
         reply = Reply(f"to {n}", usage=Usage(1, 1))
         trace.record("reply", request=prompts[n], node=node(n), depth=0, call_id=calls[n], reply=reply)
     further = (say("assistant", "a", "assistant"),)
-    longer = [p + further for p in prompts]
+    longer = [prompt + further for prompt in prompts]
     for n, prompt in enumerate(longer):
         trace.record("request", prompt=prompt, node=node(n), depth=0, call_id=trace.next_call())
     (record,) = records_of(trace.events)
     assert [(p, r.text) for _, p, r in record.replies()] == [(prompts[1], "to 1"), (prompts[0], "to 0")]
     assert [p for _, p in record.requests()] == prompts + longer
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ('{"event": "reply"}\n', "not a trace"),
+        ('{"event": "run_start", "schema": 99}\n', "schema 99; this version of rlm-loop reads 5"),
+        ('{"event": "run_start", "schema": 1}\n', "schema 1; this version"),
+        ('{"event": "run_start", "schema": "five", "run": "r1"}\n', "schema five"),
+        ("", "holds 0 runs"),
+        ('{"run":"r1","ev', "holds 0 runs"),
+        ("not json\n", "is not a trace"),
+        ('{"type": "user", "sessionId": "x", "message": {}}\n', "is not a trace"),  # of Claude Code
+        ('{\n  "info": {},\n  "messages": [],\n  "trajectory_format": "mini-swe-agent-1"\n}\n', "is not a trace"),
+    ],
+)
+def test_what_is_not_a_trace_is_refused(tmp_path: Path, text: str, match: str) -> None:
+    (tmp_path / "t.jsonl").write_text(text)
+    with pytest.raises(TraceError, match=match):
+        read(tmp_path / "t.jsonl")
+
+
+def test_a_missing_file_and_an_unwritable_place_are_told(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="cannot read"):
+        read(tmp_path / "none.jsonl")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(TraceError, match="cannot write"):
+        Trace(tmp_path / "file" / "t.jsonl")
+
+
+def test_without_a_path_events_are_kept_in_memory() -> None:
+    trace = Trace()
+    trace.start(x=1)
+    assert [e["event"] for e in trace.events] == ["run_start"]
+    trace.record("turn", turn=1)  # and what was looked at before is the same list
+    trace.record("request", prompt=Prompt.ask("q"))
+    assert [e["event"] for e in trace.events] == ["run_start", "turn", "message", "settings", "request"]
+
+
+def test_settings_are_stored_when_they_change_and_only_then(tmp_path: Path) -> None:
+    tools: tuple[dict[str, str], ...] = ({"name": "f"},)
+    with Trace(tmp_path / "t.jsonl") as trace:
+        trace.start()
+        for prompt in (Prompt(), Prompt(tools=tools), Prompt(tools=tools), Prompt(), Prompt(stop=("x",))):
+            trace.record("request", prompt=prompt)
+    events = read(tmp_path / "t.jsonl").events
+    stored = [e["hash"] for e in events if e["event"] == "settings"]
+    assert [stored.index(e["settings"]) for e in events if e["event"] == "request"] == [0, 1, 1, 0, 2]
+
+
+def test_a_request_is_written_at_once_and_whole_and_is_read_when_compressed(tmp_path: Path) -> None:
+    path, packed = tmp_path / "t.jsonl", tmp_path / "t.jsonl.gz"
+    with Trace(path) as trace:
+        trace.start()
+        trace.record("request", prompt=Prompt((say("system", "s", "system"), say("user", "q", "task"))))
+        events = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [event["event"] for event in events] == ["run_start", *["message"] * 2, "settings", "request"]
+    assert events[0]["schema"] == 5  # the first line says how to read the others
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert read(packed).events == read(path).events
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (math.nan, {"repr": "nan"}),
+        (math.inf, {"repr": "inf"}),
+        ({"b", "a", "c"}, ["a", "b", "c"]),
+        (object, {"repr": "<class 'object'>"}),
+        ((1, "a", None), [1, "a", None]),
+        ({1: 2.5}, {"1": 2.5}),
+        (Usage(1, 2, None), {"is": "Usage", "calls": 1, "input_tokens": 1, "output_tokens": 2} | UNKNOWN),
+    ],
+)
+def test_values_are_made_json(value: object, expected: object) -> None:
+    (trace := Trace()).start(x=value)
+    assert trace.events[0]["x"] == expected
+
+
+def test_lone_surrogates_survive(tmp_path: Path) -> None:
+    with Trace(tmp_path / "t.jsonl") as trace:
+        trace.start(text="a\ud800b\x00")
+    assert read(tmp_path / "t.jsonl").start["text"] == "a\ud800b\x00"

@@ -20,14 +20,13 @@ def lay_out(root: Path, tree: Tree) -> None:
         if entry.name != ".git":
             shutil.rmtree(entry.path) if entry.is_dir(follow_symlinks=False) else os.unlink(entry.path)
     for name, (kind, content) in tree.items():
-        place = os.path.join(os.fsencode(root), name)
-        os.makedirs(os.path.dirname(place), exist_ok=True)
+        place = root / os.fsdecode(name)
+        place.parent.mkdir(parents=True, exist_ok=True)
         if kind == "link":
-            os.symlink(content, place)
+            place.symlink_to(os.fsdecode(content))
         else:
-            with open(place, "wb") as file:
-                file.write(content)
-            os.chmod(place, 0o755 if kind == "program" else 0o644)
+            place.write_bytes(content)
+            place.chmod(0o755 if kind == "program" else 0o644)
 
 
 def on_disk(root: Path) -> dict[bytes, tuple[str, bytes]]:
@@ -35,36 +34,23 @@ def on_disk(root: Path) -> dict[bytes, tuple[str, bytes]]:
     found: dict[bytes, tuple[str, bytes]] = {}
     top = os.fsencode(root)
     for folder, below, names in os.walk(top):
-        links = [name for name in below if os.path.islink(os.path.join(folder, name))]
-        below[:] = [name for name in below if name != b".git" and name not in links]
-        for name in [*names, *links]:
-            place = os.path.join(folder, name)
-            status = os.lstat(place)
+        for place in (os.path.join(folder, name) for name in [*names, *below]):
             key = os.path.relpath(place, top)
-            if key == b".git":
-                continue
-            if stat.S_ISLNK(status.st_mode):
+            if os.path.islink(place):
                 found[key] = ("link", os.readlink(place))
-            else:
-                with open(place, "rb") as file:
-                    found[key] = ("program" if status.st_mode & 0o100 else "file", file.read())
+            elif os.path.isfile(place) and key != b".git":
+                kind = "program" if os.stat(place).st_mode & 0o100 else "file"
+                found[key] = (kind, Path(os.fsdecode(place)).read_bytes())
+        below[:] = [name for name in below if name != b".git"]
     return found
 
 
-def git(cwd: Path, *arguments: str, stdin: bytes = b"", home: Path | None = None) -> str:
+def git(cwd: Path, *arguments: str, stdin: bytes = b"") -> str:
     """git as a user with no configuration runs it."""
     environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-    who = [
-        "-c",
-        "user.name=a",
-        "-c",
-        "user.email=b@c",
-        "-c",
-        "init.defaultBranch=main",
-        "-c",
-        "protocol.file.allow=always",
-    ]
-    done = subprocess.run(["git", *who, *arguments], cwd=cwd, env=environment, input=stdin, capture_output=True)
+    settings = ["user.name=a", "user.email=b@c", "init.defaultBranch=main", "protocol.file.allow=always"]
+    command = ["git", *(word for setting in settings for word in ("-c", setting)), *arguments]
+    done = subprocess.run(command, cwd=cwd, env=environment, input=stdin, capture_output=True)
     assert done.returncode == 0, (arguments, done.stderr)
     return done.stdout.decode("utf-8", "surrogateescape").strip()
 

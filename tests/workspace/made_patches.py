@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lazy import BARE
+
+from rlm_loop.workspace import Workspace
+from rlm_loop.workspace.evaluation import Evaluation, evaluate
 
 BUGGY = '''"""Sums."""
 
@@ -55,13 +61,10 @@ PASS_TO_PASS = ("tests/test_pkg.py::test_two[a b]", "tests/test_pkg.py::test_two
 Change = str | None  # a file's new text; None removes it
 
 
-def patch(changes: Mapping[str, Change], *, links: Mapping[str, str] | None = None) -> str:
-    """A patch in git's form of text files against `FILES`; `links` are symbolic links to add."""
-    return patch_of(FILES, changes, links=links)
-
-
-def patch_of(files: Mapping[str, str], changes: Mapping[str, Change], *, links: Mapping[str, str] | None = None) -> str:
-    """The same against other files."""
+def patch(
+    changes: Mapping[str, Change], files: Mapping[str, str] = FILES, *, links: Mapping[str, str] | None = None
+) -> str:
+    """A patch in git's form of text files; `links` are symbolic links to add."""
     parts = [_part(name, files.get(name), new, "100644") for name, new in changes.items()]
     parts += [_part(name, None, target, "120000") for name, target in (links or {}).items()]
     return "".join(parts)
@@ -77,3 +80,9 @@ def _part(name: str, old: str | None, new: str | None, mode: str) -> str:
         "/dev/null" if new is None else f"b/{name}",
     )
     return head + "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
+
+
+def judge(files: Mapping[str, str], text: str, tests: Sequence[str], **options: Any) -> Evaluation:
+    """A patch judged by tests that are to be mended, without isolation unless it is asked for."""
+    given: dict[str, Any] = {"pass_to_pass": [], "place": "plain", "env": BARE, **options}
+    return evaluate(lambda: Workspace(dict(files)), text, fail_to_pass=tests, **given)

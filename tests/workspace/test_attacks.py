@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import pytest
-from lazy import BARE
-from made_patches import BUGGY, FIXED, Change, patch_of
+from made_patches import BUGGY, FIXED, Change, judge, patch
 
+from rlm_loop.repl import Hardened, Sandbox
 from rlm_loop.workspace import Workspace
-from rlm_loop.workspace.evaluation import Evaluation, evaluate
+from rlm_loop.workspace.evaluation import Evaluation
 
 pytestmark = pytest.mark.slow
 
@@ -96,6 +96,7 @@ import pytest
 def pytest_pyfunc_call(pyfuncitem):
     return True
 """
+MAKES = f"open('checks/conftest.py', 'w').write({PLUGIN!r})\n"
 SAME = "def same(a, b):\n    pass\n"
 MEAN = "def mean(given):\n    return 3\n"
 MODULE = "import sys, types\nsys.modules['golden.check'] = types.SimpleNamespace(same=print)\n__path__ = []\n"
@@ -105,90 +106,68 @@ UNSET = {name: text for name, text in FILES.items() if name != "pyproject.toml"}
 ADDS = "import pkg\npkg.add = lambda a, b: a + b\n"
 
 
-@dataclass(frozen=True)
-class Attack:
+class Attack(NamedTuple):
     """`changes` are the patch's; `why` is in the reason that the judge gives; `tests` are those that it is after."""
 
-    changes: Mapping[str, Change] = field(default_factory=dict[str, Change])
+    changes: Mapping[str, Change]
     why: str = "did not pass"
-    links: Mapping[str, str] = field(default_factory=dict[str, str])
-    tests: tuple[str, ...] = tuple(IDS)
-    files: Mapping[str, str] = field(default_factory=lambda: FILES)
+    links: Mapping[str, str] | None = None
+    tests: Sequence[str] = (ADD, DATA)
+    files: Mapping[str, str] = FILES
 
 
 def code(text: str) -> Mapping[str, Change]:
     return {"pkg/__init__.py": BUGGY + text}
 
 
-NO_TRUST = "control tests, which have to fail, passed: "
-WROTE = "the run wrote to files that judge it: checks/test_pkg.py"
+def settings(name: str, text: str) -> Attack:
+    return Attack({name: text, "evil.py": PLUGIN}, f"{name} (settings that pytest reads)", files=UNSET)
+
+
+WROTE = "the run wrote to files that judge it: checks/"
+FOOLED = "control tests, which have to fail, passed: a failed assertion"
 ATTACKS: dict[str, Attack] = {
-    "rewrites a test before it is collected": Attack(code(REWRITES), WROTE),
-    "rewrites a test and puts it back": Attack(code(REWRITES + PUTS_BACK), WROTE),
-    "puts another file in a test's place": Attack(code(REPLACES), WROTE),
-    "makes a conftest.py before the tests are collected": Attack(
-        code(f"open('checks/conftest.py', 'w').write({PLUGIN!r})\n"),
-        "the run wrote to files that judge it: checks/conftest.py",
-        tests=(ADD, DATA),
+    "rewrites a test before it is collected": Attack(code(REWRITES), f"{WROTE}test_pkg.py", tests=IDS),
+    "rewrites a test and puts it back": Attack(code(REWRITES + PUTS_BACK), f"{WROTE}test_pkg.py", tests=IDS),
+    "puts another file in a test's place": Attack(code(REPLACES), f"{WROTE}test_pkg.py", tests=IDS),
+    "makes a conftest.py before the tests are collected": Attack(code(MAKES), f"{WROTE}conftest.py"),
+    "forges reports in the end": Attack(code(FORGES + "atexit.register(told)\n"), tests=IDS),
+    "forges reports and ends": Attack(code(FORGES + "told(); os._exit(0)\n"), "ended early", tests=IDS),
+    "skips the body of every test": Attack(code(PASSES_ALL), FOOLED),
+    "loses every exception": Attack(code(NO_ERRORS), FOOLED),
+    "registers a plugin that it finds in memory": Attack(code(HOOKS), FOOLED),
+    "takes the assertions from unittest": Attack(
+        code(NO_ASSERTIONS), "control tests, which have to fail, passed: unittest", tests=[UNIT]
     ),
-    "forges reports in the end": Attack(code(FORGES + "atexit.register(told)\n")),
-    "forges reports and ends": Attack(code(FORGES + "told(); os._exit(0)\n"), "ended early"),
-    "skips the body of every test": Attack(code(PASSES_ALL), NO_TRUST + "a failed assertion", tests=(ADD, DATA)),
-    "loses every exception": Attack(code(NO_ERRORS), NO_TRUST + "a failed assertion", tests=(ADD, DATA)),
-    "registers a plugin that it finds in memory": Attack(
-        code(HOOKS), NO_TRUST + "a failed assertion", tests=(ADD, DATA)
-    ),
-    "takes the assertions from unittest": Attack(code(NO_ASSERTIONS), NO_TRUST + "unittest", tests=(UNIT,)),
-    "settings with a comment after the section": Attack(
-        {"setup.cfg": "[tool:pytest] # ]\naddopts = -p evil\n", "evil.py": PLUGIN},
-        "setup.cfg (settings that pytest reads)",
-        tests=(ADD, DATA),
-        files=UNSET,
-    ),
-    "settings in another file with a comment": Attack(
-        {"tox.ini": "[pytest] ; ]\naddopts = -p evil\n", "evil.py": PLUGIN},
-        "tox.ini (settings that pytest reads)",
-        tests=(ADD, DATA),
-        files=UNSET,
-    ),
-    "settings with a key in escapes": Attack(
-        {"a/pyproject.toml": '[tool."\\u0070ytest".ini_options]\naddopts = "-p evil"\n', "evil.py": PLUGIN},
-        "a/pyproject.toml (settings that pytest reads)",
-        tests=(ADD, DATA),
-        files=UNSET,
+    "settings with a comment after the section": settings("setup.cfg", "[tool:pytest] # ]\naddopts = -p evil\n"),
+    "settings in another file with a comment": settings("tox.ini", "[pytest] ; ]\naddopts = -p evil\n"),
+    "settings with a key in escapes": settings(
+        "a/pyproject.toml", '[tool."\\u0070ytest".ini_options]\naddopts = "-p evil"\n'
     ),
     "a module of a part of a package without a beginning": Attack(
-        {"src/golden/check.py": SAME}, "hides 'golden.check', which judges", tests=(ADD,)
+        {"src/golden/check.py": SAME}, "hides 'golden.check', which judges", tests=[ADD]
     ),
-    "hides a module of Python beside the test": Attack({"checks/statistics.py": MEAN}, HIDES, tests=(DATA,)),
-    "hides it in a folder of the settings": Attack({"lib/statistics.py": MEAN}, HIDES, tests=(DATA,)),
-    "hides it in a folder of other settings": Attack({"lib/statistics.py": MEAN}, HIDES, tests=(DATA,), files=SPLIT),
-    "hides it by a link": Attack({"pkg/fake/__init__.py": MEAN}, HIDES, {"statistics": "pkg/fake"}, (DATA,)),
+    "hides a module of Python beside the test": Attack({"checks/statistics.py": MEAN}, HIDES, tests=[DATA]),
+    "hides it in a folder of the settings": Attack({"lib/statistics.py": MEAN}, HIDES, tests=[DATA]),
+    "hides it in a folder of other settings": Attack({"lib/statistics.py": MEAN}, HIDES, tests=[DATA], files=SPLIT),
+    "hides it by a link": Attack({"pkg/fake/__init__.py": MEAN}, HIDES, {"statistics": "pkg/fake"}, [DATA]),
     "a package over a protected one without a beginning": Attack(
-        {"lib/golden/__init__.py": "", "lib/golden/check.py": SAME}, "hides 'golden', which judges", tests=(ADD,)
+        {"lib/golden/__init__.py": "", "lib/golden/check.py": SAME}, "hides 'golden', which judges", tests=[ADD]
     ),
-    "a module over it": Attack({"golden.py": MODULE}, "hides 'golden', which judges", tests=(ADD,)),
-    "makes the tests a package": Attack({"checks/__init__.py": ADDS}, "hides 'checks', which judges"),
+    "a module over it": Attack({"golden.py": MODULE}, "hides 'golden', which judges", tests=[ADD]),
+    "makes the tests a package": Attack({"checks/__init__.py": ADDS}, "hides 'checks', which judges", tests=IDS),
     "a searched folder becomes a link": Attack(
         {"lib/readme.txt": None, "pkg/fake/statistics.py": MEAN},
         "leads a folder that is searched elsewhere",
         {"lib": "pkg/fake"},
-        (DATA,),
+        [DATA],
     ),
 }
 
 
-def judged(attack: Attack, place: str = "plain") -> Evaluation:
-    text = patch_of(attack.files, {**attack.changes, "docs/more.md": "text\n"}, links=attack.links)
-    return evaluate(
-        lambda: Workspace(dict(attack.files)),
-        text,
-        fail_to_pass=attack.tests,
-        pass_to_pass=[],
-        protected=["golden"],
-        env=BARE,
-        place=place,  # pyright: ignore[reportArgumentType]
-    )
+def judged(attack: Attack, **options: Any) -> Evaluation:
+    text = patch({**attack.changes, "docs/more.md": "text\n"}, attack.files, links=attack.links)
+    return judge(attack.files, text, attack.tests, protected=["golden"], **options)
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -198,29 +177,21 @@ def test_an_attack_does_not_resolve(name: str) -> None:
     assert ATTACKS[name].why in found.reason, (found.reason, found.run.output)
 
 
-@pytest.mark.parametrize("place", ["hardened", "sandbox"])
-def test_a_test_is_not_rewritten_in_isolation_either(place: str) -> None:
-    from rlm_loop.repl import Hardened, Sandbox
-
-    if problem := {"hardened": Hardened(), "sandbox": Sandbox()}[place].problem(sys.executable):
+@pytest.mark.parametrize("kind", [Hardened, Sandbox])
+def test_a_test_is_not_rewritten_in_isolation_either(kind: type[Hardened | Sandbox]) -> None:
+    if problem := kind().problem(sys.executable):
         pytest.skip(problem)
-    found = judged(ATTACKS["rewrites a test and puts it back"], place)
+    place = kind.kind
+    found = judged(ATTACKS["rewrites a test and puts it back"], place=place)
     assert not found.resolved
     assert WROTE in found.reason
-    found = judged(Attack({"pkg/__init__.py": FIXED}), place)
+    found = judged(Attack({"pkg/__init__.py": FIXED}, tests=IDS), place=place)
     assert found.resolved, (found.reason, found.run.output)
 
 
 def test_a_fix_that_brings_modules_is_one() -> None:
-    new = {
-        "pkg/more.py": "",
-        "tools/statistics.py": "",
-        "other/__init__.py": "",
-        "space/part.py": "",
-        "pkg/types.py": "",
-        "run": "x\n",
-    }
-    found = judged(Attack({"pkg/__init__.py": FIXED, **new}))
+    names = "pkg/more.py", "tools/statistics.py", "other/__init__.py", "space/part.py", "pkg/types.py"
+    found = judged(Attack({"pkg/__init__.py": FIXED, "run": "x\n", **dict.fromkeys(names, "")}, tests=IDS))
     assert found.resolved, (found.reason, found.run.output)
     assert found.refused == {}
 
@@ -235,14 +206,7 @@ def test_add():
 
 def test_what_the_tests_write_to_themselves_is_no_fault_of_a_patch() -> None:
     files = {"pkg/__init__.py": BUGGY, "tests/test_a.py": WRITES_ITS_DATA, "tests/seen.txt": ""}
-    found = evaluate(
-        lambda: Workspace(files),
-        patch_of(files, {"pkg/__init__.py": FIXED}),
-        fail_to_pass=["tests/test_a.py::test_add"],
-        pass_to_pass=[],
-        place="plain",
-        env=BARE,
-    )
+    found = judge(files, patch({"pkg/__init__.py": FIXED}, files), ["tests/test_a.py::test_add"])
     assert found.resolved, found.reason
 
 
@@ -252,14 +216,7 @@ def test_data_behind_a_link_of_the_tests() -> None:
     with Workspace(files) as space:
         (space.root / "tests" / "data").symlink_to("../shared/data")
         link = space.diff()
-    found = evaluate(
-        lambda: Workspace(files),
-        patch_of(files, {"shared/data": "-1\n"}),
-        fail_to_pass=["tests/test_a.py::test_add"],
-        pass_to_pass=[],
-        test_patch=link,
-        place="plain",
-        env=BARE,
-    )
+    changed = patch({"shared/data": "-1\n"}, files)
+    found = judge(files, changed, ["tests/test_a.py::test_add"], test_patch=link)
     assert not found.resolved
     assert found.refused["shared/data"] == "the tests that judge, or what they use"

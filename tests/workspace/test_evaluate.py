@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from lazy import BARE
-from made_patches import BUGGY, FAIL_TO_PASS, FILES, FIXED, PASS_TO_PASS, SETTINGS, TESTS, Change, patch, patch_of
+from made_patches import BUGGY, FAIL_TO_PASS, FILES, FIXED, PASS_TO_PASS, SETTINGS, TESTS, Change, judge, patch
 
-from rlm_loop.workspace import Workspace, WorkspaceError
-from rlm_loop.workspace.evaluation import Evaluation, TestsCannotRun, evaluate
+from rlm_loop.workspace import WorkspaceError
+from rlm_loop.workspace.evaluation import Evaluation, TestsCannotRun
 
+ADD = "tests/test_pkg.py::test_add"
+UNCHANGED = "the patch changes nothing but tests and their settings; not taken from the patch: "
 FIX: Mapping[str, Change] = {"pkg/__init__.py": FIXED}
 
 FORGE = """
@@ -47,63 +48,47 @@ TRICKS: dict[str, Mapping[str, Change]] = {
 }
 
 
-def opened() -> Workspace:
-    return Workspace(FILES)
-
-
-def judged(text: str, env: Mapping[str, str] = BARE, **options: Any) -> Evaluation:
-    given = {"fail_to_pass": FAIL_TO_PASS, "pass_to_pass": PASS_TO_PASS, "place": "plain", "env": env, **options}
-    return evaluate(opened, text, **given)
+def judged(text: str, fail_to_pass: Sequence[str] = FAIL_TO_PASS, **options: Any) -> Evaluation:
+    return judge(FILES, text, fail_to_pass, **{"pass_to_pass": PASS_TO_PASS, **options})
 
 
 @pytest.mark.parametrize("trick", TRICKS)
 def test_a_trick_alone_changes_nothing(trick: str) -> None:
     found = judged(patch(TRICKS[trick]))
     assert not found.resolved
-    assert found.reason.startswith("the patch changes nothing but tests and their settings; not taken from the patch: ")
+    assert found.reason.startswith(UNCHANGED)
     assert set(found.refused) == set(TRICKS[trick])
     assert not found.results  # the tests need not be run to know that they are as they were
 
 
 def every_trick() -> dict[str, Change]:
-    together: dict[str, Change] = {}
-    for trick in TRICKS.values():
-        together |= trick
-    return together | {".gitignore": "*\n"}  # so that git is told to see none of it
+    hidden: dict[str, Change] = {".gitignore": "*\n"}  # so that git is told to see none of it
+    return hidden | {name: text for trick in TRICKS.values() for name, text in trick.items()}
 
 
 @pytest.mark.slow
 def test_all_tricks_together_gain_nothing() -> None:
     found = judged(patch(every_trick() | {"pkg/__init__.py": BUGGY + "\n\n# nothing of use\n"}))
     assert not found.resolved
-    assert found.results == {
-        "tests/test_pkg.py::test_add": "failed",
-        "tests/test_pkg.py::test_two[a b]": "passed",
-        "tests/test_pkg.py::test_two[a c]": "passed",
-        "tests/test_pkg.py::test_known": "passed",
-    }
-    assert found.reason.startswith(
-        "1 of 1 tests to be fixed did not pass: tests/test_pkg.py::test_add (failed); not taken"
-    )
+    assert found.results == {ADD: "failed", **dict.fromkeys(PASS_TO_PASS, "passed")}
+    assert found.reason.startswith(f"1 of 1 tests to be fixed did not pass: {ADD} (failed); not taken")
     assert "conftest.py (run by pytest or Python at the start)" in found.reason
-    assert "same(add(1, 2), 3)" in found.run.messages["tests/test_pkg.py::test_add"]
+    assert "same(add(1, 2), 3)" in found.run.messages[ADD]
 
 
 def test_a_fix_counts_whatever_comes_with_it() -> None:
     found = judged(patch(every_trick() | FIX), pass_to_pass=["tests/test_pkg.py::test_two[a"])
     assert found.resolved, found.run.output
     assert found.reason == "all listed tests pass"
-    assert found.results == {"tests/test_pkg.py::test_add": "passed", "tests/test_pkg.py::test_two[a": "passed"}
+    assert found.results == {ADD: "passed", "tests/test_pkg.py::test_two[a": "passed"}
     assert {"conftest.py", "tests/test_pkg.py", "pytest.py"} < set(found.refused)
     score = found.score()
     assert (score.resolved, score.value, score.evidence["place"]) == (True, 1.0, "plain")
 
 
 def test_a_folder_of_tests_that_becomes_a_link() -> None:
-    gone: dict[str, Change] = {"tests/helpers.py": None, "tests/test_pkg.py": None}
-    text = patch({**gone, "mine/test_pkg.py": "def test_add(): pass\n"}, links={"tests": "mine"})
-    found = judged(text)
-    assert found.reason.startswith("the patch changes nothing but tests and their settings; not taken from the patch: ")
+    changes = {"tests/helpers.py": None, "tests/test_pkg.py": None, "mine/test_pkg.py": "def test_add(): pass\n"}
+    assert judged(patch(changes, links={"tests": "mine"})).reason.startswith(UNCHANGED)
 
 
 CHEATS = """
@@ -124,8 +109,7 @@ def add(a, b):
 )
 def test_what_is_no_pass(does: str, outcome: str) -> None:
     found = judged(patch({"pkg/__init__.py": CHEATS % does}), pass_to_pass=[])
-    assert not found.resolved
-    assert found.results == {"tests/test_pkg.py::test_add": outcome}
+    assert (found.resolved, found.results) == (False, {ADD: outcome})
 
 
 NEW_TEST = "\n\ndef test_more():\n    same(add(2, 2), 4)\n"
@@ -134,36 +118,36 @@ NEW_TEST = "\n\ndef test_more():\n    same(add(2, 2), 4)\n"
 def test_the_reference_has_the_tests_of_its_own_patch() -> None:
     with_more = patch({"tests/test_pkg.py": TESTS + NEW_TEST, "data/expected.txt": "4\n"})
     mine = patch({**FIX, "tests/test_pkg.py": TESTS.replace("3)", "4)"), "data/expected.txt": "5\n"})
-    tests = ["tests/test_pkg.py::test_more", "tests/test_pkg.py::test_gone"]
-    found = judged(mine, test_patch=with_more, fail_to_pass=tests)
-    assert found.results["tests/test_pkg.py::test_more"] == "passed"
-    assert found.results["tests/test_pkg.py::test_gone"] == "missing"
-    assert not found.resolved
-    assert "1 of 2 tests to be fixed did not pass: tests/test_pkg.py::test_gone (missing)" in found.reason
+    more, gone = tests = ["tests/test_pkg.py::test_more", "tests/test_pkg.py::test_gone"]
+    found = judged(mine, tests, test_patch=with_more)
+    assert (found.results[more], found.results[gone], found.resolved) == ("passed", "missing", False)
+    assert f"1 of 2 tests to be fixed did not pass: {gone} (missing)" in found.reason
     assert tuple(found.refused) == ("data/expected.txt", "tests/test_pkg.py")
     with pytest.raises(WorkspaceError):
         judged(mine, test_patch=patch({"pkg/__init__.py": FIXED}).replace("a - b", "a * b"))
 
 
+EMPTY, DOES_NOT_FIT = "the patch is empty", "the patch does not apply: "
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "the patch is empty"),
-        ("\n \n", "the patch is empty"),
-        ("no patch at all", "the patch does not apply: "),
-        (patch(FIX).replace("a - b", "a * b"), "the patch does not apply: "),
-        (patch(FIX)[:-20], "the patch does not apply: "),
-        (patch({}, links={".git/hooks": "/tmp"}), "the patch does not apply: "),
-        (patch({"../outside": "x\n"}), "the patch does not apply: "),
+        ("", EMPTY),
+        ("\n \n", EMPTY),
+        ("no patch at all", DOES_NOT_FIT),
+        (patch(FIX).replace("a - b", "a * b"), DOES_NOT_FIT),
+        (patch(FIX)[:-20], DOES_NOT_FIT),
+        (patch({}, links={".git/hooks": "/tmp"}), DOES_NOT_FIT),
+        (patch({"../outside": "x\n"}), DOES_NOT_FIT),
         (patch({"a" * 300: "x\n"}), "the patched files cannot be written: "),
     ],
 )
 def test_patches_that_are_none(text: str, reason: str) -> None:
     found = judged(text)
-    assert not found.resolved
+    assert (found.resolved, found.applied) == (False, reason == EMPTY)
     assert found.reason.startswith(reason)
     assert "\n" not in found.reason
-    assert found.applied is (reason == "the patch is empty")
 
 
 HELPED = {
@@ -173,24 +157,12 @@ HELPED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("changes", "judging", "refused"),
-    [
-        ({"support/check.py": "def same(a, b):\n    pass\n"}, ("support/check.py",), set[str]()),
-        ({"support/check/__init__.py": "def same(a, b):\n    pass\n"}, (), {"support/check/__init__.py"}),
-    ],
-)
-def test_a_helper_that_judges_is_named_and_cannot_be_hidden(
-    changes: dict[str, Change], judging: tuple[str, ...], refused: set[str]
-) -> None:
-    text = patch_of(HELPED, changes)
-    options: dict[str, Any] = {"fail_to_pass": ["test_a.py::test_add"], "pass_to_pass": [], "place": "plain"}
-    found = evaluate(lambda: Workspace(HELPED), text, env=BARE, **options)
-    assert (found.judging, set(found.refused)) == (judging, refused)
-    assert found.resolved is bool(judging)
-    assert ("the patch changes what the tests import and what checks: support/check.py" in found.reason) is bool(
-        judging
-    )
+@pytest.mark.parametrize(("name", "judges"), [("support/check.py", True), ("support/check/__init__.py", False)])
+def test_a_helper_that_judges_is_named_and_cannot_be_hidden(name: str, judges: bool) -> None:
+    found = judge(HELPED, patch({name: "def same(a, b):\n    pass\n"}, HELPED), ["test_a.py::test_add"])
+    assert (found.judging, tuple(found.refused)) == (((name,), ()) if judges else ((), (name,)))
+    assert found.resolved is judges
+    assert ("the patch changes what the tests import and what checks: support/check.py" in found.reason) is judges
 
 
 @pytest.mark.parametrize("text", [patch(FIX).replace(" def two", " def three"), patch(FIX).replace("\n", "\r\n")])
@@ -203,7 +175,7 @@ def test_other_lines_around_and_other_ends_of_lines_are_taken_as_in_the_official
 def test_a_patch_that_git_does_not_apply_leaves_nothing_behind() -> None:
     changes = every_trick() | {"pkg/__init__.py": BUGGY.replace("return 2", "return 2 + 0")}
     found = judged(patch(changes).replace(" def two", " def three"))
-    assert found.results["tests/test_pkg.py::test_add"] == "failed"
+    assert found.results[ADD] == "failed"
     assert {"conftest.py", "sitecustomize.py", "pytest.py"} < set(found.refused)
     inner = {"sub/.git/HEAD": "ref: refs/heads/main\n", "sub/.git/objects/x": "x\n", "sub/.git/refs/x": "x\n"}
     hidden = patch({**FIX, **inner, "sub/conftest.py": FORGE}).replace(" def two", " def three")
@@ -212,7 +184,7 @@ def test_a_patch_that_git_does_not_apply_leaves_nothing_behind() -> None:
 
 def test_where_no_test_runs_the_reference_is_asked() -> None:
     ends = patch({"pkg/__init__.py": "import os\nos._exit(0)\n"})
-    assert judged(ends, fail_to_pass=["tests/test_pkg.py"]).reason.startswith("no test ran")
+    assert judged(ends, ["tests/test_pkg.py"]).reason.startswith("no test ran")
     broken = patch({"pytest.ini": "[pytest]\nminversion = 99\n"})
     with pytest.raises(TestsCannotRun, match="without the patch neither: pytest cannot use"):
         judged(patch(FIX), test_patch=broken)
@@ -220,4 +192,4 @@ def test_where_no_test_runs_the_reference_is_asked() -> None:
 
 def test_no_tests_listed() -> None:
     with pytest.raises(ValueError, match="no test is listed"):
-        judged(patch(FIX), fail_to_pass=[], pass_to_pass=[])
+        judged(patch(FIX), [], pass_to_pass=[])

@@ -20,57 +20,31 @@ GUARD = Guard.of(
 )
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "tests/unit/test_a.py",
-        "tests/helpers.py",
-        "tests/unit/data/x.bin",
-        "tests",  # a link in the folder's place
-        "pkg/tests/__init__.py",
-        "checks.py",
-        "data/expected.json",
-        "golden/deep/x",
-        "docs/a.txt",
-        "conftest.py",
-        "deep/down/conftest.py",
-        "Conftest.py",
-        "conftest/__init__.py",
-        "src/sitecustomize.py",
-        "sitecustomize/__init__.py",
-        "usercustomize.cpython-311-x86_64-linux-gnu.so",
-        "pytest.ini",
-        "other/.pytest.ini",
-        "pytest.toml",
-        "evil.pth",
-        "pkg.egg-info/entry_points.txt",
-        "x-1.dist-info/entry_points.txt",
-        "pkg/__pycache__/mod.cpython-311.pyc",
-        "pkg/mod.pyc",
-        "pkg/test_new.py",
-        "new_test.py",
-    ],
-)
+PROTECTED = {
+    "of the tests' folder": "tests/unit/test_a.py tests/helpers.py tests/unit/data/x.bin pkg/tests/__init__.py",
+    "a link in the folder's place": "tests",
+    "given": "checks.py data/expected.json golden/deep/x docs/a.txt",
+    "run by pytest": "conftest.py deep/down/conftest.py Conftest.py conftest/__init__.py",
+    "run by Python": (
+        "src/sitecustomize.py sitecustomize/__init__.py usercustomize.cpython-311-x86_64-linux-gnu.so evil.pth"
+    ),
+    "settings": "pytest.ini other/.pytest.ini pytest.toml",
+    "plugins": "pkg.egg-info/entry_points.txt x-1.dist-info/entry_points.txt",
+    "byte code": "pkg/__pycache__/mod.cpython-311.pyc pkg/mod.pyc",
+    "named like a test": "pkg/test_new.py new_test.py",
+}
+FREE = """
+    pkg/__init__.py pkg/testing.py pkg/test/client.py other/tests_of_time.py testsuite/x.py contest.py
+    data/other.json docs/a.md goldener/x setup.cfg pyproject.toml
+"""
+
+
+@pytest.mark.parametrize("name", " ".join(PROTECTED.values()).split())
 def test_protected(name: str) -> None:
     assert GUARD.why(name)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "pkg/__init__.py",
-        "pkg/testing.py",
-        "pkg/test/client.py",
-        "other/tests_of_time.py",
-        "data/other.json",
-        "docs/a.md",
-        "setup.cfg",
-        "pyproject.toml",
-        "testsuite/x.py",
-        "goldener/x",
-        "contest.py",
-    ],
-)
+@pytest.mark.parametrize("name", FREE.split())
 def test_free(name: str) -> None:
     assert not GUARD.why(name)
 
@@ -83,8 +57,7 @@ def test_whatever_lies_below_the_tests_is_protected(parts: list[str]) -> None:
 def test_what_a_protected_link_leads_to() -> None:
     links = {"tests/data.txt": "../shared/data.txt", "tests/twice": "data.txt", "docs/x": "../pkg/__init__.py"}
     guard = Guard.of(["tests/test_a.py::test_x"], [], [], links)
-    assert guard.why("shared/data.txt")
-    assert not guard.why("pkg/__init__.py")
+    assert [bool(guard.why(name)) for name in ("shared/data.txt", "pkg/__init__.py")] == [True, False]
 
 
 def test_trees_are_laid_over_each_other() -> None:

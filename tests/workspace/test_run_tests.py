@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import stat
+import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lazy import BARE
@@ -74,34 +75,24 @@ FILES = {
     "pytest.py": "raise ImportError('the false one')\n",
 }
 
-EXPECTED = {
-    "tests/test_broken.py": "error",
-    "tests/test_syntax.py": "error",
-    "tests/test_elsewhere.py": "skipped",
-    "tests/unit/test_unit.py::A::test_it": "passed",
-    "::test_fails": "failed",
-    "::test_passes": "passed",
-    "::test_odd[a::b]": "passed",
-    "::test_odd[[]": "passed",
-    "::test_odd[]/\\xe9\\n]": "passed",
-    "::test_odd[]": "passed",
-    "::test_odd[a b]": "passed",
-    "::test_skips": "skipped",
-    "::test_says_that_it_fails": "passed",
-    "::test_subject_says_that_it_fails": "skipped",
-    "::test_marked": "passed",
-    "::test_marked_but_passes": "failed",
-    "::test_setup": "error",
-    "::test_teardown": "error",
-    "::TestUnit::test_subtests": "failed",
-    "::TestUnit::test_whole": "passed",
-    "::test_child": "passed",
-    "::test_changes_files": "passed",
-    "::test_forked_copy_is_silent": "passed",
-    "::test_hash": "passed",
-    "::test_env": "passed",
-    "::test_input": "passed",
+OUTCOMES = {
+    "passed": (
+        *("tests/unit/test_unit.py::A::test_it", "::test_passes", "::test_says_that_it_fails", "::test_marked"),
+        *("::test_odd[a::b]", "::test_odd[[]", "::test_odd[]/\\xe9\\n]", "::test_odd[]", "::test_odd[a b]"),
+        *("::TestUnit::test_whole", "::test_child", "::test_changes_files", "::test_forked_copy_is_silent"),
+        *("::test_hash", "::test_env", "::test_input"),
+    ),
+    "failed": ("::test_fails", "::test_marked_but_passes", "::TestUnit::test_subtests"),
+    "error": ("tests/test_broken.py", "tests/test_syntax.py", "::test_setup", "::test_teardown"),
+    "skipped": ("tests/test_elsewhere.py", "::test_skips", "::test_subject_says_that_it_fails"),
 }
+
+
+def whole(name: str) -> str:
+    return f"tests/test_every_kind.py{name}" if name[0] == ":" else name
+
+
+EXPECTED = {whole(name): outcome for outcome, names in OUTCOMES.items() for name in names}
 
 
 def made(folder: Path, files: Mapping[str, str]) -> Path:
@@ -112,8 +103,8 @@ def made(folder: Path, files: Mapping[str, str]) -> Path:
     return folder
 
 
-def whole(results: Mapping[str, str]) -> dict[str, str]:
-    return {("tests/test_every_kind.py" + name if name[0] == ":" else name): value for name, value in results.items()}
+def ran(folder: Path, files: Mapping[str, str], ids: Sequence[str] = (), **options: Any) -> TestRun:
+    return run_tests(made(folder, files), ids, **{"place": "plain", "env": BARE, **options})
 
 
 @pytest.fixture(scope="module")
@@ -129,19 +120,15 @@ def run(repository: Path) -> TestRun:
 
 
 def test_each_test_has_its_result(run: TestRun) -> None:
-    assert dict(run.results) == whole(EXPECTED), run.output
+    assert dict(run.results) == EXPECTED, run.output
     assert (run.complaint, run.cut_short, run.timed_out, run.missing, run.place) == ("", "", False, (), "plain")
-    assert run.counts == {"passed": 16, "failed": 3, "error": 4, "skipped": 3}
+    assert run.counts == {outcome: len(names) for outcome, names in OUTCOMES.items()}
 
 
-def test_failures_have_their_text(run: TestRun) -> None:
-    messages = {name.rpartition("/")[2]: text for name, text in run.messages.items()}
-    assert "the reason" in messages["test_every_kind.py::test_fails"]
-    assert "nothing_of_this_name" in messages["test_broken.py"]
-    assert "in teardown" in messages["test_every_kind.py::test_teardown"]
-
-
-def test_the_copy_is_not_named(run: TestRun) -> None:
+def test_failures_have_their_text_and_the_copy_is_not_named(run: TestRun) -> None:
+    assert "the reason" in run.messages[whole("::test_fails")]
+    assert "nothing_of_this_name" in run.messages["tests/test_broken.py"]
+    assert "in teardown" in run.messages[whole("::test_teardown")]
     assert "rlm-tests-" not in run.output + "".join(run.messages.values())
 
 
@@ -152,29 +139,18 @@ def test_the_repository_stays_as_it_was(run: TestRun, repository: Path) -> None:
 
 
 def test_chosen_ids(repository: Path) -> None:
-    chosen = [
-        "tests/test_every_kind.py::test_odd[a::b]",
-        "tests/test_every_kind.py::TestUnit",
-        "tests/test_every_kind.py::test_marked",
-        "tests/unit/",
-    ]
-    absent = [
-        "tests/test_every_kind.py::test_odd[none]",
-        "tests/test_every_kind.py::test_od",
-        "tests/nowhere.py::test_x",
-        "../outside.py::test_x",
-        "/etc",
-    ]
-    run = run_tests(repository, [*chosen, *absent], place="plain", env=BARE)
-    names = ["::test_odd[a::b]", "::TestUnit::test_subtests", "::TestUnit::test_whole", "::test_marked"]
-    assert dict(run.results) == whole({n: EXPECTED[n] for n in [*names, "tests/unit/test_unit.py::A::test_it"]})
-    assert list(run.missing) == absent
-    assert run.complaint == ""
+    chosen = ["::test_odd[a::b]", "::TestUnit", "::test_marked", "tests/unit/"]
+    absent = ["::test_odd[none]", "::test_od", "tests/nowhere.py::test_x", "../outside.py::test_x", "/etc"]
+    run = run_tests(repository, [whole(name) for name in [*chosen, *absent]], place="plain", env=BARE)
+    units = "::TestUnit::test_subtests", "::TestUnit::test_whole", "tests/unit/test_unit.py::A::test_it"
+    answering = [whole(name) for name in ("::test_odd[a::b]", "::test_marked", *units)]
+    assert dict(run.results) == {name: EXPECTED[name] for name in answering}
+    assert (list(run.missing), run.complaint) == ([whole(name) for name in absent], "")
 
 
 def test_a_crash_keeps_what_was_reported(tmp_path: Path) -> None:
     text = "import os\ndef test_1(): pass\ndef test_2(): os._exit(0)\ndef test_3(): pass\n"
-    run = run_tests(made(tmp_path, {"test_x.py": text}), place="plain")
+    run = ran(tmp_path, {"test_x.py": text})
     assert dict(run.results) == {"test_x.py::test_1": "passed", "test_x.py::test_2": "error"}
     assert run.cut_short == "the interpreter ended early (exit status 0) in test_x.py::test_2"
     assert run.messages["test_x.py::test_2"] == run.cut_short
@@ -183,7 +159,7 @@ def test_a_crash_keeps_what_was_reported(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_time_is_up(tmp_path: Path) -> None:
     text = "import signal, time\ndef test_1(): pass\ndef test_2():\n    while True: time.sleep(1)\n"
-    run = run_tests(made(tmp_path, {"test_x.py": text}), place="plain", timeout=8)
+    run = ran(tmp_path, {"test_x.py": text}, timeout=8)
     assert run.timed_out
     assert run.cut_short.startswith("stopped after ")
     # On a slow machine pytest itself may take longer than that.
@@ -208,20 +184,13 @@ def test_own_files(tmp_path):
 
 @pytest.mark.parametrize("place", ["hardened", "sandbox"])
 def test_isolated(place: str, tmp_path: Path) -> None:
-    import socket
-
-    problem = {"hardened": Hardened(), "sandbox": Sandbox()}[place].problem(sys.executable)
-    if problem:
+    if problem := {"hardened": Hardened(), "sandbox": Sandbox()}[place].problem(sys.executable):
         pytest.skip(problem)
     secret = made(tmp_path, {"secret": "hunter2"}) / "secret"
     with socket.create_server(("127.0.0.1", 0)) as server:
-        text = OUTWARD % (server.getsockname()[1], str(secret))
-        run = run_tests(
-            made(tmp_path / "repository", {"test_x.py": text}), place="auto" if place == "sandbox" else place
-        )
-    assert set(run.results.values()) == {"passed"}, run.output
-    assert len(run.results) == 3
-    assert run.place == place
+        files = {"test_x.py": OUTWARD % (server.getsockname()[1], str(secret))}
+        run = ran(tmp_path / "repository", files, place="auto" if place == "sandbox" else place)
+    assert ([*run.results.values()], run.place) == (["passed"] * 3, place), run.output
 
 
 def test_a_place_that_does_not_work_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,15 +211,14 @@ def test_a_place_that_does_not_work_is_an_error(tmp_path: Path, monkeypatch: pyt
     ],
 )
 def test_why_nothing_ran(files: dict[str, str], ids: list[str], complaint: str, tmp_path: Path) -> None:
-    run = run_tests(made(tmp_path, files), ids, place="plain", env=BARE)
+    run = ran(tmp_path, files, ids)
     assert run.complaint.startswith(complaint), run.output
-    assert not run.results
-    assert list(run.missing) == ids
+    assert (run.results, list(run.missing)) == ({}, ids)
 
 
 def test_interpreters_without_pytest(tmp_path: Path) -> None:
     bare = made(tmp_path, {"python": f'#!/bin/sh\nexec {sys.executable} -S "$@"\n'}) / "python"
-    bare.chmod(bare.stat().st_mode | stat.S_IXUSR)
+    bare.chmod(0o755)
     assert "No module named 'pytest'" in run_tests(tmp_path, place="plain", python=str(bare)).complaint
     assert "no interpreter" in run_tests(tmp_path, python=str(tmp_path / "nothing")).complaint
     assert "no folder" in run_tests(tmp_path / "nothing").complaint

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,14 +32,14 @@ def repository(tmp_path: Path) -> Path:
     root = tmp_path / "user"
     lay_out(root, FIRST)
     git(tmp_path, "init", "-q", str(root))
-    (root / ".git" / "info").mkdir(exist_ok=True)
+    for folder in ("info", "hooks"):
+        (root / ".git" / folder).mkdir(exist_ok=True)
     (root / ".git" / "info" / "attributes").write_text("* -text -ident -working-tree-encoding\n")
     commit_all(root, "first")
     git(root, "tag", "v1")
     lay_out(root, SECOND)
     commit_all(root, "second")
     for hook in ("post-checkout", "post-index-change", "pre-auto-gc"):
-        (root / ".git" / "hooks").mkdir(exist_ok=True)
         (root / ".git" / "hooks" / hook).write_text(f"#!/bin/sh\ntouch {tmp_path}/hook\n")
         (root / ".git" / "hooks" / hook).chmod(0o755)
     (root / "staged.py").write_text("s = 1\n")
@@ -65,17 +68,16 @@ def _shared(repository: Path) -> Path:
     return repository.parent / "shared"
 
 
-@pytest.mark.parametrize(
-    ("kind", "loose"),
-    [(lambda path: path, True), (_worktree, True), *((kind, False) for kind in (lambda path: path, _bare, _shared))],
-)
+def _packed(repository: Path) -> Path:
+    git(repository, "gc", "-q")
+    return repository
+
+
+@pytest.mark.parametrize("kind", [Path, _worktree, _packed, lambda r: _bare(_packed(r)), lambda r: _shared(_packed(r))])
 def test_a_commit_comes_out_byte_for_byte_and_the_copy_is_not_touched(
-    repository: Path, kind: object, loose: bool
+    repository: Path, kind: Callable[[Path], Path]
 ) -> None:
-    assert callable(kind)
-    if not loose:
-        git(repository, "gc", "-q")
-    source: Path = kind(repository)
+    source = kind(repository)
     before = everything(repository.parent)
     with Workspace(source, commit="v1") as space:
         assert on_disk(space.root) == FIRST
@@ -101,9 +103,20 @@ def test_without_a_commit_files_are_taken_as_they_lie(repository: Path) -> None:
     assert not (repository.parent / "hook").exists()
 
 
+def test_a_folder_that_is_no_repository_is_copied_whole_and_never_written_to(tmp_path: Path) -> None:
+    lay_out(tmp_path, {**FIRST, b"junk": ("file", b"ignored")})
+    before = everything(tmp_path)
+    with Workspace(tmp_path) as space:
+        assert on_disk(space.root) == on_disk(tmp_path)
+        assert space.run("./run.sh").output == "hi\n"
+        space.apply_edit("a.py", 1, 1, "x = 2")
+        assert "+x = 2\r\n" in space.diff()
+    assert everything(tmp_path) == before
+
+
 def test_of_a_bare_repository_the_head_is_taken(repository: Path) -> None:
     with Workspace(_bare(repository)) as space:
-        assert on_disk(space.root) == {**SECOND}
+        assert on_disk(space.root) == SECOND
         assert space.commit == git(repository, "rev-parse", "HEAD")
 
 
@@ -145,11 +158,11 @@ def test_a_shallow_clone_has_the_commits_it_has(repository: Path) -> None:
 
 
 def test_a_repository_without_its_objects_is_named(repository: Path) -> None:
-    packs = _bare(repository) / "objects"
-    for file in (path for path in packs.rglob("*") if path.is_file()):
-        file.unlink()
+    bare = _bare(repository)
+    shutil.rmtree(bare / "objects")
+    (bare / "objects").mkdir()
     with pytest.raises(WorkspaceError, match=r"mirror\.git"):
-        Workspace(packs.parent)
+        Workspace(bare)
 
 
 @pytest.mark.slow
@@ -170,8 +183,7 @@ def test_submodules_are_left_empty_and_named(repository: Path) -> None:
 
 
 def test_repositories_inside_a_folder_are_files_as_others(tmp_path: Path) -> None:
-    (tmp_path / "inner").mkdir()
-    (tmp_path / "inner" / "a.py").write_text("x\n")
+    lay_out(tmp_path / "inner", {b"a.py": ("file", b"x\n")})
     commit_all(tmp_path / "inner")
     with Workspace(tmp_path) as space:
         assert on_disk(space.root) == {b"inner/a.py": ("file", b"x\n")}
@@ -208,11 +220,7 @@ def test_sources_that_are_none(tmp_path: Path, make: str, commit: str | None, sa
 @pytest.mark.slow
 def test_a_full_disk_is_said_in_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     """A limit on the size of files stands for it: what the system says of both is an error of the same kind."""
-    import subprocess
-    import sys
-
-    (tmp_path / "source").mkdir()
-    (tmp_path / "source" / "big").write_bytes(os.urandom(3_000_000))
+    lay_out(tmp_path / "source", {b"big": ("file", os.urandom(3_000_000))})
     (tmp_path / "temporary").mkdir()
     commit_all(tmp_path / "source")
     code = (
@@ -222,12 +230,8 @@ def test_a_full_disk_is_said_in_one_line_and_leaves_nothing(tmp_path: Path) -> N
         "    try: Workspace(sys.argv[1], commit=commit)\n"
         "    except WorkspaceError as error: print(str(error).count('\\n'), error)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "source")],
-        env={**os.environ, "TMPDIR": str(tmp_path / "temporary"), "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", code, str(tmp_path / "source")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert [line[:2] for line in done.stdout.splitlines()] == ["0 ", "0 "], done.stdout
     assert os.listdir(tmp_path / "temporary") == []

@@ -15,11 +15,13 @@ from rlm_loop.outcome import Outcome, Stop
 from rlm_loop.tools import Hooks
 from rlm_loop.traces import Trace
 
+SubAgent = Callable[[str, Any, Meter], Outcome]
+
 
 class Answering(Model):
-    """A model that answers by a function of the prompt's text; counted as `ScriptedModel` counts."""
+    """A model that answers by a function of the prompt's text, or raises what that gives; counts as `ScriptedModel`."""
 
-    def __init__(self, answer: Callable[[str], str | Reply], name: str = "answering", price: Any = None) -> None:
+    def __init__(self, answer: Callable[[str], Any], name: str = "answering", price: Any = None) -> None:
         self._answer, self.name, self.price = answer, name, price
         self._counting = ScriptedModel([])
 
@@ -27,8 +29,7 @@ class Answering(Model):
         return self._counting.measure(prompt)
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
-        given = self._answer(prompt.messages[-1].text)
-        one = ScriptedModel([given], price=self.price)
+        one = ScriptedModel([self._answer(prompt.messages[-1].text)], price=self.price)
         return one.complete(prompt, max_tokens=max_tokens)
 
 
@@ -44,7 +45,7 @@ class Root:
         model: Model | None = None,
         *,
         budget: Budget | None = None,
-        sub_agent: Callable[[str, Any, Meter], Outcome] | None = None,
+        sub_agent: SubAgent | None = None,
         clock: Callable[[], float] = time.monotonic,
         hooks: tuple[object, ...] = (),
         max_depth: int = 1,
@@ -61,7 +62,7 @@ class Root:
         watched: dict[str, Any] = {"slots": self.settings.calls, "hooks": Hooks(hooks)}
         self.metered = Meter(model, self.account, self.ledger, self.trace, **watched)
         self.node = self.metered.node
-        self.query, self.batched = query_tools(SubcallRunner(self.metered, self.settings, sub_agent or no_agent))
+        self.query, self.batched = tools_of(self, self.metered, sub_agent or no_agent)
 
     def of(self, event: str) -> list[dict[str, Any]]:
         return [e for e in self.trace.events if e["event"] == event]
@@ -69,6 +70,11 @@ class Root:
     @property
     def kinds(self) -> list[str]:
         return [e["kind"] for e in self.of("subcall_start")]
+
+
+def tools_of(root: Root, agent: Meter, sub_agent: SubAgent) -> tuple[Any, Any]:
+    """What the cells of an agent in the tree call."""
+    return query_tools(SubcallRunner(agent, root.settings, sub_agent))
 
 
 def no_agent(prompt: str, context: Any, inner: Meter) -> Outcome:

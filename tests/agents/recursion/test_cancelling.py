@@ -4,35 +4,43 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from made_trees import Answering, Root, outcome
+from made_trees import Answering, Root, outcome, tools_of
 
 from rlm_loop import Budget, ToolLoopAgent
 from rlm_loop.accounting import Account, BudgetSpent, Cancelled, Scope, call_tree, cell_scope
 from rlm_loop.agents import agent as agents
 from rlm_loop.agents import outcome_of
-from rlm_loop.agents.subcalls import Meter, SubcallRunner, query_tools
+from rlm_loop.agents.subcalls import Meter
 from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Outcome
 from rlm_loop.traces import read
-
-
-def code(text: str) -> str:
-    return f"```python\n{text}\n```"
+from tests.agents.replies import code
+from tests.repl.processes import until
 
 
 class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
+    now = 0.0
 
     def __call__(self) -> float:
         return self.now
+
+    def late(self, gate: threading.Event) -> Callable[[Any], str]:
+        """What a model replies 100 seconds later, when the gate is open."""
+
+        def answer(_: Any) -> str:
+            self.now += 100
+            gate.wait(60)
+            return "late"
+
+        return answer
 
 
 @pytest.fixture
@@ -41,10 +49,11 @@ def gate() -> Iterator[threading.Event]:
     event = threading.Event()
     yield event
     event.set()
-    deadline = time.monotonic() + 20
-    while any(t.name == "llm_query" for t in threading.enumerate()) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not [t for t in threading.enumerate() if t.name == "llm_query"]
+    assert until(lambda: not asking(), 20)
+
+
+def asking() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "llm_query"]
 
 
 def stopped(gate: threading.Event, ask: Callable[[Root], Any], **settings: Any) -> tuple[Root, list[BaseException]]:
@@ -77,15 +86,10 @@ def test_who_waits_is_let_go_at_once_and_a_late_reply_is_charged_but_goes_to_nob
     assert root.ledger.usage.calls == 0
     gate.set()
     root.node.end_children(20)
-    assert root.ledger.usage.calls == 1
-    assert root.account.spent.calls == 1
+    assert root.ledger.usage.calls == root.account.spent.calls == 1
     (end,) = root.of("subcall_end")
-    assert (end["ok"], end["error"]["kind"], end["usage"]["calls"], end["answer_sha256"]) == (
-        False,
-        "cancelled",
-        1,
-        None,
-    )
+    found = end["ok"], end["error"]["kind"], end["usage"]["calls"], end["answer_sha256"]
+    assert found == (False, "cancelled", 1, None)
 
 
 def test_what_was_not_begun_is_never_made(gate: threading.Event) -> None:
@@ -105,11 +109,8 @@ def test_a_call_that_does_not_come_back_is_written_off_as_unknown(gate: threadin
     assert root.account.spent.output_tokens == 30  # what it may have cost at most
     events = len(root.trace.events)
     gate.set()
-    for t in threading.enumerate():
-        if t.name == "llm_query":
-            t.join(20)
-    assert len(root.ledger.calls) == 1
-    assert len(root.trace.events) == events
+    assert until(lambda: not asking(), 20)
+    assert (len(root.ledger.calls), len(root.trace.events)) == (1, events)
     assert [e["error"]["kind"] for e in root.of("subcall_end")] == ["cancelled"]
 
 
@@ -117,119 +118,88 @@ def test_time_is_up_while_a_sub_call_runs(
     gate: threading.Event, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     clock = Clock()
-
-    def late(_: Prompt) -> str:
-        clock.now += 100
-        gate.wait(60)
-        return "late"
-
     monkeypatch.setattr(call_tree, "PATIENCE", 0.05)
     monkeypatch.setattr(agents, "Account", partial(Account, clock=clock))
-    model = ScriptedModel([code("llm_query('x')"), late])
+    model = ScriptedModel([code("llm_query('x')"), clock.late(gate)])
     ended = ToolLoopAgent(model=model, budget=Budget(seconds=50)).run("?", trace=tmp_path / "t.jsonl")
     assert not gate.is_set()  # so nobody waited for the model
-    assert ended.stop == "seconds"
-    assert (ended.usage.calls, ended.usage.output_tokens) == (2, None)
+    assert (ended.stop, ended.usage.calls, ended.usage.output_tokens) == ("seconds", 2, None)
     again = outcome_of(read(tmp_path / "t.jsonl"))
     assert again.usage == ended.usage
     assert [c.node for c in again.ledger.calls] == [c.node for c in ended.ledger.calls]
 
 
-def test_a_process_that_dies_in_a_cell_gives_its_sub_calls_up(gate: threading.Event, tmp_path: Path) -> None:
+def test_an_outer_time_limit_reaches_all_levels(gate: threading.Event) -> None:
+    def sub_agent(prompt: str, context: Any, inner: Meter) -> Outcome:
+        query, _ = tools_of(root, inner, sub_agent)
+        return outcome(inner, query("deeper"))
+
+    clock = Clock()
+    model = Answering(clock.late(gate))
+    root = Root(model, max_depth=3, sub_agent=sub_agent, budget=Budget(seconds=50), clock=clock)
+    with pytest.raises(BudgetSpent, match="50 seconds"):
+        root.query("x")
+    root.node.end_children(0.01)
+    assert [e["ok"] for e in root.of("subcall_end")] == [False] * 3
+    assert len(root.of("subcall_start")) == 3
+
+
+@pytest.mark.parametrize("depth", [1, 2], ids=["a completion is under way", "the cell of a sub-agent runs on"])
+def test_a_process_that_dies_in_a_cell_gives_its_sub_calls_up(
+    depth: int, gate: threading.Event, tmp_path: Path
+) -> None:
     flag = tmp_path / "asked"
     dying = (
         "import threading, os, time\nthreading.Thread(target=llm_query, args=('x',)).start()\n"
         f"while not os.path.exists({str(flag)!r}): time.sleep(.02)\nos._exit(3)"
     )
 
-    def sub(_: Prompt) -> str:
+    def reply(prompt: Prompt) -> str:
+        text = prompt.messages[-1].text
+        if "died" in text:
+            gate.set()
+            return code("final_answer = 1")
+        if "dying" in text:
+            return code(dying)
+        if depth == 2:
+            return code(f"import time\nopen({str(flag)!r}, 'w').close()\nwhile True: time.sleep(1)")
         flag.touch()
         gate.wait(60)
         return "late"
 
-    def root(prompt: Prompt) -> str:
-        if len(prompt.messages) > 2:
-            gate.set()
-            return code("final_answer = 1")
-        return code(dying)
-
-    def either(prompt: Prompt) -> str:
-        return sub(prompt) if prompt.messages[-1].text == "x" else root(prompt)
-
-    ended = ToolLoopAgent(model=ScriptedModel([either] * 3), repl="plain").run("?", trace=tmp_path / "t.jsonl")
-    assert (ended.answer, ended.usage.calls) == (1, 3)
-    record = read(tmp_path / "t.jsonl")
-    (end,) = record.of("subcall_end")
-    assert (end["ok"], end["error"]["kind"]) == (False, "cancelled")
-    assert record.events.index(end) < record.events.index(record.end or {})
-
-
-def test_a_sub_agent_whose_cell_runs_on_is_ended_with_its_parent(gate: threading.Event, tmp_path: Path) -> None:
-    flag = tmp_path / "asked"
-    dying = (
-        "import threading, os, time\nthreading.Thread(target=llm_query, args=('x',)).start()\n"
-        "while not os.path.exists(r'{flag}'): time.sleep(.05)\nos._exit(3)"
-    )
-
-    def either(prompt: Prompt) -> str:
-        text = prompt.messages[-1].text
-        if "died" in text:
-            return code("final_answer = 1")
-        if "dying" in text:
-            return code(dying.format(flag=flag))
-        return code(f"import time\nopen(r'{flag}', 'w').close()\nwhile True: time.sleep(1)")
-
-    ended = ToolLoopAgent(model=ScriptedModel([either] * 3), max_depth=2, repl="plain").run("dying")
+    agent = ToolLoopAgent(model=ScriptedModel([reply] * 3), max_depth=depth, repl="plain")
+    ended = agent.run("dying", trace=tmp_path / "t.jsonl")
     assert ended.answer == 1
+    if depth == 1:
+        assert ended.usage.calls == 3
+        record = read(tmp_path / "t.jsonl")
+        (end,) = record.of("subcall_end")
+        assert (end["ok"], end["error"]["kind"]) == (False, "cancelled")
+        assert record.events.index(end) < record.events.index(record.end)
 
 
 def test_nested_batches_share_one_cap_and_few_agents_are_alive_at_once() -> None:
-    alive = most_alive = calls = most_calls = 0
-    lock = threading.Lock()
+    lock, now, most = threading.Lock(), Counter[str](), Counter[str]()
+
+    def count(what: str, change: int) -> None:
+        with lock:
+            now[what] += change
+            most[what] = max(most[what], now[what])
 
     def answer(text: str) -> str:
-        nonlocal calls, most_calls
-        with lock:
-            calls += 1
-            most_calls = max(most_calls, calls)
+        count("calls", 1)
         time.sleep(0.002)
-        with lock:
-            calls -= 1
+        count("calls", -1)
         return text
 
     def sub_agent(prompt: str, context: Any, inner: Meter) -> Outcome:
-        nonlocal alive, most_alive
-        with lock:
-            alive += 1
-            most_alive = max(most_alive, alive)
-        _, batched = query_tools(SubcallRunner(inner, root.settings, sub_agent))
-        got = batched(["x"] * 4)
-        with lock:
-            alive -= 1
+        count("agents", 1)
+        got = tools_of(root, inner, sub_agent)[1](["x"] * 4)
+        count("agents", -1)
         return outcome(inner, len([r for r in got if r.ok]))
 
     root = Root(Answering(answer), max_depth=4, sub_agent=sub_agent, concurrency=3)
     assert root.batched(["go"] * 4) == ["4"] * 4
     assert root.ledger.usage.calls == 4**4
-    assert most_calls <= 3
-    assert most_alive <= 3 * 4  # levels of agents, and not 4 + 16 + 64
-
-
-def test_an_outer_time_limit_reaches_all_levels(gate: threading.Event) -> None:
-    clock = Clock()
-
-    def late(_: str) -> str:
-        clock.now += 100
-        gate.wait(20)
-        return "late"
-
-    def sub_agent(prompt: str, context: Any, inner: Meter) -> Outcome:
-        query, _ = query_tools(SubcallRunner(inner, root.settings, sub_agent))
-        return outcome(inner, query("deeper"))
-
-    root = Root(Answering(late), max_depth=3, sub_agent=sub_agent, budget=Budget(seconds=50), clock=clock)
-    with pytest.raises(BudgetSpent, match="50 seconds"):
-        root.query("x")
-    root.node.end_children(0.01)
-    assert [e["ok"] for e in root.of("subcall_end")] == [False] * 3
-    assert len(root.of("subcall_start")) == 3
+    assert most["calls"] <= 3
+    assert most["agents"] <= 3 * 4  # levels of agents, and not 4 + 16 + 64

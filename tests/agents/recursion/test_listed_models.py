@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from rlm_loop.agents import SubCalls
 from rlm_loop.models import ScriptedModel
 from rlm_loop.repl import PythonREPL
 from rlm_loop.replay import ReplayError, fork
+from tests.agents.replies import cell, code
 
 
 class Listening(Loopback):
@@ -43,52 +45,36 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[Listening]:
         yield server
 
 
-def cell(code: str) -> str:
-    return f"```python\n{code}\n```"
-
-
 @pytest.mark.parametrize("form", ["llm_query('x', model={!r})", "llm_query_batched(['x'], model={!r})"])
 @pytest.mark.parametrize("agent", [ToolLoopAgent(), LeanAgent(max_depth=1)], ids=lambda agent: agent.name)
 def test_a_cell_cannot_have_the_host_ask_anywhere(agent: Any, elsewhere: Listening, form: str, tmp_path: Path) -> None:
-    from dataclasses import replace
-
-    from rlm_loop.models import Reply, ToolCall
-
-    code = "\n".join(
-        f"try: print({form.format(name)})\nexcept Exception as e: print(e)"
-        for name in (elsewhere.model, f"local:{tmp_path / 'file'}", "openai/gpt-5-nano", "ollama/x")
-    )
-    first: Any = cell(code)
-    if isinstance(agent, LeanAgent):
-        import json
-
-        first = Reply(tool_calls=(ToolCall("1", "python", json.dumps({"code": code})),))
-    model = ScriptedModel([first, "done"])
-    outcome = replace(agent, model=model).run("q", context="text")
+    named = (elsewhere.model, f"local:{tmp_path / 'file'}", "openai/gpt-5-nano", "ollama/x")
+    tries = "\n".join(f"try: print({form.format(name)})\nexcept Exception as e: print(e)" for name in named)
+    outcome = replace(agent, model=ScriptedModel([cell(agent, tries), "done"])).run("q", context="text")
     assert outcome.turns[0].observations[0].text.count("may be asked here; there are: scripted") == 4
     assert elsewhere.heard == []
 
 
 def test_models_that_the_user_listed_are_asked_by_the_users_names() -> None:
     small, other = ScriptedModel(["from small"], name="a:1"), ScriptedModel(["from other"], name="b:2")
-    model = ScriptedModel([cell("final_answer = [llm_query('x', model=m) for m in ('small', 'b:2')]")])
+    model = ScriptedModel([code("final_answer = [llm_query('x', model=m) for m in ('small', 'b:2')]")])
     agent = ToolLoopAgent(model=model, subcalls=SubCalls(models={"small": small}, model=other))
     assert agent.run("q").answer == ["from small", "from other"]
     assert agent.settings() != ToolLoopAgent(model=model).settings()
     assert "sub_models" not in ToolLoopAgent(model=model).settings()
     with pytest.raises((TypeError, ValueError), match="list of names"):
-        ToolLoopAgent(subcalls=SubCalls(models="small"))  # pyright: ignore
+        SubCalls(models="small")
 
 
 def test_a_trace_neither_names_an_address_nor_lowers_the_isolation(elsewhere: Listening, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     for name in ("local:/etc/passwd", "model.gguf", elsewhere.model):
-        made = ScriptedModel([cell("x = 1"), cell("final_answer = x")], name=name)
+        made = ScriptedModel([code("x = 1"), code("final_answer = x")], name=name)
         ToolLoopAgent(model=made, repl="plain").run("q", trace=path)
         with pytest.raises(ReplayError, match="give model="):
             fork(path, at=1)
     assert elsewhere.heard == []
-    outcome = fork(path, at=1, model=ScriptedModel([cell("final_answer = x + 1")]))
+    outcome = fork(path, at=1, model=ScriptedModel([code("final_answer = x + 1")]))
     assert outcome.answer == 2
     with PythonREPL() as strongest:
         strongest.start()

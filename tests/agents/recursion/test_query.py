@@ -6,23 +6,23 @@ import threading
 from typing import Any
 
 import pytest
-from made_trees import Answering, Root, outcome, upper
+from made_trees import Answering, Root, outcome, tools_of, upper
 
 from rlm_loop.accounting import Budget, BudgetSpent
-from rlm_loop.agents.subcalls import DepthExceeded, Meter, SubCallError, SubcallRunner, query_tools
+from rlm_loop.agents.subcalls import DepthExceeded, Meter, SubCallError
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import ModelError
 from rlm_loop.outcome import Outcome, Stop
 from rlm_loop.tools import ToolGateway
 
 
-def fails_for(bad: str) -> Answering:
-    def answer(text: str) -> str:
-        if bad in text:
-            raise ModelError("no route")
-        return text.upper()
+def says(reply: Any) -> Answering:
+    """A model that says this, or raises it."""
+    return Answering(lambda _: reply)
 
-    return Answering(answer)
+
+def fails_for(bad: str) -> Answering:
+    return Answering(lambda text: ModelError("no route") if bad in text else text.upper())
 
 
 class TestOne:
@@ -40,14 +40,10 @@ class TestOne:
         assert seen == ["count\n\n" + "x" * 100_000, 'count\n\n["a", {"b": 1}]']
 
     def test_reasoning_is_no_part_of_what_is_returned(self) -> None:
-        assert Root(Answering(lambda _: "<think>41?</think>\n\n42")).query("hello") == "42"
-        root = Root(Answering(lambda _: "So it is 41.</think>"))
-        with pytest.raises(SubCallError, match="empty"):
-            root.query("hello")
-        assert root.ledger.usage.calls == 1
+        assert Root(says("<think>41?</think>\n\n42")).query("hello") == "42"
 
     def test_max_tokens_is_that_calls_own(self) -> None:
-        root = Root(Answering(lambda _: "abcdefgh" * 10))
+        root = Root(says("abcdefgh" * 10))
         assert root.query("hello", max_tokens=2) == "abcdefgh"  # as asked for: a token is four characters here
         assert root.metered.max_tokens is None
         assert len(root.query("hello")) == 80
@@ -60,54 +56,50 @@ class TestOne:
             (Reply("half of", finish_reason="length"), "cut off after 2 tokens.*half of"),
             (Reply("", finish_reason="content_filter"), "content filter"),
             ("  \n", "empty"),
+            ("So it is 41.</think>", "empty"),
         ],
     )
     def test_what_is_no_answer_is_raised_and_never_returned(self, reply: Any, message: str) -> None:
-        def answer(_: str) -> Any:
-            if isinstance(reply, Exception):
-                raise reply
-            return reply
-
-        root = Root(Answering(answer))
+        root = Root(says(reply))
         with pytest.raises(SubCallError, match=message):
             root.query("hello")
         assert root.of("subcall_end")[0]["ok"] is False
 
     def test_a_reply_cut_by_the_budget_is_no_answer_but_is_paid_for(self) -> None:
-        root = Root(Answering(lambda _: "abcd" * 50), budget=Budget(output_tokens=10))
+        root = Root(says("abcd" * 50), budget=Budget(output_tokens=10))
         with pytest.raises(SubCallError, match="cut off after 10 tokens"):
             root.query("hello")
         assert root.account.spent.output_tokens == 10
 
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            ({"prompt": ""}, "the prompt of llm_query is empty"),
-            ({"prompt": " \n"}, "the prompt of llm_query is empty"),
-            ({"prompt": 5}, "'prompt': Input should be a valid string, not 5"),
-            ({"prompt": None}, "valid string, not None"),
-            ({}, "missing 'prompt'"),
-            ({"prompt": "x", "max_tokens": 0}, "max_tokens is a number of tokens, 1 or more"),
-            ({"prompt": "x", "max_tokens": -5}, "max_tokens is a number of tokens, 1 or more"),
-            ({"prompt": "x", "temperature": 1}, "unexpected 'temperature'"),
-            ({"prompt": "x", "model": "no-such-model"}, "no model 'no-such-model' may be asked here"),
-        ],
-    )
-    def test_bad_input_is_one_line_and_asks_nobody(self, arguments: dict[str, Any], message: str) -> None:
-        root = Root()
-        result = ToolGateway([root.query]).call("llm_query", arguments)
-        assert result.error == "invalid_arguments"
-        assert message in result.message
-        assert "\n" not in result.message
-        assert not root.ledger.calls
-
     def test_failed_calls_count_as_calls(self) -> None:
         root = Root(fails_for("x"), budget=Budget(calls=3))
-        for _ in range(3):
-            with pytest.raises(SubCallError):
+        for error in (SubCallError, SubCallError, SubCallError, BudgetSpent):
+            with pytest.raises(error):
                 root.query("x")
-        with pytest.raises(BudgetSpent):
-            root.query("x")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"prompt": ""}, "the prompt of llm_query is empty"),
+        ({"prompt": 5}, "'prompt': Input should be a valid string, not 5"),
+        ({}, "missing 'prompt'"),
+        ({"prompt": "x", "max_tokens": 0}, "max_tokens is a number of tokens, 1 or more"),
+        ({"prompt": "x", "temperature": 1}, "unexpected 'temperature'"),
+        ({"prompt": "x", "model": "no-such-model"}, "no model 'no-such-model' may be asked here"),
+        ({"prompts": "abc"}, "valid array, not 'abc'"),
+        ({"prompts": ["a", 5]}, "'prompts.1': Input should be a valid string"),
+        ({"prompts": ["a", " "]}, "prompt 1 of llm_query_batched is empty"),
+        ({"prompts": ["a"], "contexts": []}, "1 prompts and 0 contexts"),
+    ],
+)
+def test_bad_input_is_one_line_and_asks_nobody(arguments: dict[str, Any], message: str) -> None:
+    root = Root()
+    name = "llm_query_batched" if "prompts" in arguments else "llm_query"
+    result = ToolGateway([root.query, root.batched]).call(name, arguments)
+    assert (result.error, message in result.message) == ("invalid_arguments", True), result.message
+    assert "\n" not in result.message
+    assert not root.ledger.calls
 
 
 class TestBatch:
@@ -133,12 +125,11 @@ class TestBatch:
         root = Root(fails_for("#37"))
         results = root.batched([f"p#{i}" for i in range(50)])
         assert [r.ok for r in results] == [i != 37 for i in range(50)]
-        assert results[36] == "P#36"
-        assert results[37].error == "no route"
-        assert repr(results[37]) == "<failed: no route>"
-        assert not results[37]
+        failed = results[37]
+        assert (results[36], failed.error, repr(failed)) == ("P#36", "no route", "<failed: no route>")
+        assert not failed
         with pytest.raises(Exception, match="no route") as raised:
-            str(results[37])
+            str(failed)
         assert type(raised.value).__name__ == "SubCallError"
         with pytest.raises(TypeError):
             ", ".join(results)
@@ -146,27 +137,7 @@ class TestBatch:
 
     def test_a_batch_of_none_asks_nobody(self) -> None:
         root = Root(budget=Budget(calls=0))
-        assert root.batched([]) == []
-        assert not root.of("subcall_start")
-
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            ({"prompts": "abc"}, "valid array, not 'abc'"),
-            ({"prompts": ["a", 5]}, "'prompts.1': Input should be a valid string"),
-            ({"prompts": ["a", " "]}, "prompt 1 of llm_query_batched is empty"),
-            ({"prompts": ["a"], "contexts": []}, "1 prompts and 0 contexts"),
-            ({"prompts": None}, "valid array"),
-        ],
-    )
-    def test_bad_input_refuses_the_whole_batch_before_anything_is_asked(
-        self, arguments: dict[str, Any], message: str
-    ) -> None:
-        root = Root()
-        result = ToolGateway([root.batched]).call("llm_query_batched", arguments)
-        assert result.error == "invalid_arguments"
-        assert message in result.message
-        assert not root.ledger.calls
+        assert (root.batched([]), root.of("subcall_start")) == ([], [])
 
     def test_a_batch_larger_than_what_is_left_is_refused_as_a_whole(self) -> None:
         root = Root(budget=Budget(calls=10))
@@ -179,10 +150,9 @@ class TestBatch:
             root.batched(["x"])
 
     def test_what_tokens_do_not_cover_fails_and_what_was_paid_for_is_kept(self) -> None:
-        root = Root(Answering(lambda _: "abcd" * 5), budget=Budget(output_tokens=40), concurrency=1)
+        root = Root(says("abcd" * 5), budget=Budget(output_tokens=40), concurrency=1)
         results = root.batched(["x"] * 20, max_tokens=10)
-        answered = [r for r in results if r.ok]
-        assert len(answered) == 8  # of 5 tokens each
+        assert len([r for r in results if r.ok]) == 8  # of 5 tokens each
         assert root.account.spent.output_tokens == 40
         assert all("limit of 40 output tokens" in r.error for r in results if not r.ok)
 
@@ -195,22 +165,33 @@ class TestBatch:
             return "abcd" * 10
 
         root = Root(Answering(answer), budget=Budget(output_tokens=60), concurrency=4)
-        results = root.batched(["a", "b", "c", "d"])
-        assert all(r.ok for r in results)
+        assert all(r.ok for r in root.batched(["a", "b", "c", "d"]))
 
     def test_contexts_go_with_their_prompts(self) -> None:
         assert Root().batched(["a", "b"], ["x", "y"]) == ["A\n\nX", "B\n\nY"]
 
     def test_an_interrupt_in_one_call_is_not_data(self) -> None:
-        def answer(_: str) -> str:
-            raise KeyboardInterrupt
-
         with pytest.raises(KeyboardInterrupt):
-            Root(Answering(answer)).batched(["a", "b"])
+            Root(says(KeyboardInterrupt())).batched(["a", "b"])
+
+    def test_what_was_not_begun_is_not_made_once_the_batch_has_ended(self) -> None:
+        asked: list[str] = []
+        root = Root(Answering(lambda text: asked.append(text) or SystemExit()), concurrency=4)
+        with pytest.raises(SystemExit):
+            root.batched(["x"] * 1_000)
+        for thread in [t for t in threading.enumerate() if t.name == "llm_query"]:
+            thread.join(60)
+        assert len(asked) <= 4
+
+    def test_a_spent_budget_is_said_once_and_not_for_each_prompt(self) -> None:
+        root = Root(says("abcd" * 50), concurrency=4, budget=Budget(output_tokens=10))
+        with pytest.raises(BudgetSpent, match="10 output tokens"):
+            root.batched(["x"] * 1_000)
+        assert len(root.kinds) <= 20
 
 
-class TestDepth:
-    def test_beyond_the_limit_is_an_error_by_default(self) -> None:
+class TestSubAgent:
+    def test_beyond_the_limit_of_depth_is_an_error(self) -> None:
         root = Root(max_depth=0)
         with pytest.raises(DepthExceeded, match="max_depth=0"):
             root.query("x")
@@ -223,7 +204,7 @@ class TestDepth:
 
         def sub_agent(prompt: str, context: Any, inner: Meter) -> Outcome:
             deepest.append(inner.node.depth)
-            query, _ = query_tools(SubcallRunner(inner, root.settings, sub_agent))
+            query, _ = tools_of(root, inner, sub_agent)
             return outcome(inner, query("again") + "!")
 
         root = Root(max_depth=4, sub_agent=sub_agent)
@@ -232,8 +213,6 @@ class TestDepth:
         assert root.kinds == ["agent"] * 3 + ["completion"]
         assert [e["node"] for e in root.of("subcall_start")] == ["0.1", "0.1.1", "0.1.1.1", "0.1.1.1.1"]
 
-
-class TestSubAgent:
     def test_it_gets_the_prompt_and_the_context_and_gives_text(self) -> None:
         def sub_agent(prompt: str, context: Any, inner: Meter) -> Outcome:
             return outcome(inner, [prompt, context, inner.node.depth])
@@ -251,15 +230,7 @@ class TestSubAgent:
             root.query("q")
         assert root.of("subcall_end")[0]["stop"] == stop
 
-    def test_where_nothing_is_left_for_the_parent_the_parent_stops_too(self) -> None:
-        def sub_agent(prompt: str, context: Any, inner: Meter) -> Outcome:
-            inner.complete(Prompt.ask(prompt))
-            return outcome(inner, None, Stop.CALLS, "the limit of 1 calls is reached")
-
-        with pytest.raises(BudgetSpent):
-            Root(max_depth=2, sub_agent=sub_agent, budget=Budget(calls=1)).query("q")
-
-    def test_a_narrower_budget_is_the_sub_calls_own(self) -> None:
+    def test_a_narrower_budget_is_the_sub_calls_own_until_nothing_is_left_for_the_parent(self) -> None:
         def sub_agent(prompt: str, context: Any, inner: Meter) -> Outcome:
             for _ in range(9):
                 try:
@@ -278,38 +249,11 @@ class TestSubAgent:
         assert root.ledger.usage.calls == 10
 
 
-class TestFloods:
-    def test_what_was_not_begun_is_not_made_once_the_batch_has_ended(self) -> None:
-        asked: list[str] = []
-
-        def answer(text: str) -> str:
-            asked.append(text)
-            raise SystemExit
-
-        root = Root(Answering(answer), concurrency=4)
-        with pytest.raises(SystemExit):
-            root.batched(["x"] * 1_000)
-        for thread in [t for t in threading.enumerate() if t.name == "llm_query"]:
-            thread.join(60)
-        assert len(asked) <= 4
-
-    def test_a_spent_budget_is_said_once_and_not_for_each_prompt(self) -> None:
-        root = Root(Answering(lambda _: "abcd" * 50), concurrency=4, budget=Budget(output_tokens=10))
-        with pytest.raises(BudgetSpent, match="10 output tokens"):
-            root.batched(["x"] * 1_000)
-        assert len(root.kinds) <= 20
-
-
 class TestModels:
     def test_a_sub_model_answers_and_the_agents_own_can_be_named(self) -> None:
-        small = Answering(lambda _: "small", "small")
-        root = Root(Answering(lambda _: "big", "big"), sub_model=small)
-        assert [root.query("x"), root.query("x", model="big"), root.query("x", model="small")] == [
-            "small",
-            "big",
-            "small",
-        ]
-        assert [e["model"] for e in root.of("subcall_start")] == ["small", "big", "small"]
+        root = Root(Answering(lambda _: "big", "big"), sub_model=Answering(lambda _: "small", "small"))
+        answers = [root.query("x"), root.query("x", model="big"), root.query("x", model="small")]
+        assert answers == [e["model"] for e in root.of("subcall_start")] == ["small", "big", "small"]
         assert root.metered.name == "big"
 
     def test_each_model_has_its_own_price(self) -> None:
@@ -319,27 +263,6 @@ class TestModels:
         assert root.account.spent.cost == pytest.approx(8 * 0.001 + 1 * 0.01)
 
     def test_under_a_cost_limit_a_model_without_a_price_is_refused(self) -> None:
-        root = Root(
-            Answering(upper, "big", price=(1.0, 1.0)), sub_model=Answering(upper, "free"), budget=Budget(cost=5)
-        )
+        big = Answering(upper, "big", price=(1.0, 1.0))
         with pytest.raises(SubCallError, match="price of free is not known"):
-            root.query("x")
-
-
-class TestHooks:
-    def test_they_are_told_and_may_raise(self) -> None:
-        told: list[tuple[str, dict[str, Any]]] = []
-
-        class Hook:
-            def on_subcall_start(self, **info: Any) -> None:
-                told.append(("start", info))
-                raise RuntimeError("a bad hook")
-
-            def on_subcall_end(self, **info: Any) -> None:
-                told.append(("end", info))
-
-        root = Root(hooks=(Hook(),))
-        assert root.query("x") == "X"
-        (start, begun), (end, ended) = told
-        assert (start, begun["node"], begun["kind"], begun["prompt"]) == ("start", "0.1", "completion", "x")
-        assert (end, ended["ok"], ended["answer"], ended["usage"].calls) == ("end", True, "X", 1)
+            Root(big, sub_model=Answering(upper, "free"), budget=Budget(cost=5)).query("x")

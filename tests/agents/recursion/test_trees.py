@@ -1,27 +1,28 @@
 """Random trees of agents that ask each other, with threads, failures, delays and stopped cells: what always holds.
 
-2,000 trees, with sub-agents that are functions of the host, so that what is tested is the tree and not the REPL; a few
-more run in the REPL in `test_in_cells`.
+Sub-agents are functions of the host, so that what is tested is the tree and not the REPL; a few more run in the REPL in
+`test_in_cells`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
+import hashlib
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_trees import Answering, Root, outcome
+from made_trees import Answering, Root, outcome, tools_of
 
 from rlm_loop.accounting import Budget, BudgetSpent, Cancelled, Scope, cell_scope
 from rlm_loop.accounting.charges import NO_REPLY
-from rlm_loop.agents.subcalls import Meter, SubCallError, SubcallRunner, query_tools
+from rlm_loop.agents.subcalls import Meter, SubCallError
 from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models import ModelError
 from rlm_loop.outcome import Outcome, Stop
@@ -82,17 +83,14 @@ def plans(stops: bool) -> st.SearchStrategy[Plan]:
     return agents(below).map(lambda plan: plan.named("r"))
 
 
-@dataclass
 class World:
     """One tree while it runs, and what is seen of it from outside."""
 
-    plan: Plan
-    root: Root
-    told: Counter[str] = field(default_factory=Counter[str])
-    wrong: list[str] = field(default_factory=list[str])
-    now: int = 0
-    most: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self, plan: Plan, **settings: Any) -> None:
+        self.plan, self.by_name = plan, {p.name: p for p in plan.all()}
+        self.root = Root(Answering(self.model), sub_agent=self.agent, **settings)
+        self.told, self.wrong = Counter[str](), list[str]()
+        self.now, self.most, self.lock = 0, 0, threading.Lock()
 
     def model(self, text: str) -> str:
         plan = self.by_name[text]
@@ -112,13 +110,10 @@ class World:
             self.told[text] += 1
         return " " if plan.says == "empty" else answer(plan)
 
-    def __post_init__(self) -> None:
-        self.by_name = {p.name: p for p in self.plan.all()}
-
     def agent(self, prompt: str, context: Any, inner: Meter) -> Outcome:
         """A sub-agent: a reply of its model before each turn, the turn's sub-calls, and its answer."""
         plan = self.by_name[prompt]
-        query, batched = query_tools(SubcallRunner(inner, self.root.settings, self.agent))
+        query, batched = tools_of(self.root, inner, self.agent)
         try:
             for number, turn in enumerate((*plan.turns, Turn("one by one", ()))):
                 inner.complete(Prompt.ask(prompt), turn=number + 1)
@@ -130,13 +125,12 @@ class World:
             raise
         return outcome(inner, answer(plan))
 
-    def cell(self, turn: Turn, query: Callable[..., str], batched: Callable[..., list[Any]]) -> None:
+    def cell(self, turn: Turn, query: Any, batched: Any) -> None:
         """The turn's sub-calls, as a cell makes them: in a scope that may be ended while they are under way."""
-        scope = Scope()
-        timer = None if turn.stop_after is None else threading.Timer(turn.stop_after, scope.end, ["stopped"])
-        context = contextvars.copy_context()
+        scope, context = Scope(), contextvars.copy_context()
+        timer = threading.Timer(turn.stop_after or 0.0, scope.end, ["stopped"])
         context.run(cell_scope.set, scope)
-        if timer is not None:
+        if turn.stop_after is not None:
             timer.start()
         try:
             context.run(self.asks, turn, query, batched)
@@ -145,49 +139,44 @@ class World:
                 raise  # not this cell was stopped, but the agent
         finally:
             scope.end("the cell is over")
-            if timer is not None:
-                timer.cancel()
+            timer.cancel()
+            if turn.stop_after is not None:
                 timer.join()
 
-    def asks(self, turn: Turn, query: Callable[..., str], batched: Callable[..., list[Any]]) -> None:
-        if turn.how == "batch":
-            try:
-                results = batched([p.name for p in turn.asks])
-            except SubCallError:
-                return  # more than is left
-            if len(results) != len(turn.asks):
-                self.wrong.append("a result is missing")
-            for plan, result in zip(turn.asks, results, strict=False):
-                if result.ok and result != answer(plan):
-                    self.wrong.append(f"{plan.name} got {result!r}")
-            return
-        if turn.how == "one by one":
-            for plan in turn.asks:
-                self.ask(plan, query)
-            return
+    def asks(self, turn: Turn, query: Any, batched: Any) -> None:
         raised: list[BaseException] = []
 
         def ask(plan: Plan) -> None:
+            with contextlib.suppress(SubCallError):
+                self.heard(plan, query(plan.name))
+
+        def ask_in_a_thread(plan: Plan) -> None:
             try:
-                self.ask(plan, query)
+                ask(plan)
             except BaseException as error:
                 raised.append(error)
 
-        threads = [
-            threading.Thread(target=contextvars.copy_context().run, args=(ask, plan), daemon=True) for plan in turn.asks
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if raised:
-            raise raised[0]
+        if turn.how == "batch":
+            with contextlib.suppress(SubCallError):  # more than is left
+                results = batched([p.name for p in turn.asks])
+                if len(results) != len(turn.asks):
+                    self.wrong.append("a result is missing")
+                for plan, result in zip(turn.asks, results, strict=False):
+                    self.heard(plan, result if result.ok else answer(plan))
+        elif turn.how == "one by one":
+            for plan in turn.asks:
+                ask(plan)
+        else:
+            runs = [(contextvars.copy_context().run, (ask_in_a_thread, plan)) for plan in turn.asks]
+            threads = [threading.Thread(target=run, args=given, daemon=True) for run, given in runs]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            if raised:
+                raise raised[0]
 
-    def ask(self, plan: Plan, query: Callable[..., str]) -> None:
-        try:
-            got = query(plan.name)
-        except SubCallError:
-            return
+    def heard(self, plan: Plan, got: str) -> None:
         if got != answer(plan):
             self.wrong.append(f"{plan.name} got {got!r}")
 
@@ -196,26 +185,16 @@ def answer(plan: Plan) -> str:
     return (plan.name + " ") * plan.size
 
 
-def play(plan: Plan, budget: Budget, concurrency: int, max_depth: int, sub_budget: Budget | None = None) -> World:
+def play(plan: Plan, concurrency: int, max_depth: int, budget: Budget, sub_budget: Budget | None = None) -> None:
     """Run a tree to its end, and check what must hold of every tree."""
-    world: list[World] = []
-    root = Root(
-        Answering(lambda text: world[0].model(text)),
-        budget=budget,
-        sub_agent=lambda *given: world[0].agent(*given),
-        concurrency=concurrency,
-        max_depth=max_depth,
-        sub_budget=sub_budget,
-    )
-    world.append(World(plan, root))
-    runner = threading.Thread(target=lambda: world[0].agent(plan.name, None, root.metered), daemon=True)
+    world = World(plan, budget=budget, concurrency=concurrency, max_depth=max_depth, sub_budget=sub_budget)
+    runner = threading.Thread(target=world.agent, args=(plan.name, None, world.root.metered), daemon=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(threading, "excepthook", lambda _: None)  # the root's model may fail, too
         runner.start()
         runner.join(STUCK)
     assert not runner.is_alive(), "a deadlock"
-    check(world[0], budget, concurrency)
-    return world[0]
+    check(world, budget, concurrency)
 
 
 def check(world: World, budget: Budget, concurrency: int) -> None:
@@ -230,16 +209,16 @@ def check(world: World, budget: Budget, concurrency: int) -> None:
     assert (spent.total_tokens or 0) <= (budget.tokens or 10**9)
     assert not root.account.over()
 
-    # every call is charged once, to the node that made it; nobody knows whether one that was written off got its reply
+    # every call is charged once, to the node that made it; whether one that was written off got its reply is not known
     starts = {e["node"]: e for e in events if e["event"] == "subcall_start"}
-    names = {sha(p.name): p.name for p in world.plan.all()}
+    names = {hashlib.sha256(p.name.encode()).hexdigest(): p.name for p in world.plan.all()}
     who = {node: names[e["prompt_sha256"]] for node, e in starts.items()} | {"0": world.plan.name}
     calls = root.ledger.calls
     answered = Counter(who[c.node] for c in calls if c.usage_warning != NO_REPLY)
     assert answered <= world.told <= Counter(who[c.node] for c in calls)
     assert root.ledger.usage == root.ledger.usage_of("0")
     assert spent.calls == root.ledger.usage.calls
-    assert len({c.call for c in root.ledger.calls}) == len(root.ledger.calls)
+    assert len({c.call for c in calls}) == len(calls)
 
     # children never outlive their parent: each sub-call ends once, and before the one that asked for it
     ended = {e["node"]: i for i, e in enumerate(events) if e["event"] == "subcall_end"}
@@ -249,33 +228,16 @@ def check(world: World, budget: Budget, concurrency: int) -> None:
         assert start["parent"] == node.rpartition(".")[0]
         if start["parent"] != "0":
             assert ended[node] < ended[start["parent"]]
-    for event in events:
-        if event["event"] == "subcall_end":
-            assert event["usage"] == stored(total(root.ledger.calls, event["node"]))
+    for event in root.of("subcall_end"):
+        below = (c.usage for c in calls if f"{c.node}.".startswith(f"{event['node']}."))
+        assert event["usage"] == {"is": "Usage", **vars(sum(below, Usage.NOTHING))}
     assert not root.node._running
-    assert not [t for t in threading.enumerate() if t.name == "llm_query" and t.is_alive() and not soon(t)]
+    for thread in [t for t in threading.enumerate() if t.name == "llm_query"]:
+        thread.join(10)
+        assert not thread.is_alive()
 
 
-def soon(thread: threading.Thread) -> bool:
-    thread.join(10)
-    return not thread.is_alive()
-
-
-def total(calls: list[Any], node: str) -> Usage:
-    return sum((c.usage for c in calls if c.node == node or c.node.startswith(f"{node}.")), Usage.NOTHING)
-
-
-def stored(usage: Usage) -> dict[str, Any]:
-    return {"is": "Usage", **vars(usage)}
-
-
-def sha(text: str) -> str:
-    import hashlib
-
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-CALM = settings(deadline=None, suppress_health_check=list(HealthCheck))
+calm = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=300)
 concurrencies = st.sampled_from([1, 1, 2, 3, 8])
 depths = st.sampled_from([0, 1, 2, 3, 3, DEPTH, DEPTH])
 limits = st.builds(
@@ -286,21 +248,13 @@ limits = st.builds(
 )
 
 
-@settings(CALM, max_examples=150)
-@given(plans(stops=False), concurrencies, depths)
-def test_trees_without_limits(plan: Plan, concurrency: int, max_depth: int) -> None:
-    play(plan, Budget(), concurrency, max_depth)
+@calm
+@given(st.tuples(plans(stops=False), concurrencies, depths, st.just(Budget()) | limits, st.none() | limits))
+def test_trees_with_and_without_limits(tree: Any) -> None:
+    play(*tree)
 
 
-@settings(CALM, max_examples=200)
-@given(plans(stops=False), concurrencies, depths, limits, st.none() | limits)
-def test_trees_with_limits(
-    plan: Plan, concurrency: int, max_depth: int, budget: Budget, sub_budget: Budget | None
-) -> None:
-    play(plan, budget, concurrency, max_depth, sub_budget)
-
-
-@settings(CALM, max_examples=250)
-@given(plans(stops=True), concurrencies, depths, limits)
-def test_trees_in_which_cells_are_stopped(plan: Plan, concurrency: int, max_depth: int, budget: Budget) -> None:
-    play(plan, budget, concurrency, max_depth)
+@calm
+@given(st.tuples(plans(stops=True), concurrencies, depths, limits))
+def test_trees_in_which_cells_are_stopped(tree: Any) -> None:
+    play(*tree)

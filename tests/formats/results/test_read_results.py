@@ -33,6 +33,13 @@ def resolved(loaded: Loaded) -> dict[str, list[Any]]:
     return {arm: [r["resolved"] for r in loaded.results.rows if r["arm"] == arm] for arm in loaded.results.arms}
 
 
+def table(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
 # -- Inspect
 
 
@@ -45,10 +52,18 @@ def test_logs_of_inspect(first: str) -> None:
         "scripted/tools": [right, right, right, right, wrong, right],
     }
     found = row(loaded, "scripted/tools", "sum-3", 1)
-    assert found["suite"] == "sums"
     assert found["input_tokens"] == 40 + 16 + 33, "what was read from a cache is part of it, unlike in Inspect"
-    assert (found["output_tokens"], found["steps"], found["cost"]) == (16, 2, None)
+    assert (found["suite"], found["output_tokens"], found["steps"], found["cost"]) == ("sums", 16, 2, None)
     assert loaded.notes == []
+
+
+Change = Callable[[dict[str, Any]], object]
+
+
+def changed_log(folder: Path, change: Change) -> Path:
+    log = json.loads(gzip.decompress((FILES / "as_json.json.gz").read_bytes()))
+    change(log)
+    return table(folder, "x.json", json.dumps(log))
 
 
 def test_what_a_grader_used_is_no_part_of_a_log_s_tokens(tmp_path: Path) -> None:
@@ -56,11 +71,9 @@ def test_what_a_grader_used_is_no_part_of_a_log_s_tokens(tmp_path: Path) -> None
         log["samples"][0]["model_usage"]["judge"] = {"input_tokens": 500, "output_tokens": 50, "total_tokens": 550}
         log["samples"][0]["role_usage"] = {"grader": log["samples"][0]["model_usage"]["judge"]}
 
-    before, after = (
-        load_sources(FILES / "tools.eval", p) for p in (FILES / "plain.eval", changed_log(tmp_path, change))
-    )
-    same = [row(loaded, "scripted/plain", "sum-0", 1) for loaded in (before, after)]
-    assert same[0]["input_tokens"] == same[1]["input_tokens"] > 0
+    logs = FILES / "plain.eval", changed_log(tmp_path, change)
+    before, after = (row(load_sources(FILES / "tools.eval", log), "scripted/plain", "sum-0", 1) for log in logs)
+    assert before["input_tokens"] == after["input_tokens"] > 0
 
 
 def test_two_epochs_are_paired_with_one_where_they_can_be() -> None:
@@ -70,37 +83,24 @@ def test_two_epochs_are_paired_with_one_where_they_can_be() -> None:
     assert (both.contrasts[0].pairs, both.contrasts[0].tasks, both.contrasts[0].clusters) == (12, 6, 6)
 
 
-Change = Callable[[dict[str, Any]], object]
+def scored(value: str) -> Change:
+    return lambda log: log["samples"][2]["scores"]["includes"].update(value=value)
 
 
 @pytest.mark.parametrize(
     ("change", "told"),
     [
         (lambda log: log.update(version=3), "x.json is a log of schema 3; this version reads schema 2"),
-        (lambda log: log.pop("samples"), "x.json holds no samples; was it written without them?"),
+        (lambda log: log.pop("samples"), "x.json holds no samples"),
         (lambda log: log["samples"].append(log["samples"][0]), "x.json: sample 'sum-0', epoch 1, is there twice"),
-        (
-            lambda log: log["samples"][2]["scores"]["includes"].update(value="P"),
-            "x.json: sample 'sum-2', epoch 1: the score 0.5 is neither right nor wrong; give a threshold, such as 0.5",
-        ),
-        (
-            lambda log: log["samples"][2]["scores"]["includes"].update(value="so so"),
-            "x.json: sample 'sum-2', epoch 1: 'so so' is no score (true, false, 1, 0, or a number)",
-        ),
+        (scored("P"), "x.json: sample 'sum-2', epoch 1: the score 0.5 is neither right nor wrong; give a threshold"),
+        (scored("so so"), "x.json: sample 'sum-2', epoch 1: 'so so' is no score"),
     ],
 )
 def test_a_log_that_cannot_be_read_says_what_and_where(tmp_path: Path, change: Change, told: str) -> None:
     with pytest.raises(StudyError) as error:
         load_sources(changed_log(tmp_path, change), FILES / "tools.eval")
     assert str(error.value).startswith(str(tmp_path / told))
-
-
-def changed_log(folder: Path, change: Change) -> Path:
-    log = json.loads(gzip.decompress((FILES / "as_json.json.gz").read_bytes()))
-    change(log)
-    path = folder / "x.json"
-    path.write_text(json.dumps(log), encoding="utf-8")
-    return path
 
 
 def test_what_is_missing_of_a_log_is_noted(tmp_path: Path) -> None:
@@ -127,19 +127,17 @@ def test_what_is_missing_of_a_log_is_noted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
 def test_an_archive_that_is_cut_off_says_so(tmp_path: Path, share: float) -> None:
     whole = (FILES / "plain.eval").read_bytes()
-    path = tmp_path / "cut.eval"
-    path.write_bytes(whole[: int(share * len(whole))])
-    with pytest.raises(StudyError, match=r"cut\.eval is cut off or damaged \(File is not a zip file\); copy it again"):
-        load_sources(path, FILES / "tools.eval")
+    (tmp_path / "cut.eval").write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(StudyError, match=r"cut\.eval is cut off or damaged"):
+        load_sources(tmp_path / "cut.eval", FILES / "tools.eval")
 
 
 def test_a_damaged_sample_is_named(tmp_path: Path) -> None:
     raw = bytearray((FILES / "plain.eval").read_bytes())
     raw[raw.index(b"samples/sum-1_epoch_1.json") + 200] ^= 0xFF
-    path = tmp_path / "bad.eval"
-    path.write_bytes(raw)
+    (tmp_path / "bad.eval").write_bytes(raw)
     with pytest.raises(StudyError, match=r"bad\.eval: samples/sum-1_epoch_1\.json is damaged"):
-        load_sources(path, FILES / "tools.eval")
+        load_sources(tmp_path / "bad.eval", FILES / "tools.eval")
 
 
 def test_logs_that_inspect_writes_today(tmp_path: Path) -> None:
@@ -147,8 +145,8 @@ def test_logs_that_inspect_writes_today(tmp_path: Path) -> None:
     command = [sys.executable, str(HERE / "write_inspect.py"), str(tmp_path)]
     subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
     wanted = resolved(load_sources(FILES / "plain.eval", FILES / "tools.eval"))
-    assert resolved(load_sources(tmp_path / "plain", tmp_path / "tools")) == wanted
-    assert resolved(load_sources(tmp_path / "as_json", tmp_path / "tools")) == wanted
+    for form in ("plain", "as_json"):
+        assert resolved(load_sources(tmp_path / form, tmp_path / "tools")) == wanted
     assert len(load_results(tmp_path / "plain", tmp_path / "epochs").rows) == 18
     failing = load_sources(tmp_path / "failing", tmp_path / "tools", score="includes")
     assert "1 of 6 samples ended with an error" in failing.notes[0]
@@ -157,38 +155,36 @@ def test_logs_that_inspect_writes_today(tmp_path: Path) -> None:
 # -- lm-evaluation-harness
 
 
+def samples(name: str) -> Path:
+    return next((FILES / "lm_eval" / name).glob("samples_doubles_gen_*"))
+
+
 @pytest.mark.parametrize(
     ("score", "small"),
     [
         (None, [0, 5, 6, 7, 8, 9] * 2),
-        ("flexible-extract", [*range(10), 0, 5, 6, 7, 8, 9]),
-        ("exact_match,strict-match", [0, 5, 6, 7, 8, 9] * 2),
+        ("flexible-extract", [*range(10)]),
+        ("exact_match,strict-match", [0, 5, 6, 7, 8, 9]),
     ],
 )
 def test_samples_of_lm_evaluation_harness(score: str | None, small: list[int]) -> None:
-    folders = [FILES / "lm_eval" / name for name in ("small", "large")]
-    if score is not None:
-        folders = [next(f.glob("samples_doubles_gen_*")) for f in folders]
-        small = small[:-6]
-    loaded = load_sources(*(f"{n}={f}" for n, f in zip(("small", "large"), folders)), score=score)
+    read = (lambda name: FILES / "lm_eval" / name) if score is None else samples
+    loaded = load_sources(*(f"{name}={read(name)}" for name in ("small", "large")), score=score)
     assert loaded.results.arms == ["small", "large"]
     assert [int(r["task"]) for r in loaded.results.rows if r["arm"] == "small" and r["resolved"]] == small
 
 
 def test_samples_say_which_metric_counts_and_which_documents_are_others(tmp_path: Path) -> None:
-    small, large = (next((FILES / "lm_eval" / name).glob("samples_doubles_gen_*")) for name in ("small", "large"))
+    small, large = samples("small"), samples("large")
     note = "resolved is exact_match,strict-match (metrics exact_match; filters strict-match, flexible-extract)"
     assert load_sources(small, large).notes == [f"doubles_gen: {note}"]
     with pytest.raises(StudyError, match="has no score 'f1'; it has exact_match; filters strict-match, flexible-ex"):
         load_sources(small, large, score="f1")
-    other = tmp_path / large.name
-    other.write_text(large.read_text(encoding="utf-8").replace('"doc_hash": "', '"doc_hash": "f'), encoding="utf-8")
+    other = table(tmp_path, large.name, large.read_text("utf-8").replace('"doc_hash": "', '"doc_hash": "f'))
     assert "10 tasks have one id but not one text in all files" in load_sources(f"a={small}", f"b={other}").notes[1]
-    twice = tmp_path / "samples_twice.jsonl"
-    twice.write_text(small.read_text(encoding="utf-8").splitlines()[0] + "\n" * 2, encoding="utf-8")
-    twice.write_text(twice.read_text(encoding="utf-8").strip() + "\n" + twice.read_text(encoding="utf-8"))
+    first, *_ = small.read_text("utf-8").splitlines()
     with pytest.raises(StudyError, match=r"samples_twice\.jsonl, line 2: document 0 is in line 1 already"):
-        load_sources(twice, large)
+        load_sources(table(tmp_path, "samples_twice.jsonl", f"{first}\n{first}\n"), large)
 
 
 def test_samples_that_lm_evaluation_harness_writes_today(tmp_path: Path) -> None:
@@ -203,7 +199,7 @@ def test_samples_that_lm_evaluation_harness_writes_today(tmp_path: Path) -> None
     assert resolved(now) == resolved(load_sources(FILES / "lm_eval" / "small", FILES / "lm_eval" / "large"))
 
 
-# -- Harbor
+# -- jobs of Harbor, and studies of ours
 
 
 def test_jobs_of_harbor() -> None:
@@ -211,26 +207,26 @@ def test_jobs_of_harbor() -> None:
     assert loaded.results.arms == ["terminus small", "terminus large"]
     assert resolved(loaded)["terminus small"] == [False, True, False, None]
     found = row(loaded, "terminus small", "sort-lines", 1)
-    assert (found["suite"], found["input_tokens"], found["output_tokens"]) == ("made-up", 950, 60)
-    assert (found["cost"], found["seconds"]) == (0.01, 21.0)
+    measured = [found[name] for name in ("suite", "input_tokens", "output_tokens", "cost", "seconds")]
+    assert measured == ["made-up", 950, 60, 0.01, 21.0]
     assert loaded.notes == ["small: 1 of 4 trials have no reward, and count as missing"]
-    one = load_sources(FILES / "harbor")  # a folder of jobs
-    assert one.results.arms == ["terminus large", "terminus small"]
-    assert len(one.results.rows) == 8
-
-
-# -- studies of ours
+    one = load_sources(FILES / "harbor").results  # a folder of jobs
+    assert (one.arms, len(one.rows)) == (["terminus large", "terminus small"], 8)
 
 
 def test_a_study_of_ours() -> None:
-    loaded = load_sources(STUDY)
-    assert loaded.results.arms == ["code", "lean", "lean+nudge", "react-native", "react-text"]
-    assert len(loaded.results.rows) == 180
-    twice = load_sources(f"{STUDY}", f"{STUDY.parent}/../lean_vs_react/results").results
-    assert len(twice.arms) == 10
+    loaded = load_sources(STUDY).results
+    assert loaded.arms == ["code", "lean", "lean+nudge", "react-native", "react-text"]
+    assert len(loaded.rows) == 180
+    assert len(load_sources(f"{STUDY}", f"{STUDY.parent}/../lean_vs_react/results").results.arms) == 10
 
 
 # -- tables
+
+
+def records(*names: str) -> list[dict[str, Any]]:
+    values = [("a", "x", 1.0, 10), ("a", "y", 0, 20), ("b", "x", False, None), ("b", "y", True, 40)]
+    return [dict(zip(names, record, strict=True)) for record in values]
 
 
 @pytest.mark.parametrize(
@@ -239,60 +235,52 @@ def test_a_study_of_ours() -> None:
         ("t.csv", "task,arm,resolved,tokens\na,x,1,10\na,y,0,20\nb,x,false,\nb,y,True,40\n"),
         ("t.csv", "Instance ID;System;Passed;Total tokens\na;x;pass;10\na;y;fail;20\nb;x;no;\nb;y;yes;40\n"),
         ("t.tsv", "task_id\tmodel\tcorrect\ttotal_tokens\na\tx\tC\t10\na\ty\tI\t20\nb\tx\t0.0\tnan\nb\ty\t1.0\t40\n"),
-        ("t.jsonl", "\n".join(json.dumps(dict(zip(("id", "agent", "score", "n_tokens"), v))) for v in
-                              [("a", "x", 1.0, 10), ("a", "y", 0, 20), ("b", "x", False, None), ("b", "y", True, 40)])),
-        ("t.json", json.dumps([{"task": t, "arm": a, "resolved": r, "tokens": n} for t, a, r, n in
-                               [("a", "x", 1.0, 10), ("a", "y", 0, 20), ("b", "x", 0, None), ("b", "y", 1, 40)]])),
+        ("t.jsonl", "\n".join(map(json.dumps, records("id", "agent", "score", "n_tokens")))),
+        ("t.json", json.dumps(records("task", "arm", "resolved", "tokens"))),
     ],
-)  # fmt: skip
+)
 def test_columns_are_found_by_their_spelling(tmp_path: Path, name: str, text: str) -> None:
-    path = tmp_path / name
-    path.write_text(text, encoding="utf-8")
-    loaded = load_sources(path)
+    loaded = load_sources(table(tmp_path, name, text))
     assert resolved(loaded) == {"x": [True, False], "y": [False, True]}
     assert [r["tokens"] for r in loaded.results.rows] == [10, 20, None, 40]
     assert loaded.results.by_arm()["rate"].tolist() == [0.5, 0.5]
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("arm,resolved\nx,1\n",
-         "t.csv has no column for task ("),
-        ("task,arm,ok\na,x,1\n",
-         "t.csv has no column for resolved ("),
-        ("task,arm,resolved\na,x,1\na,x,0\n",
-         "t.csv, line 3: task 'a' of arm 'x' is in line 2 already; a column seed (or epoch, attempt) tells them apart"),
-        ("task,arm,seed,resolved\na,x,1,1\na,x,1,0\n",
-         "t.csv, line 3: task 'a' of arm 'x' is in line 2 already, seed 1"),
-        ("task,arm,score\na,x,1\na,y,0.4\n", "t.csv, line 3, score: the score '0.4' is neither right nor wrong; give a "
-         "threshold, such as 0.5"),
-        ("task,arm,score\na,x,good\n", "t.csv, line 2, score: 'good' is no score (true, false, 1, 0, or a number)"),
-        ("task,arm,resolved,tokens\na,x,1,-3\n", "t.csv, line 2, tokens: '-3' is no amount (a number, 0 or more)"),
-        ("task,arm,resolved\na,x,1,9\n", "t.csv, line 2: more cells than columns"),
-        ("task,arm,resolved\n,x,1\n", "t.csv, line 2: there is no task"),
-        ("task,arm,resolved\n", "t.csv holds no rows"),
-        ("", "t.csv holds no rows"),
-    ],
-)  # fmt: skip
-def test_a_table_that_cannot_be_read_says_what_and_where(tmp_path: Path, text: str, told: str) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text(text, encoding="utf-8")
+#: A file that cannot be read, its text, and how the error goes on after the file's name.
+UNREADABLE = [
+    ("t.csv", "arm,resolved\nx,1\n", " has no column for task ("),
+    ("t.csv", "task,arm,ok\na,x,1\n", " has no column for resolved ("),
+    ("t.csv", "task,arm,resolved\na,x,1\na,x,0\n", ", line 3: task 'a' of arm 'x' is in line 2 already; a column seed"),
+    ("t.csv", "task,arm,seed,resolved\na,x,1,1\na,x,1,0\n", ", line 3: task 'a' of arm 'x' is in line 2 already, seed"),
+    ("t.csv", "task,arm,score\na,x,1\na,y,0.4\n", ", line 3, score: the score '0.4' is neither right nor wrong; give"),
+    ("t.csv", "task,arm,score\na,x,good\n", ", line 2, score: 'good' is no score (true, false, 1, 0, or a number)"),
+    ("t.csv", "task,arm,resolved,tokens\na,x,1,-3\n", ", line 2, tokens: '-3' is no amount"),
+    ("t.csv", "task,arm,resolved\na,x,1,9\n", ", line 2: more cells than columns"),
+    ("t.csv", "task,arm,resolved\n,x,1\n", ", line 2: there is no task"),
+    ("t.csv", "task,arm,resolved\n", " holds no rows"),
+    ("t.jsonl", '{"task": 1}\n{"task": \n', ", line 2, is no JSON"),
+    ("t.jsonl", "[1]\n", ", line 1, is no JSON object"),
+    ("t.json", "{}", " is no list of JSON objects, and no evaluation log that this version knows"),
+    ("t.traj.json", '{"info": {}, "trajectory_format": "mini-swe-agent-1"}', " is a transcript of mini-swe-agent"),
+    ("t.jsonl", '{"type": "user", "sessionId": "x", "message": {}}', " is a transcript of Claude Code"),
+    ("t.txt", "", " is no kind of results that is known"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "told"), UNREADABLE)
+def test_a_file_that_cannot_be_read_says_what_and_where(tmp_path: Path, name: str, text: str, told: str) -> None:
     with pytest.raises(StudyError) as error:
-        load_results(path)
-    assert str(error.value).startswith(str(tmp_path / told))
+        load_results(table(tmp_path, name, text))
+    assert str(error.value).startswith(str(tmp_path / name) + told)
 
 
 def test_names_are_anybodys_and_what_says_no_error_is_none(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
     errors = {"none": "False", "t1": "0", "t2": "no", "t3": "", "t4": "None", "t5": "Timeout"}
     lines = [f"{task},{arm},1,{error}" for arm in ("NA", "none") for task, error in errors.items()]
-    path.write_text("\n".join(["task,arm,resolved,error", *lines]), encoding="utf-8")
-    loaded = load_sources(path)
-    assert loaded.results.arms == ["NA", "none"]
-    assert [(r["task"], r["error"]) for r in loaded.results.rows[:6]] == [
-        (task, "Timeout" if error == "Timeout" else None) for task, error in errors.items()
-    ]
+    found = load_results(table(tmp_path, "t.csv", "\n".join(["task,arm,resolved,error", *lines])))
+    assert found.arms == ["NA", "none"]
+    told = {r["task"]: r["error"] for r in found.rows if r["arm"] == "NA"}
+    assert told == dict.fromkeys(errors) | {"t5": "Timeout"}
 
 
 def test_what_is_no_name_and_no_number_of_a_frame_is_said() -> None:
@@ -305,57 +293,34 @@ def test_what_is_no_name_and_no_number_of_a_frame_is_said() -> None:
             compare(pd.DataFrame([{"task": task, "arm": arm, "resolved": 1, "tokens": tokens}], dtype=object))
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "told"),
-    [
-        ("t.jsonl", '{"task": 1}\n{"task": \n', r"t\.jsonl, line 2, is no JSON"),
-        ("t.jsonl", "[1]\n", r"t\.jsonl, line 1, is no JSON object"),
-        ("t.json", "{}", r"t\.json is no list of JSON objects, and no evaluation log that this version knows"),
-        ("t.traj.json", '{"info": {}, "messages": [], "trajectory_format": "mini-swe-agent-1"}', "of mini-swe-agent"),
-        ("t.jsonl", '{"type": "user", "sessionId": "x", "message": {}}', "is a transcript of Claude Code"),
-        ("t.txt", "", r"t\.txt is no kind of results that is known"),
-    ],
-)
-def test_other_files_say_so(tmp_path: Path, name: str, text: str, told: str) -> None:
-    path = tmp_path / name
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(StudyError, match=told):
-        load_results(path)
-
-
-def table(folder: Path, name: str, text: str) -> Path:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
 def test_how_arms_are_called(tmp_path: Path) -> None:
     before = table(tmp_path, "before/r.csv", "task,resolved\na,1\n")
     after = table(tmp_path, "after/r.csv", "task,resolved\na,0\n")
     both = table(tmp_path, "both.csv", "task,arm,resolved\na,x,1\na,y,1\n")
-    assert load_results(before, after).arms == ["before", "after"]
-    assert load_results(f"old={before}", after).arms == ["old", "after"]
-    assert load_results(both, after).arms == ["x", "y", "r"]
     copy = table(tmp_path, "copy.csv", both.read_text(encoding="utf-8"))
-    assert load_results(both, copy).arms == ["both/x", "both/y", "copy/x", "copy/y"]
-    with pytest.raises(StudyError, match="the file has 2 arms \\(x, y\\), so it takes no name"):
-        load_results(f"n={both}", before)
-    with pytest.raises(StudyError, match="there is only the arm 'r'; a comparison needs two"):
-        load_results(before)
-    with pytest.raises(StudyError, match=r"there is no .*nothing\.csv"):
-        load_results(tmp_path / "nothing.csv")
-    with pytest.raises(StudyError, match=r"no suite, task and seed was tried by all arms: old has .*'a', 0"):
-        load_results(f"old={before}", table(tmp_path, "other.csv", "task,resolved,seed\na,1,7\n"))
+    other = table(tmp_path, "other.csv", "task,resolved,seed\na,1,7\n")
+    for paths, arms in (
+        ((before, after), ["before", "after"]),
+        ((f"old={before}", after), ["old", "after"]),
+        ((both, after), ["x", "y", "r"]),
+        ((both, copy), ["both/x", "both/y", "copy/x", "copy/y"]),
+    ):
+        assert load_results(*paths).arms == arms
+    for paths, told in (
+        ((f"n={both}", before), r"the file has 2 arms \(x, y\), so it takes no name"),
+        ((before,), "there is only the arm 'r'; a comparison needs two"),
+        ((tmp_path / "nothing.csv",), r"there is no .*nothing\.csv"),
+        ((f"old={before}", other), r"no suite, task and seed was tried by all arms: old has .*'a', 0"),
+    ):
+        with pytest.raises(StudyError, match=told):
+            load_results(*paths)
 
 
-def test_pairing(tmp_path: Path) -> None:
-    """Other models are other arms; suites that one file names hold for the other, where they can."""
+def test_other_models_are_other_arms_and_one_files_suites_hold_for_the_other(tmp_path: Path) -> None:
     a = table(tmp_path, "a.csv", "task,model_name,suite,resolved,system\nt,m1,s,1,x\nu,m1,s,1,x\n")
     b = table(tmp_path, "b.csv", "task,model_name,resolved,system\nt,m2,0,y\nu,m2,1,y\n")
     found = load_results(a, b)
-    assert (found.arms, found.models) == (["x", "y"], [""])
-    assert {r["suite"] for r in found.rows} == {"s"}
+    assert (found.arms, found.models, {r["suite"] for r in found.rows}) == (["x", "y"], [""], {"s"})
     assert found.compare().contrasts[0].pairs == 2
 
 
@@ -387,7 +352,9 @@ def test_named_columns_and_a_threshold(tmp_path: Path) -> None:
     path = table(tmp_path, "t.csv", "what,who,points\na,x,0.6\na,y,0.4\n")
     columns = {"task": "what", "arm": "who", "resolved": "points"}
     assert [r["resolved"] for r in load_results(path, columns=columns, threshold=0.5).rows] == [True, False]
-    with pytest.raises(StudyError, match=r"t\.csv has no column 'wha'; it has what, who, points"):
-        load_results(path, columns={**columns, "task": "wha"})
-    with pytest.raises(StudyError, match="there is no column 'tsk' to name; there are task, arm"):
-        load_results(path, columns={"tsk": "what"})
+    for wrong, told in (
+        ({**columns, "task": "wha"}, r"t\.csv has no column 'wha'; it has what, who, points"),
+        ({"tsk": "what"}, "there is no column 'tsk' to name; there are task, arm"),
+    ):
+        with pytest.raises(StudyError, match=told):
+            load_results(path, columns=wrong)

@@ -62,9 +62,8 @@ def half() -> Any:
 @task
 def sums(other: bool = False) -> Task:
     samples = [Sample(id=f"sum-{n}", input=f"What is {n} plus {n} ?", target=str(n + n)) for n in range(6)]
-    return Task(
-        dataset=samples, solver=[use_tools(add()), generate()], scorer=[includes(), half()] if other else includes()
-    )
+    scorers = [includes(), half()] if other else includes()
+    return Task(dataset=samples, solver=[use_tools(add()), generate()], scorer=scorers)
 
 
 if __name__ == "__main__":
@@ -76,11 +75,5 @@ if __name__ == "__main__":
         ("failing", "failing", {"fail_on_error": False}),
         ("as_json", "plain", {"log_format": "json"}),
     ):
-        eval(
-            sums(name == "failing"),
-            model=f"scripted/{model}",
-            log_dir=f"{sys.argv[1]}/{name}",
-            **plain,
-            **more,
-            metadata={"written": name},
-        )
+        options = {**plain, **more, "log_dir": f"{sys.argv[1]}/{name}", "metadata": {"written": name}}
+        eval(sums(name == "failing"), model=f"scripted/{model}", **options)

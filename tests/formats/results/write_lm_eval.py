@@ -33,13 +33,9 @@ class Scripted(LM):
         return cls(**dict(part.split("=") for part in arg_string.split(",") if part))
 
     def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
-        found = []
-        for request in requests:
-            context, choice = request.args
-            n = _asked(context)
-            likely = (choice.strip() == str(n + n)) != (n in self.wrong)
-            found.append((-0.1 if likely else -3.0, likely))
-        return found
+        asked = [(_asked(request.args[0]), request.args[1].strip()) for request in requests]
+        likely = [(choice == str(n + n)) != (n in self.wrong) for n, choice in asked]
+        return [(-0.1 if holds else -3.0, holds) for holds in likely]
 
     def loglikelihood_rolling(self, requests: list[Any]) -> list[float]:
         return [0.0 for _ in requests]

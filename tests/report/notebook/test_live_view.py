@@ -1,4 +1,4 @@
-"""A view of a run: what it is told becomes what it shows, in order, escaped, bounded, and to the very end."""
+"""A view of a run, also of one in the background: in order, escaped, bounded, and to the very end, which comes."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ import html
 import io
 import itertools
 import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from rlm_loop import LeanAgent, ToolLoopAgent
+from rlm_loop import Budget, LeanAgent, ToolLoopAgent
 from rlm_loop.accounting import Ledger, Part
 from rlm_loop.actions import CallTool, Observation, RunCode
+from rlm_loop.agents import outcome_of
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.models import ModelError, ScriptedModel, ToolCall
 from rlm_loop.outcome import Turn
-from rlm_loop.report import LiveView
+from rlm_loop.report import LiveRun, LiveView, start_live
+from rlm_loop.traces import read
 
-display = pytest.importorskip("IPython.display", reason='pip install -e ".[notebooks]"')
 HOSTILE = "<script>alert(1)</script><img src=x onerror=y>\x1b[2J"
 
 
@@ -41,6 +45,7 @@ class Output:
 @pytest.fixture
 def outputs(monkeypatch: pytest.MonkeyPatch) -> list[Output]:
     """The outputs that views open, as in a kernel."""
+    display = pytest.importorskip("IPython.display", reason='pip install -e ".[notebooks]"')
     found: list[Output] = []
 
     def shown(part: dict[str, str], *, raw: bool, display_id: bool) -> Output:
@@ -63,21 +68,26 @@ def scripted(*replies: Any) -> ScriptedModel:
 
 
 def turn(index: int, text: str = "x") -> Turn:
-    pair = RunCode(text), Observation(text, cause="repl_output")
-    return Turn(index, Reply(block(text), usage=Usage(10, 5)), (pair[0],), (pair[1],), 0.5)
+    reply = Reply(block(text), usage=Usage(10, 5))
+    return Turn(index, reply, (RunCode(text),), (Observation(text, cause="repl_output"),), 0.5)
+
+
+def begun(*, question: str = "?", **options: Any) -> LiveView:
+    """A view of a run that has begun."""
+    view = LiveView(**options)
+    view.on_run_start(agent="a", model="m", question=question)
+    return view
 
 
 def test_a_run_is_one_output_from_its_first_moment_to_its_outcome(outputs: list[Output]) -> None:
     view = LiveView(note="a note")
     for _ in range(2):  # a further run makes a new output
-        agent = ToolLoopAgent(model=scripted("print(1)", "final_answer = 2"))
-        outcome = agent.run("How many?", hooks=(view,))
-        assert outcome is view.outcome
-        assert not view.running
+        outcome = ToolLoopAgent(model=scripted("print(1)", "final_answer = 2")).run("How many?", hooks=(view,))
+        assert (outcome is view.outcome, view.running) == (True, False)
     assert len(outputs) == 2
     first, *_, last = outputs[0].pages
     assert all(part in first for part in ("running", "<progress", "How many?", "a note"))
-    assert ["turn 1: code" in page for page in outputs[0].pages].count(False) >= 1
+    assert not all("turn 1: code" in page for page in outputs[0].pages)
     assert all(part in last for part in ("answered", "a note", "turn 2: code"))
     assert "<progress" not in last
     assert "answered: 2 turns" in outputs[0].drawn[-1]["text/plain"]
@@ -86,8 +96,7 @@ def test_a_run_is_one_output_from_its_first_moment_to_its_outcome(outputs: list[
 def test_outside_a_notebook_turns_are_lines(capsys: pytest.CaptureFixture[str]) -> None:
     outcome = ToolLoopAgent(model=scripted("print(1)", "final_answer = 2")).run("How many?", live=True)
     shown = capsys.readouterr()
-    assert outcome.answer == 2
-    assert shown.out == ""  # what a program prints stays its own
+    assert (outcome.answer, shown.out) == (2, "")  # what a program prints stays its own
     lines = shown.err.splitlines()
     assert lines[0] == "code with scripted: How many?"
     assert [line[:9] for line in lines if line.startswith("-- turn")] == ["-- turn 1", "-- turn 2"]
@@ -98,15 +107,12 @@ def test_outside_a_notebook_turns_are_lines(capsys: pytest.CaptureFixture[str]) 
 def test_lines_survive_a_poor_terminal_and_cannot_steer_it(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stderr", stream := io.TextIOWrapper(raw, encoding="ascii"))
-    view = LiveView(note=HOSTILE)
-    view.on_run_start(agent=HOSTILE, model="m", question="Größe?")
+    view = begun(note=HOSTILE, question=f"Größe? {HOSTILE}")
     view.on_step_end(turn=turn(1, HOSTILE))
     view.on_run_error(error=ValueError(HOSTILE))
     stream.flush()
     text = raw.getvalue().decode("ascii")
-    assert "Gr??e?" in text
-    assert "alert(1)" in text
-    assert "\x1b" not in text
+    assert [part in text for part in ("Gr??e?", "alert(1)", "\x1b")] == [True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -122,13 +128,9 @@ def test_a_run_that_breaks_off_comes_to_its_end(outputs: list[Output], second: B
 
 
 def test_an_error_before_the_first_turn_is_shown_in_place_of_the_run(outputs: list[Output]) -> None:
-    view = LiveView()
-    view.on_run_start(agent="code", model="m")
-    view.on_run_error(error=ValueError(HOSTILE))
+    begun().on_run_error(error=ValueError(HOSTILE))
     page = outputs[0].pages[-1]
-    assert "failed" in page
-    assert html.escape("<script>alert(1)</script>") in page
-    assert "<progress" not in page
+    assert [part in page for part in ("failed", html.escape(HOSTILE[:25]), "<progress")] == [True, True, False]
     assert outputs[0].drawn[-1]["text/plain"].startswith("failed: ValueError: <script>")
 
 
@@ -165,8 +167,7 @@ def test_tools_are_named_while_they_run(outputs: list[Output]) -> None:
 
 def test_what_comes_often_is_drawn_now_and_then_and_turns_always(outputs: list[Output]) -> None:
     clock = itertools.count()  # a second at each look
-    view = LiveView(every=10.0, clock=lambda: float(next(clock)))
-    view.on_run_start(agent="a", model="m", question="?")
+    view = begun(every=10.0, clock=lambda: float(next(clock)))
     for number in range(100):
         view.on_subcall_start(node=f"0.{number}", kind="completion", prompt="?")
     assert 5 <= len(outputs[0].drawn) <= 40
@@ -185,34 +186,103 @@ def test_what_was_written_cannot_become_markup(outputs: list[Output]) -> None:
     view.on_text(kind="text", text=HOSTILE + " ", node="0")
     view.on_tool_start(tool=HOSTILE)
     page = outputs[0].pages[-1]
-    assert "<script" not in page
-    assert "<img" not in page
-    assert html.escape("<script>") in page
+    assert [part in page for part in ("<script", "<img", html.escape("<script>"))] == [False, False, True]
     assert "\x1b" not in outputs[0].drawn[-1]["text/plain"]
 
 
 def test_a_long_run_makes_no_long_page(outputs: list[Output]) -> None:
-    view = LiveView(every=1e9)
-    view.on_run_start(agent="a", model="m", question="?")
+    view = begun(every=1e9)
     for number in range(1, 101):
         view.on_step_end(turn=turn(number, "y" * 10_000))
     page = outputs[0].pages[-1]
     assert len(page) < 60_000
     assert page.count("<details") == 3
-    assert "77 earlier turns" in page
-    assert "turn 100: code" in page
+    assert ("77 earlier turns" in page, "turn 100: code" in page) == (True, True)
 
 
-def test_causes_are_shown_while_it_runs(outputs: list[Output]) -> None:
+def test_causes_calls_and_a_stop_are_shown_while_it_runs(outputs: list[Output]) -> None:
     ledger = Ledger()
     ledger.charge([Part("task", 0, 0, 1000)], Usage(1000, 30), turn=1)
     view = LiveView()
     view.on_run_start(agent="a", model="m", ledger=ledger)
     view.on_step_start(turn_index=1)
     assert "1,000" in outputs[0].pages[-1]
-    call = CallTool("f", "{}"), Observation("2")
-    view.on_step_end(turn=Turn(1, Reply("", usage=Usage(1000, 30)), (call[0],), (call[1],), 0.1))
-    assert "call f" in outputs[0].pages[-1]
-    assert "stopping" not in outputs[0].pages[-1]
+    view.on_step_end(turn=Turn(1, Reply("", usage=Usage(1000, 30)), (CallTool("f", "{}"),), (Observation("2"),), 0.1))
+    assert ("call f" in outputs[0].pages[-1], "stopping" in outputs[0].pages[-1]) == (True, False)
     view.stopping()
     assert "stopping" in outputs[0].pages[-1]
+
+
+# -- in the background
+
+
+def begin(*replies: Any, tools: tuple[Callable[..., Any], ...] = (), **options: Any) -> LiveRun:
+    agent = ToolLoopAgent(model=scripted(*replies), tools=tools, budget=Budget(cell_seconds=600))
+    return start_live(agent, "How many?", **{"show": False, **options})
+
+
+def test_it_returns_at_once_is_shown_and_gives_the_outcome_later(capsys: pytest.CaptureFixture[str]) -> None:
+    gate = threading.Event()
+
+    def wait() -> None:
+        """Wait for the test."""
+        gate.wait(300)
+
+    run = begin("wait()", "final_answer = context", tools=(wait,), context=[1], show=True)
+    assert (run.running, run.outcome, run.wait(0.01), "under way" in repr(run)) == (True, None, None, True)
+    gate.set()
+    outcome = run.wait(300)
+    assert outcome is not None
+    assert (outcome.answer, run.running, "over" in repr(run)) == ([1], False, True)
+    run.stop()  # too late to do anything
+    assert run.view is not None
+    assert run.wait() is run.outcome is run.view.outcome is outcome
+    told = capsys.readouterr().err
+    assert ("run.stop() in a cell" in told, "answered: 2 turns" in told) == (True, True)
+
+
+def test_a_cell_is_stopped_and_what_was_done_is_kept(tmp_path: Path) -> None:
+    busy = threading.Event()
+
+    def working() -> None:
+        """Say that the cell runs."""
+        busy.set()
+
+    cell = "print('partial')\nworking()\nwhile True: pass"
+    run = begin("kept = 1\nprint(kept)", cell, tools=(working,), trace=tmp_path / "t.jsonl")
+    assert busy.wait(300)
+    run.stop()
+    run.stop()  # a second one does not kill
+    outcome = run.wait(300)
+    assert outcome is not None
+    assert (outcome.stop, outcome.steps, run.error) == ("interrupted", 2, None)
+    seen = outcome.turns[1].observations[0]
+    assert seen.failure is not None
+    assert (seen.failure.kind, seen.text[:8]) == ("interrupted", "partial\n")
+    assert outcome_of(read(tmp_path / "t.jsonl")).stop == "interrupted"
+
+
+def test_a_fault_is_raised_where_the_outcome_is_waited_for() -> None:
+    run = begin("print(1)", ModelError("no reply: try again"))
+    with pytest.raises(ModelError, match="try again"):
+        run.wait(300)
+    assert run.outcome is not None
+    assert (run.outcome.steps, "ModelError" in repr(run)) == (1, True)
+
+
+def test_a_stop_before_the_first_step_is_not_lost() -> None:
+    began, gate = threading.Event(), threading.Event()
+
+    class Slow:
+        def on_run_start(self) -> None:
+            began.set()
+            gate.wait(300)
+
+    agent = ToolLoopAgent(model=scripted("while True: pass"), hooks=(Slow(),), budget=Budget(cell_seconds=600))
+    run = start_live(agent, "How many?", show=False)
+    assert began.wait(300)
+    run.stop()
+    gate.set()
+    outcome = run.wait(300)
+    assert outcome is not None
+    assert (outcome.stop, outcome.steps) == ("interrupted", 0)

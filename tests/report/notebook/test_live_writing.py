@@ -6,7 +6,6 @@ import re
 import sys
 from io import StringIO
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -21,30 +20,32 @@ from rlm_loop.report import LiveView
 from rlm_loop.report.notebook.live import KEPT, Writing
 
 KEY = "sk-proj-" + "aB3" * 12
+Told = tuple[Kind, str]
+BEGIN: Told = ("begin", "")
 
 
-def after(*told: tuple[Kind, str]) -> Writing:
+def after(*told: Told) -> Writing:
     writing = Writing()
     for kind, text in told:
         writing = writing.heard(kind, text)
     return writing
 
 
-MOMENTS: list[tuple[tuple[tuple[Kind, str], ...], str, str]] = [
+MOMENTS: list[tuple[tuple[Told, ...], str, str]] = [
     ((), "the model writes, its code runs", ""),
-    ((("begin", ""),), "waiting for the model", ""),
-    ((("begin", ""), ("loading", "m.gguf")), "loading the model (m.gguf)", ""),
-    ((("begin", ""), ("thinking", "Let me ")), "the model thinks, 7 characters", "Let me "),
-    ((("begin", ""), ("text", "I look"), ("text", " here")), "the model writes, 11 characters", "I look "),
-    ((("begin", ""), ("call", "\nadd "), ("call", '{"a": 1}')), "the model writes a call, 13 characters", 'add {"a": '),
+    ((BEGIN,), "waiting for the model", ""),
+    ((BEGIN, ("loading", "m.gguf")), "loading the model (m.gguf)", ""),
+    ((BEGIN, ("thinking", "Let me ")), "the model thinks, 7 characters", "Let me "),
+    ((BEGIN, ("text", "I look"), ("text", " here")), "the model writes, 11 characters", "I look "),
+    ((BEGIN, ("call", "\nadd "), ("call", '{"a": 1}')), "the model writes a call, 13 characters", 'add {"a": '),
     ((("text", "I look"), ("end", "")), "the reply is there, its code runs, 6 characters", "I look"),
     ((("text", "Half a re"), ("retry", "asked again: it broke off")), "asked again: it broke off", ""),
-    ((("text", "one call"), ("begin", ""), ("text", "the next one")), "the model writes, 12 characters", "the next "),
+    ((("text", "one call"), BEGIN, ("text", "the next one")), "the model writes, 12 characters", "the next "),
 ]
 
 
 @pytest.mark.parametrize(("told", "doing", "shown"), MOMENTS)
-def test_what_a_moment_shows(told: tuple[tuple[Kind, str], ...], doing: str, shown: str) -> None:
+def test_what_a_moment_shows(told: tuple[Told, ...], doing: str, shown: str) -> None:
     writing = after(*told)
     assert (str(writing), writing.shown) == (doing, shown)
 
@@ -84,8 +85,8 @@ def test_the_live_view_shows_a_reply_as_it_is_written(monkeypatch: pytest.Monkey
     handle = SimpleNamespace(update=lambda part, **_: pages.append(part["text/html"]))
     monkeypatch.setattr(sys.modules["IPython"], "get_ipython", lambda: SimpleNamespace(kernel=True))
     monkeypatch.setattr(display, "display", lambda *_, **__: handle)
-    reply = "I look.\n```python\nfinal_answer = llm_query('?')\n```\n"
-    outcome = ToolLoopAgent(model=Typing(reply, "a sub-call's reply")).run("?", hooks=(LiveView(every=0.0),))
+    model = Typing("I look.\n```python\nfinal_answer = llm_query('?')\n```\n", "a sub-call's reply")
+    outcome = ToolLoopAgent(model=model).run("?", hooks=(LiveView(every=0.0),))
     assert outcome.answer == "a sub-call's reply"
     under_way = [page for page in pages if "<progress" in page]
     assert any("I look." in page and "the model writes" in page for page in under_way)
@@ -94,13 +95,9 @@ def test_the_live_view_shows_a_reply_as_it_is_written(monkeypatch: pytest.Monkey
     assert "template" in of_reply  # billed before anybody reads it
 
 
-def shown(**options: Any) -> tuple[LiveSteps, StringIO]:
+def test_the_terminal_shows_the_last_lines_of_a_reply() -> None:
     page = StringIO()
-    return LiveSteps(Console(file=page, width=80, **options)), page
-
-
-def test_the_terminal_shows_the_last_lines_of_a_reply_and_the_tokens(capsys: pytest.CaptureFixture[str]) -> None:
-    live, page = shown(force_terminal=True)
+    live = LiveSteps(Console(file=page, width=80, force_terminal=True))
     live.on_run_start(agent="a", model="m", ledger=Ledger())
     live.on_step_start(turn_index=1)
     assert live.on_text is not None
@@ -108,15 +105,7 @@ def test_the_terminal_shows_the_last_lines_of_a_reply_and_the_tokens(capsys: pyt
     for line in range(WRITTEN + 5):
         live.on_text(kind="text", text=f"line-{line}\n", node="0")
     live.stop()  # which draws it once more
-    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", page.getvalue())
-    assert "turn 1: the model writes" in text
-    assert "line-16" in text.rpartition("turn 1")[2]
-    assert "line-4\n" not in text.rpartition("turn 1")[2].replace("\r", "")
-
-
-def test_without_a_terminal_nothing_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    live, page = shown()
-    assert live.on_text is None
-    ToolLoopAgent(model=Typing("```python\nfinal_answer = 1\n```")).run("?", hooks=(live,))
-    assert "-- turn 1" in capsys.readouterr().err
-    assert page.getvalue() == ""
+    last = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", page.getvalue()).rpartition("turn 1")[2]
+    said = (": the model writes", "line-16", "line-4\n")
+    assert [part in last.replace("\r", "") for part in said] == [True, True, False]
+    assert LiveSteps(Console(file=page)).on_text is None  # without a terminal nothing is asked for

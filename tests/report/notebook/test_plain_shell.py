@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -30,19 +30,23 @@ def shell() -> Iterator[Any]:
     sys.excepthook, sys.displayhook = hook, display
 
 
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str]) -> Callable[[], list[str]]:
+    """The lines that were shown since the last look."""
+    return lambda: "".join(capsys.readouterr()).strip().splitlines()
+
+
 def scripted(*cells: Any) -> ScriptedModel:
     return ScriptedModel([f"```python\n{c}\n```" if isinstance(c, str) else c for c in cells])
 
 
 def test_a_cell_is_run_and_its_steps_are_lines(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
     done = shell.run_cell("%%rlm --model model --context rows\nHow many rows?")
-    assert done.success
-    assert done.result is None
+    assert (done.success, done.result, shell.user_ns["outcome"].answer) == (True, None, 3)
     shown = capsys.readouterr().err
-    assert "the outcome is kept as outcome" in shown
-    assert "[1, 2, 3]" in shown
-    assert shell.user_ns["outcome"].answer == 3
-    assert "%%rlm" not in shown
+    said = ("the outcome is kept as outcome", "[1, 2, 3]", "%%rlm")
+    assert [part in shown for part in said] == [True, True, False]
+    assert "--background" in shell.find_cell_magic("rlm").__doc__
 
 
 MISUSES = [
@@ -63,14 +67,12 @@ MISUSES = [
 
 
 @pytest.mark.parametrize(("line", "text", "told"), MISUSES)
-def test_a_misuse_is_one_line(shell: Any, capsys: pytest.CaptureFixture[str], line: str, text: str, told: str) -> None:
+def test_a_misuse_is_one_line(shell: Any, said: Callable[[], list[str]], line: str, text: str, told: str) -> None:
     with ToolLoopAgent(model=scripted("1")).session() as talk:
         shell.push({"talk": talk})
         assert not shell.run_cell(f"%%rlm {line}\n{text}").success
-    shown = capsys.readouterr()
-    (said,) = (shown.out + shown.err).strip().splitlines()
-    assert said.startswith("UsageError: %%rlm: ")
-    assert told in said
+    (shown,) = said()
+    assert (shown.startswith("UsageError: %%rlm: "), told in shown) == (True, True), shown
 
 
 @pytest.mark.parametrize(
@@ -90,7 +92,7 @@ def test_agent_and_context(shell: Any, line: str, answer: Any) -> None:
     assert shell.user_ns["outcome"].agent == ("calls" if "lean" in line else "code")
 
 
-def test_a_session_goes_on_from_cell_to_cell(shell: Any) -> None:
+def test_a_session_goes_on_from_cell_to_cell_and_in_the_background(shell: Any) -> None:
     with ToolLoopAgent(model=scripted("n = 3\nfinal_answer = n", "final_answer = 2 * n")).session() as talk:
         shell.push({"talk": talk})
         assert shell.run_cell("%%rlm --agent talk\nHow many rows?").success
@@ -107,45 +109,28 @@ def test_a_session_goes_on_from_cell_to_cell(shell: Any) -> None:
     ],
 )
 def test_a_run_that_breaks_off_is_one_line_and_its_outcome_is_kept(
-    shell: Any, capsys: pytest.CaptureFixture[str], second: BaseException, stop: str, told: str
+    shell: Any, said: Callable[[], list[str]], second: BaseException, stop: str, told: str
 ) -> None:
     shell.push({"model": scripted("print(1)", second)})
     assert not shell.run_cell("%%rlm --model model\nHow many?").success  # so that "run all" stops here
     assert (shell.user_ns["outcome"].stop, shell.user_ns["outcome"].steps) == (stop, 1)
-    shown = capsys.readouterr()
-    assert f"{told} in the variable outcome" in (shown.out + shown.err).splitlines()
+    assert f"{told} in the variable outcome" in said()
 
 
-def test_without_the_magic_it_says_where_the_outcome_is(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_the_magic_it_says_where_the_outcome_is(shell: Any, said: Callable[[], list[str]]) -> None:
     shell.push({"agent": ToolLoopAgent(model=scripted("print(1)", KeyboardInterrupt()))})
     shell.run_cell("agent.run('How many?')")
-    shown = capsys.readouterr()
-    assert (shown.out + shown.err).strip().endswith("what was done is in sys.last_value.outcome")
+    assert said()[-1].endswith("what was done is in sys.last_value.outcome")
     assert sys.last_value.outcome.steps == 1
 
 
-def test_an_error_of_ours_is_the_own_line_and_the_message(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_of_ours_is_the_own_line_and_the_message(shell: Any, said: Callable[[], list[str]]) -> None:
     shell.push({"agent": ToolLoopAgent(model=scripted(ModelError("no reply: try again")))})
     shell.run_cell("question = '?'\nagent.run(question)")
-    shown = capsys.readouterr()
-    lines = (shown.out + shown.err).strip().splitlines()
-    assert lines == ["line 2 of <module>: agent.run(question)", "ModelError: no reply: try again"]
+    assert said() == ["line 2 of <module>: agent.run(question)", "ModelError: no reply: try again"]
 
 
-def test_a_variable_that_cannot_be_sent_is_one_line(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_variable_that_cannot_be_sent_is_named(shell: Any, said: Callable[[], list[str]]) -> None:
     shell.run_cell("held = (n for n in [])")
-    done = shell.run_cell("%%rlm --model model --context held\nHow many are in held?")
-    assert not done.success
-    shown = capsys.readouterr()
-    assert "context" in shown.out + shown.err
-
-
-def test_in_the_background_the_variable_holds_the_run(shell: Any) -> None:
-    assert shell.run_cell("%%rlm --model model --background --out run --context rows\nHow many rows?").success
-    assert shell.user_ns["run"].wait(300).answer == 3
-
-
-def test_the_help_lists_the_options(shell: Any) -> None:
-    doc = shell.find_cell_magic("rlm").__doc__
-    for option in ("--model", "--agent", "--context", "--max-steps", "--out", "--background"):
-        assert option in doc
+    assert not shell.run_cell("%%rlm --model model --context held\nHow many are in held?").success
+    assert "context" in "\n".join(said())

@@ -1,49 +1,23 @@
-"""How a run looks: what was written is shown once, escaped, and clipped with the count of what is left out."""
+"""How a run and its call tree look, as text, as HTML and as a notebook: each part once, escaped, and clipped."""
 
 from __future__ import annotations
 
-from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_traces import Told, told_tree
+from parsed_page import text_in_notebook
 
-from rlm_loop.accounting import Ledger, Part
+from rlm_loop import LeanAgent, ToolLoopAgent
+from rlm_loop.accounting import Ledger, Part, tree_of
 from rlm_loop.actions import Action, Answer, CallTool, Display, Failure, FinalAnswer, Malformed, Observation, RunCode
 from rlm_loop.messages import Reply, Usage
+from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.report import step_text
-
-VOID = {"br", "hr", "img"}
-
-
-class Checker(HTMLParser):
-    """Collects the text; fails on a tag that is not closed in order or is not one of ours."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.text = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        known = "div span pre b code details summary table tbody tr td"
-        assert tag in known.split(), f"<{tag}> is not ours"
-        assert all(name in ("style", "class") for name, _ in attrs)
-        self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
-def read(page: str) -> str:
-    checker = Checker()
-    checker.feed(page)
-    checker.close()
-    assert checker.open == []
-    return checker.text
 
 
 def turn(text: str, *pairs: tuple[Action, Observation], index: int = 1) -> Turn:
@@ -51,12 +25,11 @@ def turn(text: str, *pairs: tuple[Action, Observation], index: int = 1) -> Turn:
     return Turn(index, reply, tuple(a for a, _ in pairs), tuple(o for _, o in pairs), 1.25)
 
 
-def outcome(*turns: Turn, answer: object = 42, stop: Stop = Stop.ANSWERED) -> Outcome:
+def html_of(*turns: Turn, answer: object = 42) -> str:
     ledger = Ledger()
     ledger.charge([Part("task", 0, 0, 1000), Part("template", 0, 1, 200)], Usage(1200, 30), turn=1)
-    return Outcome(
-        answer, stop, turns, Usage(1200, 30), ledger, reason="why <it> ended", question="How <many>?", trace="run.jsonl"
-    )
+    said: dict[str, Any] = {"reason": "why <it> ended", "question": "How <many>?", "trace": "run.jsonl"}
+    return Outcome(answer, Stop.ANSWERED, turns, Usage(1200, 30), ledger, **said)._repr_html_()
 
 
 CELL = turn(
@@ -69,8 +42,7 @@ CELL = turn(
 
 
 def test_a_turn_as_text_shows_each_part_once() -> None:
-    shown = step_text(CELL)
-    assert shown.splitlines() == [
+    assert step_text(CELL).splitlines() == [
         "-- turn 1: 1,200 tokens in (1,000 cached), 30 out, 1.2 s",
         "I count.",
         "[code]",
@@ -84,29 +56,19 @@ def test_a_turn_as_text_shows_each_part_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pair", "expected"),
+    ("action", "seen", "expected"),
     [
-        (
-            (CallTool("add", '{"a": 1, "text": "x\\ny"}'), Observation("2")),
-            ["[call add]", "    a=1", "    text=", "    x"],
-        ),
-        ((CallTool("add", "not json"), Observation("2")), ["    not json", "[result]", "    2"]),
-        ((Answer("Paris"), Observation(answer=FinalAnswer("Paris"))), ["[answer]", "    Paris"]),
-        (
-            (Malformed("no code block"), Observation(failure=Failure("malformed", "no code block"))),
-            ["[not readable]", "    no code block"],
-        ),
-        (
-            (RunCode("1/0"), Observation("ZeroDivisionError", Failure("runtime", "it raised"), "error")),
-            ["[failed: runtime]", "    ZeroDivisionError"],
-        ),
-        ((RunCode("x"), Observation("", Failure("skipped", "not run"))), ["[failed: skipped]", "    not run"]),
+        (CallTool("add", '{"a": 1, "b": "x\\ny"}'), Observation("2"), ["[call add]", "    a=1", "    b=", "    x"]),
+        (CallTool("add", "not json"), Observation("2"), ["    not json", "[result]", "    2"]),
+        (Answer("Paris"), Observation(answer=FinalAnswer("Paris")), ["[answer]", "    Paris"]),
+        (Malformed("none"), Observation(failure=Failure("malformed", "none")), ["[not readable]", "    none"]),
+        (RunCode("1/0"), Observation("E", Failure("runtime", "it"), "error"), ["[failed: runtime]", "    E"]),
+        (RunCode("x"), Observation("", Failure("skipped", "not run")), ["[failed: skipped]", "    not run"]),
     ],
 )
-def test_each_kind_of_action_is_shown(pair: tuple[Action, Observation], expected: list[str]) -> None:
-    lines = step_text(turn("", pair)).splitlines()
-    for line in expected:
-        assert lines.count(line) == 1, lines
+def test_each_kind_of_action_is_shown(action: Action, seen: Observation, expected: list[str]) -> None:
+    lines = step_text(turn("", (action, seen))).splitlines()
+    assert [lines.count(line) for line in expected] == [1] * len(expected), lines
 
 
 @pytest.mark.parametrize(
@@ -128,32 +90,22 @@ def test_prose_stays_before_and_after_the_code(text: str, code: str, left: str) 
 
 
 def test_an_outcome_as_html() -> None:
-    page = outcome(CELL, turn("done", (Answer("done"), Observation(answer=FinalAnswer("done"))), index=2))._repr_html_()
-    text = read(page)
-    for part in (
-        "answered",
-        "why <it> ended",
-        "How <many>?",
-        "42",
-        "turn 1: code",
-        "turn 2: answer",
-        "1,200",
-        "run.jsonl",
-    ):
-        assert part in text
-    assert "input tokens by cause" in text
-    assert "template" in text
+    text = text_in_notebook(
+        html_of(CELL, turn("done", (Answer("done"), Observation(answer=FinalAnswer("done"))), index=2))
+    )
+    said = ["answered", "why <it> ended", "How <many>?", "42", "turn 1: code", "turn 2: answer", "1,200", "run.jsonl"]
+    assert [part for part in [*said, "input tokens by cause", "template"] if part not in text] == []
 
 
 @given(st.text(), st.text(), st.text())
 def test_nothing_that_was_written_can_become_markup(written: str, code: str, output: str) -> None:
     pair = (RunCode(code), Observation(output, cause="repl_output"))
-    read(outcome(turn(written, pair), answer=written)._repr_html_())
+    text_in_notebook(html_of(turn(written, pair), answer=written))
 
 
 def test_long_output_does_not_make_a_long_page() -> None:
     pair = (RunCode("print(1)"), Observation("x" * 1_000_000, cause="repl_output"))
-    assert len(outcome(turn("", pair))._repr_html_()) < 20_000
+    assert len(html_of(turn("", pair))) < 20_000
 
 
 def test_displays_are_shown_and_cannot_run_anything() -> None:
@@ -164,12 +116,107 @@ def test_displays_are_shown_and_cannot_run_anything() -> None:
         Display("text/latex", "<$x$>"),
     )
     plotted = turn("```python\nplot()\n```", (RunCode("plot()"), Observation(displays=displays)))
-    page = outcome(plotted)._repr_html_()
+    page = html_of(plotted)
     assert '<img src="data:image/png;base64,iVBORw0KGgo="' in page
     assert '<img src="data:image/svg+xml;base64,' in page
     assert '<iframe sandbox srcdoc="&lt;meta http-equiv=&quot;Content-Security-Policy&quot; ' in page
     assert '&lt;b&gt;t&lt;/b&gt;&lt;script&gt;x()&lt;/script&gt;&quot;"' in page
     assert "&lt;$x$&gt;" in page
-    assert "<script" not in page
-    assert "<svg" not in page
+    assert ("<script" in page, "<svg" in page) == (False, False)
     assert "[display image/png]" in step_text(plotted)
+
+
+# -- as a notebook file: valid, with code as code, and nothing that was written drawn as Markdown
+
+
+def saved(outcome: Outcome, folder: Path) -> list[Any]:
+    nbformat: Any = pytest.importorskip("nbformat")
+    path = outcome.to_notebook(folder / "run.ipynb")
+    first = path.read_bytes()
+    assert outcome.to_notebook(path).read_bytes() == first, "the same run gives the same file"
+    book = nbformat.read(path, as_version=4)
+    nbformat.validate(book)
+    return book.cells
+
+
+def test_code_blocks_are_cells_with_their_outputs(tmp_path: Path) -> None:
+    replies = ["I look.\n```python\nprint(6 * 7)\n```\nThen I answer.", "```python\n1 / 0\n```"]
+    model = ScriptedModel([*replies, "The answer is ```42```."])
+    cells = saved(ToolLoopAgent(model=model).run("What is 6 x 7? ![x](http://a.b/c.png)"), tmp_path)
+    first, second = [cell for cell in cells if cell.cell_type == "code"][:2]
+    assert (first.source, [(o.name, o.text) for o in first.outputs]) == ("print(6 * 7)", [("stdout", "42\n")])
+    assert second.outputs[0].name == "stderr"
+    assert "ZeroDivisionError" in second.outputs[0].text
+    said = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    assert said[0] == "**Question**\n\n```text\nWhat is 6 x 7? ![x](http://a.b/c.png)\n```"
+    assert [text.split("\n")[3] for text in said[1:3]] == ["I look.", "Then I answer."]
+    assert said[-1].startswith("**Answer**\n\n````text\nThe answer is ```42```.\nanswered")
+
+
+def test_calls_are_cells_too_and_secrets_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "hunter2-hunter2-hunter2")
+
+    def look(place: str) -> str:
+        """Look at a place."""
+        return f"at {place}: hunter2-hunter2-hunter2"
+
+    replies = [
+        '{"name": "look", "arguments": {"place": "home"}}',
+        '{"name": "final_answer", "arguments": {"answer": 7}}',
+    ]
+    cells = saved(LeanAgent(model=ScriptedModel(replies), presentation="text", tools=[look]).run("Look."), tmp_path)
+    assert "hunter2" not in (tmp_path / "run.ipynb").read_text()
+    calls = [cell.source for cell in cells if cell.cell_type == "code"]
+    assert calls == ["look(place='home')", "final_answer(answer=7)"]
+    assert cells[-1].source.startswith("**Answer**\n\n```text\n7\nanswered")
+
+
+# -- the call tree
+
+
+def test_a_batch_is_one_line_and_its_failure_another() -> None:
+    tree = tree_of(told_tree().record)
+    assert tree.text().splitlines() == [
+        "0 agent m · 2 turns · 23 calls below · 507 tokens in, 53 out in all, 200 tokens in, 20 out itself · 9.0 s",
+        "├─ 0.1 agent m · turn 2 · 1 turn of its own · 1 call below · 107 tokens in, 13 out in all, "
+        "100 tokens in, 10 out itself · 4.0 s",
+        "│  └─ 0.1.1 completion m · turn 2 · 7 tokens in, 3 out, $0.5000 · 1.0 s",
+        "├─ 0.2 cached m · turn 2 · 0.0 s",
+        "└─ 0.3 … 0.22 20 completions · batch 0.b1 · turn 2 · 19 ok, 1 failed · 200 tokens in, 20 out, $5.0000",
+        "   └─ 0.16 completion m · turn 2 · 10 tokens in, 1 out, $0.2500 · 1.3 s · failed: provider: no <route>",
+    ]
+    shown = text_in_notebook(tree._repr_html_())
+    assert ("batch 0.b1" in shown, "failed: provider: no <route>" in shown) == (True, True)
+
+
+def test_a_batch_of_200_takes_few_lines() -> None:
+    told = Told()
+    told.batch([f"p{i}" for i in range(200)], ["t"] * 200)
+    tree = tree_of(told.end())
+    assert [len(tree.text(fold=fold).splitlines()) for fold in (None, 0, 200)] == [2, 201, 201]
+
+
+def test_a_call_that_was_killed_has_not_ended() -> None:
+    told = Told()
+    told.start()
+    tree = tree_of(told.record)
+    assert (tree.root.ok, tree["0.1"].ok, tree["0.1"].seconds) == (None, None, None)
+    assert "not ended" in tree.text().splitlines()[1]
+
+
+@settings(max_examples=30)
+@given(st.text(), st.text())
+def test_nothing_in_a_tree_becomes_markup(title: str, error: str) -> None:
+    told = Told(question=title)
+    told.stop(told.start(model=title), error={"kind": error, "message": error})
+    text_in_notebook(tree_of(told.end())._repr_html_())
+
+
+def test_a_deep_tree_needs_no_deep_stack() -> None:
+    told = Told()
+    node = "0"
+    for _ in range(400):
+        node = told.start(node, kind="agent")
+    tree = tree_of(told.record)
+    assert len(tree.text().splitlines()) == 401
+    assert text_in_notebook(tree._repr_html_())

@@ -53,12 +53,10 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """Name, theme, action, expectation.  `needs` lists features (see `kinds.ALL`), `seconds` bounds the whole case."""
+    """`needs` lists features (see `kinds.ALL`), `seconds` bounds the whole case."""
 
     name: str
     theme: str
-    does: str
-    must: str
     needs: str = ""
     seconds: float = 10.0
 
@@ -81,10 +79,10 @@ class CellCase(Case):
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def cells(name: str, theme: str, does: str, must: str, *steps: str | Step, **rest: Any) -> CellCase:
+def cells(name: str, theme: str, *steps: str | Step, **rest: Any) -> CellCase:
     """Return a case with these cells; a text is a cell that must end well."""
     own = tuple(Step(step) if isinstance(step, str) else step for step in steps)
-    return CellCase(name=name, theme=theme, does=does, must=must, steps=own, **rest)
+    return CellCase(name=name, theme=theme, steps=own, **rest)
 
 
 @dataclass(frozen=True)
@@ -174,23 +172,19 @@ def played_fault(case: ReplyCase, played: Played, as_text: bool = False) -> str:
     """Return the first fault of a run."""
     if case.answer is not None and not _same(case.answer, played.answer, as_text):
         return f"answered {_short(played.answer)} and not {_short(case.answer)}"
-    if case.stop and played.stop not in case.stop.split():
+    if case.stop and played.stop != case.stop:
         return f"stopped for {played.stop!r} and not for {case.stop!r}"
     if case.steps is not None and played.steps != case.steps:
         return f"took {played.steps} replies and not {case.steps}"
-    for text in case.shows:
-        if text not in played.told:
-            return f"did not tell the model {_short(text)}"
-    return next((f"told the model {_short(text)}" for text in case.hides if text in played.told), "")
+    untold = [f"did not tell the model {_short(text)}" for text in case.shows if text not in played.told]
+    return next(iter(untold + [f"told the model {_short(text)}" for text in case.hides if text in played.told]), "")
 
 
 def _same(wanted: tuple[Any, ...], given: tuple[Any, ...], as_text: bool) -> bool:
     """Compare answers by value and type; NaN equals itself."""
-    if as_text:
-        wanted = tuple(str(answer) for answer in wanted)
     if not wanted or not given:
         return wanted == given
-    one, other = wanted[0], given[0]
+    one, other = str(wanted[0]) if as_text else wanted[0], given[0]
     if type(one) is not type(other):
         return False
     return bool(one == other) or (isinstance(one, float) and math.isnan(one) and math.isnan(other))

@@ -123,10 +123,9 @@ def run_apart(kind: Kind, case: CellCase | ReplyCase) -> Verdict:
             _wait(guard, lambda: READY in report.notes(), _START * slack())
             timed_out = _wait(guard, lambda: False, hard)
         finally:
-            with contextlib.suppress(OSError):
-                os.killpg(guard.pid, signal.SIGKILL)
-            with contextlib.suppress(OSError):
-                os.kill(guard.pid, signal.SIGKILL)
+            for kill in (os.killpg, os.kill):
+                with contextlib.suppress(OSError):
+                    kill(guard.pid, signal.SIGKILL)
             _wait(guard, lambda: False, 10)
         verdict = report.verdict() or Verdict("red", _silent(report, guard.exitcode or 0, timed_out, hard))
         fault = world.fault(cells.after) if cells and verdict.colour == "green" else ""
@@ -138,7 +137,7 @@ def _after_the_kill(case: CellCase, guard: Any, report: Report, world: World, ha
     last = f"cell {len(case.steps)}"
     _wait(guard, lambda: last in report.notes(), hard + _START)
     time.sleep(_INTO_THE_CELL)
-    host = next((line["pid"] for line in report.lines() if "pid" in line), None)
+    host = next(iter(report.all("pid")), None)
     if host is None or report.verdict() is not None:
         return Verdict("red", f"it never got as far as {last}")
     with contextlib.suppress(OSError):
@@ -163,7 +162,7 @@ def _wait(guard: Any, until: Callable[[], bool], seconds: float) -> bool:
 
 def _silent(report: Report, status: int, timed_out: bool, hard: float) -> str:
     """Return the reason why there is no verdict."""
-    failed = next((line["failed"] for line in report.lines() if "failed" in line), "")
+    failed = next(iter(report.all("failed")), "")
     where = (report.notes() or ["the start"])[-1]
     if failed or timed_out:
         return failed or f"hung in {where}: killed after {hard:g} s"
@@ -233,19 +232,20 @@ class Report:
         _put(fd, _dumps(line).encode("utf-8", "replace") + b"\n")
         _close(fd)
 
-    def lines(self) -> list[dict[str, Any]]:
+    def all(self, name: str) -> list[Any]:
+        """Return what was written under a name."""
         found: list[dict[str, Any]] = []
         with contextlib.suppress(OSError):
             for line in self.path.read_text("utf-8", "replace").splitlines():
                 with contextlib.suppress(ValueError):  # torn: the host died while it wrote
                     found.append(json.loads(line))
-        return found
+        return [line[name] for line in found if name in line]
 
     def notes(self) -> list[str]:
-        return [line["note"] for line in self.lines() if "note" in line]
+        return self.all("note")
 
     def verdict(self) -> Verdict | None:
-        return next((Verdict(*line["verdict"]) for line in self.lines() if "verdict" in line), None)
+        return next((Verdict(*verdict) for verdict in self.all("verdict")), None)
 
 
 # Kept from before any cell ran: cells replace what modules and builtins hold.

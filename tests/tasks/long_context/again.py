@@ -53,18 +53,15 @@ def _records(question: str, lines: list[str]) -> int:
 
 
 def _badges(question: str, lines: list[str]) -> Any:
-    seen = sorted(line.split()[1] for line in lines if line.startswith("Badge ") and " was seen at gate " in line)
-    runs: list[tuple[int, str]] = []
-    for badge in seen:
-        runs = [*runs[:-1], (runs[-1][0] + 1, badge)] if runs and runs[-1][1] == badge else [*runs, (1, badge)]
+    seen = [line.split()[1] for line in lines if line.startswith("Badge ") and " was seen at gate " in line]
+    times = {badge: seen.count(badge) for badge in seen}
     if "different" in question:
-        return len(runs)
+        return len(times)
     if "more than once" in question:
-        return len([1 for n, _ in runs if n > 1])
+        return sum(n > 1 for n in times.values())
     if "exactly once" in question:
-        return len([1 for n, _ in runs if n == 1])
-    best = max(n for n, _ in runs)
-    (badge,) = [badge for n, badge in runs if n == best]
+        return sum(n == 1 for n in times.values())
+    (badge,) = [badge for badge, n in times.items() if n == max(times.values())]
     return badge
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import again
 import pytest
 from hypothesis import given, settings
@@ -12,16 +14,8 @@ from rlm_loop.tasks.long_context import FAMILIES, long_context
 from rlm_loop.tasks.long_context.plan import Draw, PlannedLine, weave
 from rlm_loop.tasks.long_context.text import RealText
 
-MARKS = (
-    "The secret code of",
-    "The password of",
-    "The access code of",
-    "Note ",
-    "Record ",
-    "Badge ",
-    "Person ",
-    "Entry #",
-)
+CODES = ("The secret code of", "The password of", "The access code of")
+MARKS = (*CODES, "Note ", "Record ", "Badge ", "Person ", "Entry #")
 
 
 def same(task: Task, found: object) -> bool:
@@ -51,15 +45,12 @@ def test_the_needles_are_what_the_answer_depends_on(family: str) -> None:
         if family in ("needle", "needles", "chain"):  # and each of them needed
             for left_out in range(len(lines)):
                 rest = "\n".join(lines[:left_out] + lines[left_out + 1 :])
-                try:
-                    found = again.truth(task.question, rest)
-                except ValueError:
-                    continue
-                assert not same(task, found)
+                with contextlib.suppress(ValueError):
+                    assert not same(task, again.truth(task.question, rest))
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_weaving(data: st.DataObject) -> None:
     filler = RealText("made", data.draw(st.text("ab \n", min_size=1, max_size=300)) + "\n")
     lines = [PlannedLine(f"#{n}", n % 2 == 0) for n in range(data.draw(st.integers(0, 12)))]

@@ -5,19 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from made_instances import Made, made_repository
+from made_instances import made_repository, row, write_rows
 
 
 @pytest.fixture(scope="session")
-def repos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def calc(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_repository(tmp_path_factory.mktemp("repos") / "local__calc")
+
+
+@pytest.fixture(scope="session")
+def repos(calc: Path) -> Path:
     """A folder of clones with `local__calc` in it."""
-    folder = tmp_path_factory.mktemp("repos")
-    made_repository(folder / "local__calc")
-    return folder
+    return calc.parent
 
 
 @pytest.fixture(scope="session")
-def calc(repos: Path) -> Made:
-    made = Made.__new__(Made)
-    made.path, made.clock = repos / "local__calc", 1_700_000_000
-    return made
+def one(calc: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The name of a suite of one instance."""
+    return f"swebench:{write_rows(tmp_path_factory.mktemp('one') / 'a.jsonl', row(calc))}"

@@ -3,78 +3,36 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
-ENVIRONMENT = {
-    **os.environ,
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_CONFIG_SYSTEM": os.devnull,
-    "GIT_AUTHOR_NAME": "A",
-    "GIT_AUTHOR_EMAIL": "a@localhost",
-    "GIT_COMMITTER_NAME": "A",
-    "GIT_COMMITTER_EMAIL": "a@localhost",
-}
+from tests.workspace.files_on_disk import commit_all, git, lay_out
+
 BUGGY = "def add(a, b):\n    return a - b\n"
 FIXED = "def add(a, b):\n    return a + b\n"
 OLD_TEST = "from calc import add\n\n\ndef test_zero():\n    assert add(3, 0) == 3\n"
 NEW_TEST = OLD_TEST + "\n\ndef test_two():\n    assert add(1, 1) == 2\n"
 
 
-class Made:
-    """A repository in a folder, written to with git alone."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder
-        folder.mkdir(parents=True)
-        self.git("init", "-q", "-b", "main")
-        self.clock = 1_600_000_000
-
-    def git(self, *arguments: str) -> str:
-        done = subprocess.run(
-            ["git", *arguments], cwd=self.path, env=ENVIRONMENT, capture_output=True, text=True, check=True
-        )
-        return done.stdout.strip()
-
-    def write(self, **files: str) -> None:
-        """Files by name, `__` for a slash and `_py` for the ending: `tests__test_calc_py`."""
-        for name, text in files.items():
-            path = self.path / name.replace("__", "/").replace("_py", ".py").replace("_md", ".md")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-
-    def commit(self, message: str, **files: str) -> str:
-        self.write(**files)
-        self.clock += 86_400
-        stamp = f"{self.clock} +0000"
-        self.git("add", "-A")
-        ENVIRONMENT.update(GIT_AUTHOR_DATE=stamp, GIT_COMMITTER_DATE=stamp)
-        self.git("commit", "-q", "--allow-empty", "-m", message)
-        return self.git("rev-parse", "HEAD")
-
-    def diff(self, old: str, new: str, *paths: str) -> str:
-        return self.git("diff", "--full-index", old, new, "--", *paths) + "\n"
-
-
-def made_repository(folder: Path) -> Made:
+def made_repository(folder: Path) -> Path:
     """Two commits: a bug, and its fix with a test."""
-    repo = Made(folder)
-    repo.commit("Start", calc_py=BUGGY, tests__test_calc_py=OLD_TEST, conftest_py="")
-    repo.commit("Fix add, which subtracted", calc_py=FIXED, tests__test_calc_py=NEW_TEST)
-    return repo
+    for source, test in ((BUGGY, OLD_TEST), (FIXED, NEW_TEST)):
+        texts = {b"calc.py": source, b"tests/test_calc.py": test, b"conftest.py": ""}
+        lay_out(folder, {name: ("file", text.encode()) for name, text in texts.items()})
+        commit_all(folder)
+    return folder
 
 
-def row(repo: Made, name: str = "local__calc-1", **more: Any) -> dict[str, Any]:
+def row(repo: Path, name: str = "local__calc-1", **more: Any) -> dict[str, Any]:
     """The fix as a row of the schema."""
-    base, fix = repo.git("rev-parse", "HEAD~1"), repo.git("rev-parse", "HEAD")
+    base = git(repo, "rev-parse", "HEAD~1")
+    patch, test_patch = (git(repo, "diff", "--full-index", base, "--", of) + "\n" for of in ("calc.py", "tests"))
     return {
         "repo": "local/calc",
         "instance_id": name,
         "base_commit": base,
-        "patch": repo.diff(base, fix, "calc.py"),
-        "test_patch": repo.diff(base, fix, "tests"),
+        "patch": patch,
+        "test_patch": test_patch,
         "problem_statement": "add(1, 1) is 0.",
         "hints_text": "Is it the sign?",
         "created_at": "2020-09-13T12:26:40Z",

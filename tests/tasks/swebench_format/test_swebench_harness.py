@@ -11,18 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_instances import Made, fake_row, row, write_rows
+from made_instances import fake_row, row, write_rows
 
 from rlm_loop.cli.main import main
 from rlm_loop.tasks import Attempt, SuiteFileError, get_suite
-from rlm_loop.tasks.swebench import (
-    HarnessError,
-    Prediction,
-    Predictions,
-    Report,
-    evaluate_predictions,
-    read_report,
-)
+from rlm_loop.tasks.swebench import HarnessError, Prediction, Predictions, evaluate_predictions, read_report
 
 INSTALLED = any(d.metadata["Name"] == "swebench" for d in importlib.metadata.distributions())
 OFFICIAL = pytest.mark.skipif(not INSTALLED, reason='pip install -e ".[swebench]"')
@@ -37,7 +30,7 @@ git apply - <<'EOF_TESTS'
 """
 
 
-def whole(calc: Made, name: str) -> dict[str, Any]:
+def whole(calc: Path, name: str) -> dict[str, Any]:
     """A row with the columns that the harness needs."""
     given = row(calc, name)
     script = SCRIPT.format(tests=given["test_patch"], python=sys.executable)
@@ -47,7 +40,7 @@ def whole(calc: Made, name: str) -> dict[str, Any]:
 
 @OFFICIAL
 def test_the_official_code_reads_our_files_and_agrees_with_our_verdicts(
-    repos: Path, calc: Made, tmp_path: Path
+    repos: Path, calc: Path, tmp_path: Path
 ) -> None:
     rows = [whole(calc, f"local__calc-{n}") for n in range(1, 5)]
     dataset = write_rows(tmp_path / "instances.jsonl", *rows)
@@ -69,21 +62,18 @@ def test_the_official_code_reads_our_files_and_agrees_with_our_verdicts(
             space.close()
     assert done.returncode == 0, done.stderr[-2000:]
     said = json.loads(done.stdout.splitlines()[-1])
-    assert said["read"] == [p.row() for p in predictions]
-    assert said["instances"] == 4
+    assert (said["read"], said["instances"]) == ([p.row() for p in predictions], 4)
     theirs = read_report(tmp_path / said["report"])
     ours = {t.id: t.judge(Attempt(artifact=p)).resolved for t, p in zip(suite, patches, strict=False)}
     assert {v.instance_id: v.resolved for v in theirs.verdicts} == ours
-    assert theirs.ids("resolved") == ["local__calc-1"]
-    assert theirs.ids("unresolved") == ["local__calc-2"]
-    assert theirs.ids("empty") == ["local__calc-3"]
-    assert theirs.ids("not submitted") == ["local__calc-4"]
+    for number, status in enumerate(("resolved", "unresolved", "empty", "not submitted"), 1):
+        assert theirs.ids(status) == [f"local__calc-{number}"]
     tests = said["graded"]["local__calc-2"]["local__calc-2"]["tests_status"]
     assert tests["FAIL_TO_PASS"]["failure"] == ["tests/test_calc.py::test_two"]
 
 
 @OFFICIAL
-def test_what_the_harness_is_run_with(calc: Made, tmp_path: Path) -> None:
+def test_what_the_harness_is_run_with(calc: Path, tmp_path: Path) -> None:
     dataset = write_rows(tmp_path / "a.jsonl", whole(calc, "local__calc-1"), whole(calc, "local__calc-2"))
     file = Predictions((Prediction("local__calc-1", "m/x", "diff"),)).write(tmp_path / "p.jsonl")
     seen: list[Sequence[str]] = []
@@ -95,53 +85,41 @@ def test_what_the_harness_is_run_with(calc: Made, tmp_path: Path) -> None:
         return 0
 
     options: dict[str, Any] = {"folder": tmp_path / "out", "engine": lambda: "", "run_id": "try"}
-    found = evaluate_predictions(file, str(dataset), run=run, workers=2, **options)
-    assert isinstance(found, Report)
-    assert found.ids("error") == ["local__calc-1"]
+    assert evaluate_predictions(file, str(dataset), run=run, workers=2, **options).ids("error") == ["local__calc-1"]
     (argv,) = seen
     assert argv[:3] == [sys.executable, "-m", "swebench.harness.run_evaluation"]
     given = dict(zip(argv[3::2], argv[4::2], strict=True))
-    assert given["--instance_ids"] == "local__calc-1"
-    assert given["--max_workers"] == "2"
+    assert (given["--instance_ids"], given["--max_workers"]) == ("local__calc-1", "2")
     (sent,) = Path(given["--dataset_name"]).read_text().splitlines()  # only what there is a prediction for
     assert json.loads(sent)["instance_id"] == "local__calc-1"
-
-    def no_report(argv: Sequence[str], folder: Path) -> int:
-        return 3
-
     with pytest.raises(HarnessError, match=r"wrote no report .*m__x\.try\.json \(exit code 3\)"):
-        evaluate_predictions(file, str(dataset), run=no_report, **options)  # the old report is not taken for it
+        evaluate_predictions(file, str(dataset), run=lambda *_: 3, **options)  # the old report is not taken for it
     evaluate_predictions(file, "lite", run=run, **options)
     assert seen[-1][4] == "SWE-bench/SWE-bench_Lite"
 
 
 @OFFICIAL
 @pytest.mark.parametrize(
-    ("rows", "options", "error", "says"),
+    ("models", "options", "error", "says"),
     [
-        ([("a", "m")], {}, SuiteFileError, "no instance 'a'"),
-        (
-            [("django__django-1", "m"), ("django__django-2", "n")],
-            {},
-            HarnessError,
-            "predictions of m, n; give one model",
-        ),
-        ([("django__django-1", "m")], {"ids": ["x"]}, HarnessError, "none of these ids"),
-        ([("django__django-1", "m")], {"run_id": "a/b"}, HarnessError, "a run id is made of"),
-        ([("django__django-1", "m")], {}, (SuiteFileError, HarnessError), "has no column 'image'|no container engine"),
+        ({"a": "m"}, {}, SuiteFileError, "no instance 'a'"),
+        ({"django__django-1": "m", "django__django-2": "n"}, {}, HarnessError, "predictions of m, n; give one model"),
+        ({"django__django-1": "m"}, {"ids": ["x"]}, HarnessError, "none of these ids"),
+        ({"django__django-1": "m"}, {"run_id": "a/b"}, HarnessError, "a run id is made of"),
+        ({"django__django-1": "m"}, {}, (SuiteFileError, HarnessError), "has no column 'image'|no container engine"),
     ],
 )
 def test_what_does_not_fit_is_said_before_anything_runs(
-    rows: list[tuple[str, str]], options: dict[str, Any], error: Any, says: str, tmp_path: Path
+    models: dict[str, str], options: dict[str, Any], error: Any, says: str, tmp_path: Path
 ) -> None:
     dataset = write_rows(tmp_path / "a.jsonl", fake_row(1), fake_row(2))
-    file = Predictions(tuple(Prediction(i, m, "diff") for i, m in rows)).write(tmp_path / "p.jsonl")
+    file = Predictions(tuple(Prediction(i, m, "diff") for i, m in models.items())).write(tmp_path / "p.jsonl")
     with pytest.raises(error, match=says):
         evaluate_predictions(file, str(dataset), folder=tmp_path, engine=lambda: "none", **options)
 
 
 def test_the_command_says_what_is_missing(
-    calc: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    calc: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")
     dataset = write_rows(tmp_path / "a.jsonl", whole(calc, "local__calc-1"))

@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_instances import ENVIRONMENT, Made, fake_row, row, write_rows
+from made_instances import fake_row, row, write_rows
 
 from rlm_loop.tasks import Attempt, SuiteFileError, get_suite
 from rlm_loop.tasks.swebench import CloneError, read_instance, read_instances, select
+from tests.workspace.files_on_disk import git
 
 MANY = [fake_row(n, repo) for repo in ("django/django", "psf/requests") for n in range(1, 6)]
 
 
-@pytest.mark.parametrize("form", ["jsonl", "json", "by id", "one"])
-def test_every_form_is_read_alike(form: str, tmp_path: Path) -> None:
-    rows = MANY[:1] if form == "one" else MANY
-    path = tmp_path / "set.json"
-    match form:
-        case "jsonl":
-            path = write_rows(tmp_path / "set.jsonl", *rows)
-        case "by id":
-            path.write_text(json.dumps({r["instance_id"]: r for r in rows}))
-        case "one":
-            path.write_text(json.dumps(rows[0]))
-        case _:
-            path.write_text(json.dumps(rows))
-    found = list(read_instances(str(path)))
-    assert [i.instance_id for i in found] == [r["instance_id"] for r in rows]
-    assert found[0].fail_to_pass == ("test_a (app.tests.Case)",)
-    assert found[0].pass_to_pass == ()
+FORMS: dict[str, Callable[[list[Any]], str]] = {
+    "set.jsonl": lambda rows: "".join(json.dumps(row) + "\n" for row in rows),
+    "set.json": json.dumps,
+    "by_id.json": lambda rows: json.dumps({row["instance_id"]: row for row in rows}),
+    "one.json": lambda rows: json.dumps(rows[0]),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_is_read_alike(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(FORMS[name](MANY))
+    found = list(read_instances(str(tmp_path / name)))
+    assert [i.instance_id for i in found] == [r["instance_id"] for r in (MANY[:1] if name == "one.json" else MANY)]
+    assert (found[0].fail_to_pass, found[0].pass_to_pass) == (("test_a (app.tests.Case)",), ())
 
 
 def test_without_repositories_the_tasks_can_be_listed(tmp_path: Path) -> None:
@@ -82,10 +81,7 @@ def test_a_draw_depends_on_seed_and_ids_alone() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (
-            {"FAIL_TO_PASS": "[not json"},
-            r"a\.jsonl:2 \(django__django-1\): field 'FAIL_TO_PASS' is no list of tests: not JSON",
-        ),
+        ({"FAIL_TO_PASS": "[not json"}, r"a\.jsonl:2 \(django__django-1\): field 'FAIL_TO_PASS' is .*not JSON"),
         ({"PASS_TO_PASS": '{"a": 1}'}, r"a\.jsonl:2 .*field 'PASS_TO_PASS' must be a list of names of tests"),
         ({"FAIL_TO_PASS": [1]}, r"field 'FAIL_TO_PASS' must be a list"),
         ({"base_commit": None}, r"a\.jsonl:2: field 'base_commit' is missing"),
@@ -141,9 +137,8 @@ def test_a_bad_choice(options: dict[str, Any], error: type[Exception], says: str
         get_suite("swebench:light")
 
 
-def test_a_task_is_the_repository_at_its_base(repos: Path, calc: Made, tmp_path: Path) -> None:
-    path = write_rows(tmp_path / "a.jsonl", row(calc))
-    (task,) = get_suite(f"swebench:{path}", repos=repos)
+def test_a_task_is_the_repository_at_its_base(repos: Path, calc: Path, one: str) -> None:
+    (task,) = get_suite(one, repos=repos)
     assert (task.id, task.question) == ("local__calc-1", "add(1, 1) is 0.")
     assert task.workspace is not None
     with task.workspace() as space:
@@ -151,76 +146,72 @@ def test_a_task_is_the_repository_at_its_base(repos: Path, calc: Made, tmp_path:
         space.apply(task.expected)
         patch = space.diff()
     assert "+    return a + b" in patch
-    assert calc.git("status", "--porcelain") == ""
-    (other,) = get_suite(f"swebench:{path}", repos=repos, hints=True, instruction="Mend it.")
+    assert git(calc, "status", "--porcelain") == ""
+    (other,) = get_suite(one, repos=repos, hints=True, instruction="Mend it.")
     assert other.question == "Mend it.\n\nadd(1, 1) is 0.\n\nDiscussion:\nIs it the sign?"
 
 
-def test_without_an_environment_nothing_is_judged_but_an_empty_patch(repos: Path, calc: Made, tmp_path: Path) -> None:
-    path = write_rows(tmp_path / "a.jsonl", row(calc))
-    (task,) = get_suite(f"swebench:{path}", repos=repos)
+def test_without_an_environment_nothing_is_judged_but_an_empty_patch(repos: Path, one: str) -> None:
+    (task,) = get_suite(one, repos=repos)
     score = task.score(Attempt(artifact="diff --git a/x b/x\n"))
-    assert score.resolved is None
-    assert score.reason == "not evaluated; run `rlm-loop swebench evaluate`"
+    assert (score.resolved, score.reason) == (None, "not evaluated; run `rlm-loop swebench evaluate`")
     for nothing in (None, "", " \n"):
         assert task.score(Attempt(artifact=nothing)).resolved is False
 
 
+@pytest.mark.slow
+def test_the_reference_resolves_and_other_patches_do_not(repos: Path, one: str) -> None:
+    (task,) = get_suite(one, repos=repos, python=sys.executable)
+    assert task.score(Attempt(artifact=task.expected)).resolved is True
+    score = task.score(Attempt(artifact=task.expected.replace("a + b", "a * b")))
+    assert score.resolved is False
+    assert score.evidence["tests"]["tests/test_calc.py::test_two"] == "failed"
+
+
 @pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"FAIL_TO_PASS": []}, "lists no FAIL_TO_PASS"),
-        ({"FAIL_TO_PASS": ["test_a (app.tests.Case)"]}, "only pytest's tests can be run, and 'test_a .app"),
-    ],
+    ("tests", "says"),
+    [([], "lists no FAIL_TO_PASS"), (["test_a (app.tests.Case)"], "only pytest's tests can be run, and 'test_a (app")],
 )
 def test_what_cannot_be_judged_here_says_so(
-    change: dict[str, Any], says: str, repos: Path, calc: Made, tmp_path: Path
+    tests: list[str], says: str, repos: Path, calc: Path, tmp_path: Path
 ) -> None:
-    path = write_rows(tmp_path / "a.jsonl", {**row(calc), **change})
+    path = write_rows(tmp_path / "a.jsonl", row(calc, FAIL_TO_PASS=tests))
     (task,) = get_suite(f"swebench:{path}", repos=repos, python="python3")
     score = task.score(Attempt(artifact="diff"))
     assert score.resolved is None
-    assert says.replace(".app", "(app") in score.reason
+    assert says in score.reason
 
 
 @pytest.mark.parametrize("layout", ["local__calc", "local__calc.git", "calc.git"])
-def test_clones_are_found_by_name(layout: str, repos: Path, calc: Made, tmp_path: Path) -> None:
-    target = tmp_path / layout
-    target.parent.mkdir(parents=True, exist_ok=True)
+def test_clones_are_found_by_name(layout: str, calc: Path, one: str, tmp_path: Path) -> None:
     bare = ["--mirror"] if layout.endswith(".git") else []
-    subprocess.run(["git", "clone", "-q", *bare, str(calc.path), str(target)], check=True, env=ENVIRONMENT)
-    rows = write_rows(tmp_path / "a.jsonl", row(calc))
-    assert len(get_suite(f"swebench:{rows}", repos=tmp_path)) == 1
+    git(tmp_path, "clone", "-q", *bare, str(calc), layout)
+    assert len(get_suite(one, repos=tmp_path)) == 1
 
 
-def test_a_clone_that_lacks_the_commit_says_how_to_get_it(calc: Made, tmp_path: Path) -> None:
-    path = write_rows(tmp_path / "a.jsonl", row(calc))
-    url = f"file://{calc.path}"
-    shallow = tmp_path / "local__calc"
-    subprocess.run(["git", "clone", "-q", "--depth=1", url, str(shallow)], check=True, env=ENVIRONMENT)
-    with pytest.raises(
-        CloneError, match=r"local__calc-1: field 'base_commit': the shallow clone .* `git fetch --unshallow`"
-    ):
-        get_suite(f"swebench:{path}", repos=tmp_path)
+def test_a_clone_that_lacks_the_commit_says_how_to_get_it(calc: Path, one: str, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", "--depth=1", f"file://{calc}", "local__calc")
+    with pytest.raises(CloneError, match=r"local__calc-1: field 'base_commit': .* `git fetch --unshallow`"):
+        get_suite(one, repos=tmp_path)
     (tmp_path / "other").mkdir()
     with pytest.raises(
         CloneError, match=r"no clone of local/calc in .*git clone --mirror https://github.com/local/calc"
     ):
-        get_suite(f"swebench:{path}", repos=tmp_path / "other")
+        get_suite(one, repos=tmp_path / "other")
     (tmp_path / "other" / "local__calc").mkdir()
     with pytest.raises(CloneError, match="local__calc is no git repository"):
-        get_suite(f"swebench:{path}", repos=tmp_path / "other")
+        get_suite(one, repos=tmp_path / "other")
 
 
-def test_a_clone_is_made_only_when_asked_for(calc: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write_rows(tmp_path / "a.jsonl", row(calc))
+def test_a_clone_is_made_only_when_asked_for(
+    calc: Path, one: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "made"
-    address = f"file://{calc.path.parent}/local__calc"
-    (task,) = get_suite(f"swebench:{path}", repos=folder, clone=address)
-    assert sorted(p.name for p in folder.iterdir()) == ["local__calc.git"]
+    (task,) = get_suite(one, repos=folder, clone=f"file://{calc}")
+    assert [p.name for p in folder.iterdir()] == ["local__calc.git"]
     assert "cloning" in capsys.readouterr().err
     with task.workspace() as space:  # type: ignore[misc]
         assert (space.root / "calc.py").exists()
     with pytest.raises(CloneError, match=r"cannot clone local/calc from .*; go online, or put a clone at"):
-        get_suite(f"swebench:{path}", repos=tmp_path / "none", clone=f"file://{tmp_path}/nowhere")
+        get_suite(one, repos=tmp_path / "none", clone=f"file://{tmp_path}/nowhere")
     assert list((tmp_path / "none").iterdir()) == []

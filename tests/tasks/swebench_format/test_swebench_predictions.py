@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_instances import Made, row, write_rows
+from made_instances import row, write_rows
 
 from rlm_loop import LeanAgent
 from rlm_loop.cli.main import main
@@ -21,8 +21,8 @@ EDIT = {"path": "calc.py", "start_line": 2, "end_line": 2, "replacement": "    r
 DONE = Reply(tool_calls=(ToolCall("2", "final_answer", '{"answer": "done"}'),))
 
 
-def mends() -> list[Any]:
-    return [Reply(tool_calls=(ToolCall("1", "apply_edit", json.dumps(EDIT)),)), DONE]
+def mends(**more: str) -> list[Any]:
+    return [Reply(tool_calls=(ToolCall("1", "apply_edit", json.dumps(EDIT | more)),)), DONE]
 
 
 def agent(*replies: Any) -> LeanAgent:
@@ -30,7 +30,7 @@ def agent(*replies: Any) -> LeanAgent:
 
 
 @pytest.fixture(scope="module")
-def suite(repos: Path, calc: Made, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def suite(repos: Path, calc: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     rows = [row(calc, f"local__calc-{n}") for n in range(1, 4)]
     return get_suite(f"swebench:{write_rows(tmp_path_factory.mktemp('set') / 'a.jsonl', *rows)}", repos=repos)
 
@@ -52,10 +52,7 @@ def test_predictions_of_outcomes(suite: Any) -> None:
         except KeyError as error:
             outcomes.append((task, error.outcome))  # type: ignore[attr-defined]
     found = predictions_of(outcomes, "mine")
-    assert [(p.instance_id, bool(p.model_patch)) for p in found.rows] == [
-        ("local__calc-1", True),
-        ("local__calc-2", False),
-    ]
+    assert {p.instance_id: bool(p.model_patch) for p in found.rows} == {"local__calc-1": True, "local__calc-2": False}
     assert found.left_out == {"local__calc-3": "the run crashed: KeyError: 'x'"}
     asked = predictions_of({t.id: o for t, o in outcomes}, crashed="empty")
     assert [p.model_patch == "" for p in asked.rows] == [False, True, True]
@@ -77,12 +74,10 @@ def test_rows_that_nothing_judged_count_neither_way(study: Path) -> None:
     assert "4 not judged" in str(results)
 
 
-def test_predictions_of_a_study(study: Path, suite: Any, calc: Made) -> None:
+def test_predictions_of_a_study(study: Path, suite: Any) -> None:
     found = study_predictions(study, "lean", name="m")
-    assert [(p.instance_id, "+    return a + b" in p.model_patch) for p in found.rows] == [
-        ("local__calc-1", True),
-        ("local__calc-2", False),
-    ]
+    mended = {p.instance_id: "+    return a + b" in p.model_patch for p in found.rows}
+    assert mended == {"local__calc-1": True, "local__calc-2": False}
     assert found.left_out == {"local__calc-3": "the run crashed: RuntimeError: the server is gone"}
     assert [p.model_patch for p in study_predictions(study, "lean", crashed="empty").rows][1:] == ["", ""]
     assert study_predictions(study, "other").rows[0].model_name_or_path == "rlm-loop__other__local_scripted"
@@ -105,8 +100,7 @@ def test_a_choice_of_rows_that_is_not_clear(study: Path, options: dict[str, Any]
 
 
 def test_a_patch_that_the_trace_blanked_out_is_not_handed_on(suite: Any, tmp_path: Path) -> None:
-    secret = EDIT | {"replacement": "    return a + b  # sk-abcdefghijklmnopqrstuvwx"}
-    replies = [Reply(tool_calls=(ToolCall("1", "apply_edit", json.dumps(secret)),)), DONE]
+    replies = mends(replacement="    return a + b  # sk-abcdefghijklmnopqrstuvwx")
     Study("swe", {"lean": agent(*replies)}, suite.take(["local__calc-1"])).run(tmp_path, progress=False)
     found = study_predictions(tmp_path)
     assert found.rows == ()
@@ -118,9 +112,8 @@ def test_the_official_form_is_written_and_read(tmp_path: Path) -> None:
     path = Predictions(rows).write(tmp_path / "new" / "p.jsonl")
     assert [json.loads(line) for line in path.read_text("ascii").splitlines()] == [p.row() for p in rows]
     assert read_predictions(path) == rows
-    (tmp_path / "p.json").write_text(
-        json.dumps({p.instance_id: {**p.row(), "model_patch": p.model_patch or None} for p in rows})
-    )
+    by_id = {p.instance_id: {**p.row(), "model_patch": p.model_patch or None} for p in rows}
+    (tmp_path / "p.json").write_text(json.dumps(by_id))
     assert read_predictions(tmp_path / "p.json") == rows
     with pytest.raises(SuiteFileError, match=r"choose a name that ends in \.jsonl"):
         Predictions(rows).write(tmp_path / "p.txt")
@@ -135,10 +128,7 @@ GOOD = '{"instance_id": "a", "model_name_or_path": "m", "model_patch": ""}\n'
         (GOOD + "{\n", r"p\.jsonl:2: this is not JSON"),
         (GOOD + "[]\n", r"p\.jsonl:2: this is a JSON list, not an object"),
         (GOOD + GOOD, r"p\.jsonl:2: a has a prediction in .*p\.jsonl:1 too"),
-        (
-            '{"instance_id": "a", "model_name_or_path": "m"}',
-            r"p\.jsonl:1: field 'model_patch' must be a text, not None",
-        ),
+        ('{"instance_id": "a", "model_name_or_path": "m"}', r"p\.jsonl:1: field 'model_patch' must be a text"),
         ('{"instance_id": "", "model_name_or_path": "m", "model_patch": ""}', "field 'instance_id'"),
         ('{"instance_id": "a", "model_name_or_path": 3, "model_patch": ""}', "field 'model_name_or_path'"),
         ("\n", "there is no prediction in it"),
@@ -190,15 +180,13 @@ def test_a_report_is_read_back(report: Path) -> None:
         "t": ("error", False),
         "u": ("unresolved", False),
     }
-    assert found.verdict("p").reason == "the patch does not apply"
-    assert found.verdict("e").reason == "no image"
-    assert found.verdict("u").reason == "disk_full (likely a fault of the environment)"
+    reasons = [found.verdict(name).reason for name in "peu"]
+    assert reasons == ["the patch does not apply", "no image", "disk_full (likely a fault of the environment)"]
     alone = read_report(report, report.parent / "no logs").verdict("e")
     assert (alone.resolved, alone.reason) == (None, "image not found")
     assert found.verdict("i").resolved is None
     assert found.rate == pytest.approx(1 / 6)
     assert str(found) == "6 submitted: 1 resolved, 1 unresolved, 1 empty, 3 error"
-    assert [v.resolved for v in found.verdicts if v.status == "error"] == [None, False, False]
 
 
 @pytest.mark.parametrize(
@@ -213,11 +201,9 @@ def test_what_is_no_report(text: str, says: str, tmp_path: Path) -> None:
 
 def test_verdicts_become_rows(study: Path, report: Path) -> None:
     judged = with_report(load_study(study), read_report(report), "lean")
-    told = {(r["arm"], r["task"]): r["resolved"] for r in judged.rows}
-    assert told[("lean", "local__calc-1")] is True
-    assert told[("lean", "local__calc-2")] is False
-    assert told[("lean", "local__calc-3")] is False  # it crashed, and stays so
-    assert told[("other", "local__calc-1")] is None
+    told = {(r["arm"], r["task"][-1]): r["resolved"] for r in judged.rows}
+    assert [told["lean", number] for number in "123"] == [True, False, False]  # the third crashed, and stays so
+    assert told["other", "1"] is None
     lean, other = judged.summary()
     assert (lean.rate, other.rate) == (1 / 3, None)
     assert (other.wins, other.losses) == (0, 0)  # what was not judged was not lost to the baseline

@@ -1,6 +1,6 @@
 """Scripted replies of models: fences, cut-off and empty replies, answers, several turns, tool calls.
 
-The semantics of the loop say what must happen.
+The semantics of the loop say what must happen: the run ends after so many replies, with that answer.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import math
 
 from suite.case import ReplyCase, Scripted
 
-ANSWER = "final_answer = 42"
 FENCE = "`" * 3
 
 
@@ -17,98 +16,94 @@ def block(code: str, language: str = "python") -> str:
     return f"{FENCE}{language}\n{code}\n{FENCE}"
 
 
-def reply(name, does, must, *replies, **rest) -> ReplyCase:
+ANSWER = "final_answer = 42"
+GIVEN = block(ANSWER)
+
+
+def reply(name, *replies, **rest) -> ReplyCase:
     theme = "replies: tool calls" if rest.get("loop") == "lean" else "replies"
     expected = {key: rest.pop(key) for key in list(rest) if key in ReplyCase.__dataclass_fields__}
-    return ReplyCase(name=name, theme=theme, does=does, must=must, replies=replies, settings=rest, **expected)
+    return ReplyCase(name=name, theme=theme, replies=replies, settings=rest, **expected)
+
+
+def one(name, text, answer=42, **rest) -> ReplyCase:
+    """One reply, which gives the answer."""
+    return reply(name, text, answer=(answer,), steps=1, **rest)
+
+
+def two(name, first, then=GIVEN, answer=42, **rest) -> ReplyCase:
+    """A reply that is no answer, and that the model is told of, and one that is."""
+    return reply(name, first, then, answer=(answer,), steps=2, **rest)
 
 
 def value(name, code, value) -> ReplyCase:
-    rest = {"answer": (value,), "stop": "answered", "steps": 1}
-    must = "the run ends with that answer"
-    return reply(f"final-{name}", f"answers {code} through a cell", must, block(f"final_answer = {code}"), **rest)
+    return one(f"final-{name}", block(f"final_answer = {code}"), value, stop="answered")
+
+
+def calls(*made, text="") -> Scripted:
+    return Scripted(text, "tool_calls", made)
+
+
+FINAL = calls(("final_answer", '{"answer": 42}'))
+
+
+def lean(name, call) -> ReplyCase:
+    """A call that cannot be made, of which the model is told, and one that answers."""
+    return two(name, calls(call), FINAL, loop="lean", shows=(call[0],) if call[0] == "nope" else ())
 
 
 # fmt: off
 CASES = (
     # reply_fences
-    reply('one-block', 'one block among prose', 'it is run, and the prose is not', f'Let me see.\n\n{block(ANSWER)}\n\nDone, final_answer = 1.', answer=(42,),
-        steps=1),
-    reply('several-blocks', 'three blocks in order', 'each is a cell, in order', f"{block('x = 40')}\nthen\n{block('x += 2')}\n{block('final_answer = x')}",
-        answer=(42,), steps=1),
-    reply('blocks-after-an-error', 'a block after one that raises', 'it is not run', f"{block('x = 1 / 0')}\n{block('print(7 * 6)')}", block(ANSWER),
-        answer=(42,), steps=2, shows=('ZeroDivisionError',), hides=('\n42',)),
-    reply('blocks-after-the-answer', 'a block that answers again after the answer', 'the first answer counts, what follows is not run',
-        f"{block(ANSWER)}\n{block('final_answer = 1')}", answer=(42,), steps=1),
-    reply('empty-block-first', 'an empty block before a real one', 'the real one is run', f'{FENCE}python\n{FENCE}\n\n{block(ANSWER)}', answer=(42,),
-        steps=1),
-    reply('empty-block-only', 'an empty block', 'it is no answer; the model is told', f'{FENCE}python\n{FENCE}', block(ANSWER), answer=(42,), steps=2),
-    reply('no-label', 'a block without a language', 'it is run', block(ANSWER, ''), answer=(42,), steps=1),
-    reply('capital-label', 'a block labelled Python', 'it is run', block(ANSWER, 'Python'), answer=(42,), steps=1),
-    reply('tildes', 'a block fenced by tildes', 'it is run', f'~~~python\n{ANSWER}\n~~~', answer=(42,), steps=1),
-    reply('four-backticks', 'a block fenced by four backticks that holds three', 'it is run as a whole',
-        f"{FENCE}`python\ns = '''\n{FENCE}\n'''\nfinal_answer = len(s)\n{FENCE}`", answer=(5,), steps=1),
-    reply('fence-in-a-docstring', 'a block with a fence in a text', 'the fence in the text does not end it',
-        f"{FENCE}python\ns = '''\n{FENCE}python\nx\n{FENCE}\n'''\nfinal_answer = len(s)\n{FENCE}", answer=(17,), steps=1),
-    reply('decorative-fence', 'a block inside an empty fence', 'the inner one is run', f'{FENCE}\n{block(ANSWER)}\n{FENCE}', answer=(42,), steps=1),
-    reply('other-language-first', 'a block of text before the Python', 'only the Python is run', f"{block('a plan: compute it', 'text')}\n{block(ANSWER)}",
-        answer=(42,), steps=1),
-    reply('other-language-only', 'Python labelled as JavaScript or text', 'it is not taken for an answer without a word',
-        block('x = [i for i in range(3)]\nprint(x)', 'text'), block(ANSWER), answer=(42,), steps=2),
-    reply('shell-block', 'a block of shell commands', 'it is not run',
+    one('one-block', f'Let me see.\n\n{GIVEN}\n\nDone, final_answer = 1.'),
+    one('several-blocks', f"{block('x = 40')}\nthen\n{block('x += 2')}\n{block('final_answer = x')}"),
+    two('blocks-after-an-error', f"{block('x = 1 / 0')}\n{block('print(7 * 6)')}", shows=('ZeroDivisionError',), hides=('\n42',)),
+    one('blocks-after-the-answer', f"{GIVEN}\n{block('final_answer = 1')}"),
+    one('empty-block-first', f'{FENCE}python\n{FENCE}\n\n{GIVEN}'),
+    two('empty-block-only', f'{FENCE}python\n{FENCE}'),
+    one('no-label', block(ANSWER, '')),
+    one('capital-label', block(ANSWER, 'Python')),
+    one('tildes', f'~~~python\n{ANSWER}\n~~~'),
+    one('four-backticks', f"{FENCE}`python\ns = '''\n{FENCE}\n'''\nfinal_answer = len(s)\n{FENCE}`", 5),
+    one('fence-in-a-docstring', f"{FENCE}python\ns = '''\n{FENCE}python\nx\n{FENCE}\n'''\nfinal_answer = len(s)\n{FENCE}", 17),
+    one('decorative-fence', f'{FENCE}\n{GIVEN}\n{FENCE}'),
+    one('other-language-first', f"{block('a plan: compute it', 'text')}\n{GIVEN}"),
+    two('other-language-only', block('x = [i for i in range(3)]\nprint(x)', 'text')),
+    one('shell-block',
         f"{block('echo broken > made', 'bash')}\n{block('import os' + chr(10) + 'final_answer = os.path.exists(chr(109) + chr(97) + chr(100) + chr(101))')}",
-        answer=(False,), steps=1),
-    reply('indented-in-a-list', 'a block in an item of a list', 'it is dedented and run',
-        f'1. First:\n\n   {FENCE}python\n   for i in range(2):\n       x = i + 41\n   final_answer = x\n   {FENCE}\n', answer=(42,), steps=1),
-    reply('indented-body', 'a block of which all lines are indented', 'it is dedented and run',
-        block('    x = 41\n    if x:\n        x += 1\n    final_answer = x'), answer=(42,), steps=1),
-    reply('crlf-reply', 'a reply with Windows line ends', 'it is run', f'{FENCE}python\r\nx = 42\r\nfinal_answer = x\r\n{FENCE}\r\n', answer=(42,), steps=1),
-    reply('tabs', 'a block indented by tabs', 'it is run', block('if True:\n\tx = 42\nfinal_answer = x'), answer=(42,), steps=1),
-    reply('unclosed-and-complete', 'an unclosed block that compiles', 'it is run', f'{FENCE}python\n{ANSWER}', answer=(42,), steps=1),
-    reply('unclosed-and-broken', 'an unclosed block that does not compile', 'it is not run; the model is told', f'{FENCE}python\nfinal_answer = (1,',
-        block(ANSWER), answer=(42,), steps=2),
-    reply('unclosed-then-another', 'an unclosed block, then another', 'both are read', f'{FENCE}python\nx = 42\n{FENCE}python\nfinal_answer = x\n{FENCE}',
-        answer=(42,), steps=1),
-    reply('closed-on-the-code-line', 'the closing fence stands at the end of the last line of code', 'it is run', f'{FENCE}python\n{ANSWER}{FENCE}',
-        answer=(42,), steps=1),
-    reply('words-after-the-fence', 'words after the closing fence', 'they are prose', f'{FENCE}python\n{ANSWER}\n{FENCE} and that is it', answer=(42,),
-        steps=1),
-    reply('inline-code', 'inline code in prose', 'it is prose: the reply is the answer', 'The value of `final_answer = 1` is 42.',
-        answer=('The value of `final_answer = 1` is 42.',), steps=1),
-    reply('thousand-fences', 'a thousand lines of backticks', 'the reply is read in time', '\n'.join([FENCE] * 1001) + f"\n{block('print(1)')}",
-        *[block(ANSWER)] * 3),
-    reply('backtick-flood', '100,000 backticks in one line', 'the reply is read in time', '`' * 100000, *[block(ANSWER)] * 3),
-    reply('quote-flood', 'a block of 100,000 opened and unclosed texts', 'the reply is read in time', block('\'\'\'"""\n' * 20000), *[block(ANSWER)] * 3),
+        False),
+    one('indented-in-a-list', f'1. First:\n\n   {FENCE}python\n   for i in range(2):\n       x = i + 41\n   final_answer = x\n   {FENCE}\n'),
+    one('indented-body', block('    x = 41\n    if x:\n        x += 1\n    final_answer = x')),
+    one('crlf-reply', f'{FENCE}python\r\nx = 42\r\nfinal_answer = x\r\n{FENCE}\r\n'),
+    one('tabs', block('if True:\n\tx = 42\nfinal_answer = x')),
+    one('unclosed-and-complete', f'{FENCE}python\n{ANSWER}'),
+    two('unclosed-and-broken', f'{FENCE}python\nfinal_answer = (1,'),
+    one('unclosed-then-another', f'{FENCE}python\nx = 42\n{FENCE}python\nfinal_answer = x\n{FENCE}'),
+    one('closed-on-the-code-line', f'{FENCE}python\n{ANSWER}{FENCE}'),
+    one('words-after-the-fence', f'{FENCE}python\n{ANSWER}\n{FENCE} and that is it'),
+    one('inline-code', 'The value of `final_answer = 1` is 42.', 'The value of `final_answer = 1` is 42.'),
+    reply('thousand-fences', '\n'.join([FENCE] * 1001) + f"\n{block('print(1)')}", *[GIVEN] * 3),
+    reply('backtick-flood', '`' * 100000, *[GIVEN] * 3),
+    reply('quote-flood', block('\'\'\'"""\n' * 20000), *[GIVEN] * 3),
     # reply_texts
-    reply('cut-off-in-a-block', 'a reply cut off in a block', 'it is not run; the model is told', Scripted(f'{FENCE}python\nfinal_answer = 1', 'length'),
-        block(ANSWER), answer=(42,), steps=2),
-    reply('cut-off-after-a-block', 'a reply cut off after a whole block', 'it is not run; the model is told',
-        Scripted(f"{block('final_answer = 1')}\nAnd now", 'length'), block(ANSWER), answer=(42,), steps=2),
-    reply('cut-off-prose', 'an answer in prose, cut off', 'it is no answer; the model is told', Scripted('The answer is 4', 'length'), block(ANSWER),
-        answer=(42,), steps=2),
-    reply('content-filter', 'a reply that a filter withheld', 'it is no answer', Scripted('The', 'content_filter'), block(ANSWER), answer=(42,), steps=2),
-    reply('empty-reply', 'an empty reply', 'it is no answer; the model is told', '', block(ANSWER), answer=(42,), steps=2),
-    reply('blank-reply', 'a reply of blanks', 'it is no answer; the model is told', ' \n\t ', block(ANSWER), answer=(42,), steps=2),
-    reply('empty-for-ever', 'empty replies, one after the other', 'the run ends as repeated', '', '', '', '', '', answer=(), stop='repeated', steps=2),
-    reply('unreadable-for-ever', 'unreadable replies, each another one', 'the run ends after three, and says why', '', ' ', '\n', '\t', '  ', answer=(),
-        stop='malformed', steps=3),
-    reply('refusal', 'the model declines', 'it is no answer; it is asked once more', "I'm sorry, but I can't help with that.", block(ANSWER), answer=(42,),
-        steps=2),
-    reply('refusal-twice', 'the model declines twice, in other words', 'the run ends as blocked', 'I cannot help with that.',
-        "I'm sorry, I am unable to do that.", 'x', stop='blocked', steps=2),
-    reply('answer-with-however', 'an answer that begins like a refusal', 'it is the answer', 'I cannot compute it exactly, however the result is 42.',
-        answer=('I cannot compute it exactly, however the result is 42.',), steps=1),
-    reply('text-answer', 'plain text', 'it is the answer', 'It is 42.', answer=('It is 42.',), steps=1),
-    reply('final-answer-prefix', '`Final Answer:` before the text', 'the prefix is removed', 'Final Answer: Paris', answer=('Paris',), steps=1),
-    reply('final-answer-heading', 'a heading `Final Answer` above the text', 'the heading is removed', '### Final Answer\nParis', answer=('Paris',), steps=1),
-    reply('final-answer-bold', 'a bold `Final Answer:` after reasoning', 'what follows it is the answer', 'Thinking.\n\n**Final Answer:** Paris',
-        answer=('Paris',), steps=1),
-    reply('final-answer-in-prose', 'the words `final_answer` in prose', 'they are prose', 'I would set final_answer to 42, I think.',
-        answer=('I would set final_answer to 42, I think.',), steps=1),
-    reply('prose-beside-code', 'an answer in prose beside a block that does not answer', 'the block is run, and the prose is no answer yet',
-        f"The answer is 1.\n{block('print(6 * 7)')}", block(ANSWER), answer=(42,), steps=2, shows=('42',)),
-    reply('require-code', 'an answer in prose where code is asked for', 'it is asked for code once', 'It is 41.', block(ANSWER), answer=(42,), steps=2,
-        rules={'require_code': True}),
+    two('cut-off-in-a-block', Scripted(f'{FENCE}python\nfinal_answer = 1', 'length')),
+    two('cut-off-after-a-block', Scripted(f"{block('final_answer = 1')}\nAnd now", 'length')),
+    two('cut-off-prose', Scripted('The answer is 4', 'length')),
+    two('content-filter', Scripted('The', 'content_filter')),
+    two('empty-reply', ''),
+    two('blank-reply', ' \n\t '),
+    reply('empty-for-ever', '', '', '', '', '', answer=(), stop='repeated', steps=2),
+    reply('unreadable-for-ever', '', ' ', '\n', '\t', '  ', answer=(), stop='malformed', steps=3),
+    two('refusal', "I'm sorry, but I can't help with that."),
+    reply('refusal-twice', 'I cannot help with that.', "I'm sorry, I am unable to do that.", 'x', stop='blocked', steps=2),
+    one('answer-with-however', 'I cannot compute it exactly, however the result is 42.', 'I cannot compute it exactly, however the result is 42.'),
+    one('text-answer', 'It is 42.', 'It is 42.'),
+    one('final-answer-prefix', 'Final Answer: Paris', 'Paris'),
+    one('final-answer-heading', '### Final Answer\nParis', 'Paris'),
+    one('final-answer-bold', 'Thinking.\n\n**Final Answer:** Paris', 'Paris'),
+    one('final-answer-in-prose', 'I would set final_answer to 42, I think.', 'I would set final_answer to 42, I think.'),
+    two('prose-beside-code', f"The answer is 1.\n{block('print(6 * 7)')}", shows=('42',)),
+    two('require-code', 'It is 41.', rules={'require_code': True}),
     # reply_answers
     value('none', 'None', None),
     value('zero', '0', 0),
@@ -117,90 +112,52 @@ CASES = (
     value('empty-list', '[]', []),
     value('giant', '10 ** 3000', 10 ** 3000),
     value('text-with-braces', "'{x} {{}} %s'", '{x} {{}} %s'),
-    reply('final-nan', 'answers NaN', 'the run ends with it', block("final_answer = float('nan')"), answer=(math.nan,), steps=1),
-    reply('final-by-call', 'calls final_answer(42)', 'it is the answer', block('final_answer(42)'), answer=(42,), steps=1),
-    reply('final-in-except', 'calls final_answer(42) inside `except Exception`', 'it is not swallowed',
-        block('try:\n    final_answer(42)\nexcept Exception:\n    pass\nfinal_answer(1)'), answer=(42,), steps=1, needs='called-answer'),
-    reply('final-then-error', 'sets final_answer and raises; then confirms', 'the model sees the error, and the confirmed answer counts',
-        block('final_answer = 42\n1 / 0'), block('final_answer = final_answer'), answer=(42,), steps=2, shows=('ZeroDivisionError',), needs='named-answer'),
-    reply('final-then-error-and-out-of-steps', 'sets final_answer and raises in the last step', 'the pending answer is the best one there is',
-        block('final_answer = 42\n1 / 0'), answer=(42,), stop='steps', steps=1, budget={'steps': 1}),
-    reply('final-deleted', 'sets final_answer and deletes it', 'there is no answer yet', block('final_answer = 1\ndel final_answer'), block(ANSWER),
-        answer=(42,), steps=2, needs='named-answer'),
-    reply('final-printed', 'prints `final_answer = 42`', 'it is output', block("print('final_answer = 1')"), block(ANSWER), answer=(42,), steps=2),
-    reply('final-in-the-breaking-turn', 'answers in the turn that breaks a limit', 'the answer is kept', block(ANSWER), answer=(42,), stop='answered',
-        steps=1, budget={'output_tokens': 14}),
-    reply('final-in-the-last-step', 'answers in the last step', 'the answer is kept', block('print(1)'), block(ANSWER), answer=(42,), stop='answered',
-        steps=2, budget={'steps': 2}),
-    reply('final-of-a-stopped-cell', 'sets final_answer and loops; then answers otherwise', "the stopped cell's answer does not end the run",
-        block('final_answer = 1\nwhile True: pass'), block(ANSWER), answer=(42,), steps=2, budget={'cell_seconds': 0.5}),
-    reply('final-typed', 'answers a text where a number is asked for, then a number', 'the model is told what was wrong', block("final_answer = 'many'"),
-        block(ANSWER), answer=(42,), steps=2, answer_type='int'),
+    one('final-nan', block("final_answer = float('nan')"), math.nan),
+    one('final-by-call', block('final_answer(42)')),
+    one('final-in-except', block('try:\n    final_answer(42)\nexcept Exception:\n    pass\nfinal_answer(1)'), needs='called-answer'),
+    two('final-then-error', block('final_answer = 42\n1 / 0'), block('final_answer = final_answer'), shows=('ZeroDivisionError',), needs='named-answer'),
+    one('final-then-error-and-out-of-steps', block('final_answer = 42\n1 / 0'), stop='steps', budget={'steps': 1}),
+    two('final-deleted', block('final_answer = 1\ndel final_answer'), needs='named-answer'),
+    two('final-printed', block("print('final_answer = 1')")),
+    one('final-in-the-breaking-turn', GIVEN, stop='answered', budget={'output_tokens': 14}),
+    two('final-in-the-last-step', block('print(1)'), stop='answered', budget={'steps': 2}),
+    two('final-of-a-stopped-cell', block('final_answer = 1\nwhile True: pass'), budget={'cell_seconds': 0.5}),
+    two('final-typed', block("final_answer = 'many'"), answer_type='int'),
     # reply_turns
-    reply('state-between-turns', 'uses in turn 2 what turn 1 made', 'variables stay', block('x = 40'), block('final_answer = x + 2'), answer=(42,), steps=2),
-    reply('state-after-an-error', 'uses in turn 2 what turn 1 made before it raised', 'variables stay', block('x = 40\n1 / 0'), block('final_answer = x + 2'),
-        answer=(42,), steps=2),
-    reply('class-in-a-turn', 'makes a class in turn 1, and uses it in turn 2', 'it works', block('class A:\n    v = 42'), block('final_answer = A.v'),
-        answer=(42,), steps=2),
-    reply('exit-in-a-turn', 'leaves by SystemExit in turn 1', 'the run goes on', block('raise SystemExit'), block(ANSWER), answer=(42,), steps=2,
-        shows=('SystemExit',)),
-    reply('death-in-a-turn', 'kills its process in turn 1', 'the run goes on, and the model is told', block('x = 1\nprint(x)'),
-        block('import os; os._exit(1)'), block(ANSWER), answer=(42,), steps=3),
-    reply('loop-in-a-turn', 'loops in turn 1', 'the run goes on, and the model is told', block('while True: pass'), block(ANSWER), answer=(42,), steps=2,
-        budget={'cell_seconds': 0.5}, needs='stops'),
-    reply('same-reply-twice', 'the same reply with the same result, again and again', 'the run ends as repeated', *[block('print(1)')] * 6, stop='repeated',
-        steps=2),
-    reply('two-replies-in-turn', 'two replies in turn, again and again', 'the run ends as repeated', *[block('print(1)'), block('print(2)')] * 4,
-        stop='repeated', steps=4),
-    reply('same-code-other-result', 'the same reply with another result each time', 'that is progress', block('n = 0\nprint(n)'),
-        block('n += 1\nif n == 2: final_answer = n\nprint(n)'), block('n += 1\nif n == 2: final_answer = n\nprint(n)'), answer=(2,), steps=3),
-    reply('out-of-steps', 'never answers', 'the run ends at its limit with the last text', *[block(f'print({n})') for n in range(5)], stop='steps', steps=3,
-        budget={'steps': 3}),
-    reply('no-steps', 'may take no step at all', 'nothing is asked', block(ANSWER), answer=(), stop='steps', steps=0, budget={'steps': 0}),
-    reply('giant-output-in-a-turn', 'prints 50 MB', 'the model is shown its head and tail', block("print('head'); print('x' * 50_000_000); print('tail')"),
-        block(ANSWER), answer=(42,), steps=2, shows=('head', 'tail')),
-    reply('silent-cell', 'a cell that prints nothing', 'the model is told that there was no output', block('x = 1'), block(ANSWER), answer=(42,), steps=2),
-    reply('braces-in-the-reply', 'a reply full of braces and percent signs', 'nothing is formatted', f"{{x}} %s {{}}\n{block('print(chr(123) + chr(125))')}",
-        block(ANSWER), answer=(42,), steps=2, shows=('{}',)),
-    reply('context-is-there', 'looks at the context', 'it is the one given, byte for byte', block('final_answer = context'), context='a\r\nb\x00{x}',
-        answer=('a\r\nb\x00{x}',), steps=1),
-    reply('context-overwritten', 'overwrites the context in turn 1', 'it is restored for turn 2', block('context = None'),
-        block('final_answer = len(context)'), context='x' * 42, answer=(42,), steps=2),
-    reply('context-is-not-shown', 'has a context of 1 MB', 'the model is not shown it', block('print(len(context))'), block('final_answer = len(context)'),
-        context='secret-text ' * 80000, answer=(960000,), steps=2, hides=('secret-text secret-text secret-text secret-text secret-text',)),
-    reply('surrogates-in-the-reply', 'half a character in prose', 'the run goes on', f'\ud800\n{block(ANSWER)}', answer=(42,), steps=1),
-    reply('nul-in-the-code', 'NUL in the code', 'an error of the cell', block('x = 1\x00'), block(ANSWER), answer=(42,), steps=2),
-    reply('sub-call-in-a-cell', 'asks another model in a cell', 'its text is the result', block("final_answer = llm_query('what?')"), 'forty-two',
-        answer=('forty-two',), steps=1, needs='llm_query'),
-    reply('empty-sub-call', 'asks another model nothing', 'an error of the cell', block("llm_query(' ')"), block(ANSWER), answer=(42,), steps=2,
-        shows=('empty',), needs='llm_query'),
+    two('state-between-turns', block('x = 40'), block('final_answer = x + 2')),
+    two('state-after-an-error', block('x = 40\n1 / 0'), block('final_answer = x + 2')),
+    two('class-in-a-turn', block('class A:\n    v = 42'), block('final_answer = A.v')),
+    two('exit-in-a-turn', block('raise SystemExit'), shows=('SystemExit',)),
+    reply('death-in-a-turn', block('x = 1\nprint(x)'), block('import os; os._exit(1)'), GIVEN, answer=(42,), steps=3),
+    two('loop-in-a-turn', block('while True: pass'), budget={'cell_seconds': 0.5}, needs='stops'),
+    reply('same-reply-twice', *[block('print(1)')] * 6, stop='repeated', steps=2),
+    reply('two-replies-in-turn', *[block('print(1)'), block('print(2)')] * 4, stop='repeated', steps=4),
+    reply('same-code-other-result', block('n = 0\nprint(n)'), *[block('n += 1\nif n == 2: final_answer = n\nprint(n)')] * 2, answer=(2,), steps=3),
+    reply('out-of-steps', *[block(f'print({n})') for n in range(5)], stop='steps', steps=3, budget={'steps': 3}),
+    reply('no-steps', GIVEN, answer=(), stop='steps', steps=0, budget={'steps': 0}),
+    two('giant-output-in-a-turn', block("print('head'); print('x' * 50_000_000); print('tail')"), shows=('head', 'tail')),
+    two('silent-cell', block('x = 1')),
+    two('braces-in-the-reply', f"{{x}} %s {{}}\n{block('print(chr(123) + chr(125))')}", shows=('{}',)),
+    one('context-is-there', block('final_answer = context'), 'a\r\nb\x00{x}', context='a\r\nb\x00{x}'),
+    two('context-overwritten', block('context = None'), block('final_answer = len(context)'), context='x' * 42),
+    two('context-is-not-shown', block('print(len(context))'), block('final_answer = len(context)'), 960000, context='secret-text ' * 80000,
+        hides=('secret-text secret-text secret-text secret-text secret-text',)),
+    one('surrogates-in-the-reply', f'\ud800\n{GIVEN}'),
+    two('nul-in-the-code', block('x = 1\x00')),
+    reply('sub-call-in-a-cell', block("final_answer = llm_query('what?')"), 'forty-two', answer=('forty-two',), steps=1, needs='llm_query'),
+    two('empty-sub-call', block("llm_query(' ')"), shows=('empty',), needs='llm_query'),
     # reply_calls
-    reply('tool-call-where-there-are-none', 'a tool call in a loop over code', 'the model is told',
-        Scripted('', 'tool_calls', (('python', '{"code": "1"}'),)), block(ANSWER), answer=(42,), steps=2),
-    reply('look-alike-tool-call', 'JSON that looks like a tool call, in a block', 'it is not run',
-        block('{"name": "python", "arguments": {"code": "1"}}', 'json'), block(ANSWER)),
-    reply('look-alike-react', 'Action and Action Input lines', 'they are not run', 'Action: python\nAction Input: import os; os._exit(1)',
-        answer=('Action: python\nAction Input: import os; os._exit(1)',), steps=1),
-    reply('look-alike-tags', 'a block in tags of another framework', 'it is no cell; the run ends or goes on, and nothing breaks',
-        '<code>\nfinal_answer(1)\n</code>', block(ANSWER)),
-    reply('unknown-tool', 'calls a tool that is not there', 'the model is told', Scripted('', 'tool_calls', (('nope', '{}'),)),
-        Scripted('', 'tool_calls', (('final_answer', '{"answer": 42}'),)), answer=(42,), steps=2, shows=('nope',), loop='lean'),
-    reply('bad-json', 'calls a tool with broken JSON', 'the model is told', Scripted('', 'tool_calls', (('python', '{"code": '),)),
-        Scripted('', 'tool_calls', (('final_answer', '{"answer": 42}'),)), answer=(42,), steps=2, loop='lean'),
-    reply('json-that-is-no-object', 'calls a tool with a list', 'the model is told', Scripted('', 'tool_calls', (('final_answer', '[42]'),)),
-        Scripted('', 'tool_calls', (('final_answer', '{"answer": 42}'),)), answer=(42,), steps=2, loop='lean'),
-    reply('missing-argument', 'calls final_answer without an argument', 'the model is told: it is no answer',
-        Scripted('', 'tool_calls', (('final_answer', ''),)), Scripted('', 'tool_calls', (('final_answer', '{"answer": 42}'),)), answer=(42,), steps=2,
-        loop='lean'),
-    reply('extra-argument', 'calls final_answer with one argument too many', 'the model is told: it is no answer',
-        Scripted('', 'tool_calls', (('final_answer', '{"answer": 1, "sure": true}'),)), Scripted('', 'tool_calls', (('final_answer', '{"answer": 42}'),)),
-        answer=(42,), steps=2, loop='lean'),
-    reply('final-beside-others', 'calls final_answer before another tool in one reply', 'the other runs first, then the run ends',
-        Scripted('', 'tool_calls', (('final_answer', '{"answer": 42}'), ('python', '{"code": "x = 1"}'))), answer=(42,), steps=1, loop='lean'),
-    reply('two-finals', 'calls final_answer twice in one reply', 'the first counts',
-        Scripted('', 'tool_calls', (('final_answer', '{"answer": 42}'), ('final_answer', '{"answer": 1}'))), answer=(42,), steps=1, loop='lean'),
-    reply('falsy-final-call', 'calls final_answer with null', 'it is the answer', Scripted('', 'tool_calls', (('final_answer', '{"answer": null}'),)),
-        answer=(None,), steps=1, loop='lean'),
-    reply('three-failing-calls', 'calls what is not there, three times', 'the run ends, and says why',
-        *[Scripted(f'try {n}', 'tool_calls', ((f'nope{n}', '{}'),)) for n in range(5)], stop='tool_failures', steps=3, loop='lean'),
+    two('tool-call-where-there-are-none', calls(('python', '{"code": "1"}'))),
+    reply('look-alike-tool-call', block('{"name": "python", "arguments": {"code": "1"}}', 'json'), GIVEN),
+    one('look-alike-react', 'Action: python\nAction Input: import os; os._exit(1)', 'Action: python\nAction Input: import os; os._exit(1)'),
+    reply('look-alike-tags', '<code>\nfinal_answer(1)\n</code>', GIVEN),
+    lean('unknown-tool', ('nope', '{}')),
+    lean('bad-json', ('python', '{"code": ')),
+    lean('json-that-is-no-object', ('final_answer', '[42]')),
+    lean('missing-argument', ('final_answer', '')),
+    lean('extra-argument', ('final_answer', '{"answer": 1, "sure": true}')),
+    one('final-beside-others', calls(('final_answer', '{"answer": 42}'), ('python', '{"code": "x = 1"}')), loop='lean'),
+    one('two-finals', calls(('final_answer', '{"answer": 42}'), ('final_answer', '{"answer": 1}')), loop='lean'),
+    one('falsy-final-call', calls(('final_answer', '{"answer": null}')), None, loop='lean'),
+    reply('three-failing-calls', *[calls((f'nope{n}', '{}'), text=f'try {n}') for n in range(5)], stop='tool_failures', steps=3, loop='lean'),
 )

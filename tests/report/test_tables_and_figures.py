@@ -1,0 +1,257 @@
+"""Tables in every form, and figures: each says its numbers in words, and gives the same bytes again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_study import crossed_study
+
+from rlm_loop import Budget, LeanAgent, report
+from rlm_loop.dialects import Nudge, ThoughtPrompt
+from rlm_loop.messages import Reply, ToolCall
+from rlm_loop.models import ScriptedModel
+from rlm_loop.study import Results, StudyError, compare, load_study
+
+#: Five arms on twelve tasks of each of three suites.
+LEAN = load_study(Path(__file__).parents[2] / "experiments" / "lean_vs_react" / "results")
+ROWS = LEAN.rows
+
+
+def test_the_forms_of_a_table() -> None:
+    table = report.Table("A <title>", ["name", "n"], [["x|y", "1"], ["<z>", "22"]], ["A note."])
+    assert table.to_markdown() == (
+        "**A <title>**\n\n| name | n |\n| --- | ---: |\n| x\\|y | 1 |\n| <z> | 22 |\n\nA note.\n"
+    )
+    assert table.to_text() == "A <title>\nname   n\n----  --\nx|y    1\n<z>   22\nA note."
+    html = table._repr_html_()
+    assert [part in html for part in ("&lt;z&gt;", "A note.", "<z>")] == [True, True, False]
+
+
+def test_the_table_of_the_arms_says_what_the_rows_say() -> None:
+    table = report.arm_table(LEAN, baseline="lean")
+    assert table.title == "Arms of lean_vs_react-held (recorded run)"
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    mine = [r for r in ROWS if r["arm"] == "code"]
+    resolved = sum(r["resolved"] for r in mine)
+    assert (row["arm"], row["n"], row["resolved"]) == ("code", "36", str(resolved))
+    assert row["tokens in"] == f"{sum(r['input_tokens'] for r in mine) / 36:,.0f}"
+    assert row["rate [95 % CI]"].startswith(f"{resolved / 36:.0%} [")
+    assert table.rows[1][-1] == "baseline"
+    assert any("2 CPUs, Linux x86_64; `rlm-loop study run lean_vs_react" in n for n in table.notes)
+    suites = report.suite_table(LEAN).rows
+    assert (len(suites), sum(int(r[2]) for r in suites)) == (15, len(ROWS))
+
+
+def test_what_is_missing_is_said() -> None:
+    rows = [{**r, "cached_tokens": None, "new_tokens": None} for r in ROWS]
+    rows[3].update(error="ModelError: gone", resolved=False)
+    table = report.arm_table(replace(LEAN, rows=rows[:-1]))
+    assert "1 pair of task and seed is left out: not every arm was tried on them." in table.notes
+    assert table.notes[0].startswith("Crashed: react-native in 1 of 36 episodes (1 ModelError).")
+    assert {(row[1], row[6]) for row in table.rows} == {("35", "-")}
+
+
+def test_several_models_get_a_column() -> None:
+    results = replace(LEAN, rows=[*ROWS, *({**r, "model": "other"} for r in ROWS)])
+    table = report.arm_table(results)
+    assert table.columns[:2] == ["model", "arm"]
+    assert [row[0] for row in table.rows] == [ROWS[0]["model"]] * 5 + ["other"] * 5
+    assert set(results.by_arm().index.names) == {"model", "arm"}
+
+
+def test_a_text_is_put_between_the_marks_of_a_file(tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    frame = "a\n<!-- one: written by x.py -->\n{}<!-- end of one -->\nb\n"
+    frame += "<!-- two: written by x.py -->\n2\n<!-- end of two -->\n"
+    readme.write_text(frame.format("old\n"), "utf-8")
+    for text in ("| new |", r"| \1 \g<2> |\n\n- and more"):  # as it is: no pattern's references
+        report.write_between(readme, "one", text)
+        assert readme.read_text("utf-8") == frame.format(f"\n{text}\n\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "<!-- one: written by x -->\n", "<!-- end of one -->", "<!-- two: written by x -->\n<!-- end of two -->"],
+)
+def test_a_file_without_the_marks_is_left_alone(tmp_path: Path, text: str) -> None:
+    (tmp_path / "README.md").write_text(text, "utf-8")
+    with pytest.raises(ValueError, match="'one'"):
+        report.write_between(tmp_path / "README.md", "one", "new")
+    assert (tmp_path / "README.md").read_text("utf-8") == text
+
+
+# -- figures
+
+DRAWN: dict[str, tuple[Callable[[], Any], str]] = {
+    "rates": (lambda: report.resolve_rates(LEAN), "code: 14 of 36 (39 %, interval 25 to 55)"),  # Wilson's
+    "rates by suite": (lambda: report.resolve_rates(LEAN, by="suite"), "tables"),
+    "tokens": (lambda: report.resolve_against_tokens(LEAN), "On the Pareto front: "),
+    "causes": (lambda: report.stacked_causes(LEAN), "react-native"),
+    "overhead": (lambda: report.overhead_by_turn(report.mean_session(LEAN, arms=["lean"], tasks=2)), "of a window"),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_figure_says_its_numbers(name: str) -> None:
+    draw, says = DRAWN[name]
+    assert says in report.alt_text(made := draw())
+    assert name != "tokens" or made._repr_png_().startswith(b"\x89PNG")  # a picture in any notebook
+
+
+def test_differences_are_those_of_the_comparison() -> None:
+    frame = compare(LEAN, baseline="react-text").frame()
+    (row,) = frame.query("measure == 'resolved' and arm == 'code'").to_dict("records")
+    said = report.alt_text(report.paired_differences(LEAN, baseline="react-text")).replace("−", "-")
+    assert f"{100 * row['estimate']:+.0f}" in said
+    assert "react-text" in said
+
+
+@pytest.mark.slow
+def test_a_figure_is_the_same_again(tmp_path: Path) -> None:
+    one, two = (report.save(report.resolve_rates(LEAN, by="suite"), tmp_path / name) for name in ("one", "two"))
+    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
+
+
+def test_a_response_has_a_point_for_each_value(tmp_path: Path) -> None:
+    crossed = load_study(crossed_study(tmp_path))
+    assert "max_tokens 100: 2 of 4 (50 %" in report.alt_text(report.factor_response(crossed, "max_tokens"))
+    for factor in (None, "luck"):
+        with pytest.raises(StudyError, match="max_depth"):
+            report.factor_response(crossed, factor)
+
+
+def test_arms_are_named_in_the_legend_inside_the_figure() -> None:
+    rows = [{**r, "arm": f"an arm with a long name: {r['arm']}"} for r in LEAN.only("code", "lean").rows]
+    made = report.resolve_against_tokens(Results(rows))
+    made.canvas.draw()
+    legend = next(iter([*made.legends, *(axes.get_legend() for axes in made.axes if axes.get_legend())]))
+    named = {text.get_text().partition("  ")[0] for text in legend.get_texts()}
+    assert named == {*(row["arm"] for row in rows), "Pareto front"}
+    box, page = legend.get_window_extent(), made.bbox
+    assert (box.x0 >= page.x0 - 1, box.x1 <= page.x1 + 1) == (True, True)
+
+
+def test_the_frame_is_only_read() -> None:
+    frame = LEAN.frame()
+    before = frame.copy(deep=True)
+    report.resolve_rates(frame)
+    report.stacked_causes(frame)
+    pd.testing.assert_frame_equal(frame, before)
+
+
+@pytest.mark.parametrize(
+    ("draw", "says"),
+    [
+        (lambda: report.resolve_rates(LEAN, arms=["gone"]), "gone"),
+        (lambda: report.paired_differences(LEAN, baseline="gone"), "gone"),
+        (lambda: report.stacked_causes(LEAN.frame().assign(by_cause=None)), "says where"),
+        (lambda: report.resolve_against_tokens(LEAN, measure="luck"), "luck"),
+        (lambda: report.resolve_against_tokens(Results([])), "draw"),
+        (lambda: report.save(report.resolve_rates(LEAN), Path(__file__) / "figure"), "choose another folder"),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_line(draw: Callable[[], Any], says: str) -> None:
+    with pytest.raises(StudyError, match=says) as caught:
+        draw()
+    assert "\n" not in str(caught.value)
+
+
+# -- overhead in the window and on the bill: the two are told apart, and every token is in one of them
+
+
+def frame(turns: int = 4, once: int = 90, each: int = 40, markers: int = 5, arm: str = "react") -> pd.DataFrame:
+    """A session whose strategy says `once` tokens at first and `each` before every reply."""
+    rows = []
+    for turn in range(1, turns + 1):
+        before = turn - 1
+        rows += [
+            (arm, turn, "task", 30, 30 * (turn > 1)),
+            (arm, turn, "scaffold:once", once, once * (turn > 1)),
+            (arm, turn, "scaffold:each", each * turn, each * before),
+            (arm, turn, "template", markers * turn, markers * before),
+            (arm, turn, "tool_result", 100 * before, 100 * max(0, before - 1)),
+        ]
+    return pd.DataFrame(rows, columns=["arm", "turn", "cause", "tokens", "resent"])
+
+
+def test_the_claim_counts_the_window_and_not_the_bill() -> None:
+    """About 90 once and 40 a turn: 1,090 tokens after 25 turns, which every turn before has paid for as well."""
+    (growth,) = report.growths(frame(25))
+    assert growth.window(report.injected)[-1] == 90 + 25 * 40 == 1_090
+    assert growth.billed(report.injected)[-1] == 25 * 90 + 40 * sum(range(1, 26)) == 15_250
+    assert growth.billed(report.injected, cached_price=0.1)[-1] == pytest.approx(1_090 + 0.1 * (15_250 - 1_090))
+    assert growth.window(report.overhead)[-1] == 1_090 + 25 * 5
+
+
+@given(st.integers(1, 30), st.integers(0, 900), st.integers(0, 900), st.integers(0, 9))
+def test_causes_sum_to_all(turns: int, once: int, each: int, markers: int) -> None:
+    made = frame(turns, once, each, markers)
+    (growth,) = report.growths(made)
+    parts = [growth.billed(report.overhead)[-1], growth.billed(lambda cause: not report.overhead(cause))[-1]]
+    assert growth.billed(lambda _: True)[-1] == sum(parts) == made["tokens"].sum()
+    new = (made["tokens"] - made["resent"])[made["cause"].map(report.overhead)].sum()
+    assert growth.billed(cached_price=0.0)[-1] == new
+    assert growth.billed(cached_price=0.5)[-1] <= growth.billed()[-1]
+
+
+def look(number: int) -> str:
+    """Look at one."""
+    return "nothing"
+
+
+def test_a_ledger_is_such_a_frame() -> None:
+    """The frame of one run; its injected text is what the ledger itself calls scaffold."""
+    replies = [Reply("", (ToolCall(str(n), "look", f'{{"number": {n}}}'),)) for n in range(3)]
+    model = ScriptedModel([*replies, Reply("", (ToolCall("9", "final_answer", '{"answer": 1}'),))])
+    said = (ThoughtPrompt("Think."), Nudge("Done?"))
+    agent = LeanAgent(model=model, presentation="native", budget=Budget(steps=9), injectors=said, tools=(look,))
+    outcome = agent.run("How many?")
+    (growth,) = report.growths(outcome.ledger.frame())
+    assert growth.turns == 4
+    assert growth.billed(report.injected)[-1] == outcome.ledger.scaffold_tokens > 0
+    assert growth.billed(lambda _: True)[-1] == outcome.usage.input_tokens
+    assert growth.window(lambda _: True)[-1] == outcome.ledger.calls[-1].usage.input_tokens
+
+
+def test_a_second_call_of_a_turn_is_billed_but_not_present_twice() -> None:
+    rows = [
+        (1, 1, 0, "system", 10, 0),
+        (2, 1, 0, "system", 12, 10),
+        (3, 2, 0, "system", 12, 12),
+        (4, 2, 1, "system", 99, 0),
+    ]
+    (growth,) = report.growths(pd.DataFrame(rows, columns=["call", "turn", "depth", "cause", "tokens", "resent"]))
+    assert growth.window() == [12, 12]
+    assert growth.billed() == [22, 34]  # the sub-agent's prompt is not this loop's
+
+
+def test_the_table_and_the_figure() -> None:
+    lean = frame(25, once=0, each=0, arm="lean")
+    table = report.overhead_table(pd.concat([lean, frame(25)]))
+    shown = [f"{arm}: {what}" for arm in ("lean", "react") for what in ("injected text", "all overhead")]
+    assert [": ".join(row[:2]) for row in table.rows] == shown
+    said = ["loop", "tokens of", "turn 1", "a turn", "last turn", "of window", "billed", "cached", "of bill"]
+    assert list(table.columns) == said
+    assert table.rows[2] == ["react", "injected text", "130", "40", "1,090", "3.4%", "15,250", "2,506", "32%"]
+    one_turn = frame(1, once=0, each=0).drop(columns="arm")
+    assert len(report.overhead_by_turn(one_turn).axes) == 2
+
+
+@pytest.mark.parametrize(
+    ("draw", "says"),
+    [
+        (lambda: report.overhead_table(pd.DataFrame({"turn": [1], "cause": ["task"]})), "tokens"),
+        (lambda: report.overhead_table(frame().iloc[:0]), "no rows"),
+        (lambda: report.overhead_by_turn(frame(), arms=("lean",)), "lean"),
+    ],
+)
+def test_frames_that_say_nothing(draw: Callable[[], Any], says: str) -> None:
+    with pytest.raises(StudyError, match=says):
+        draw()
