@@ -68,6 +68,12 @@ def test_what_is_on_the_page(page: str, said: str) -> None:
     assert said in sound(page).text
 
 
+@pytest.mark.parametrize(("name", "answer"), [("workspace", "fixed"), ("tool_loop_sub_agents", "the bottom")])
+def test_an_answer_that_is_a_text_is_shown_without_quotes(name: str, answer: str) -> None:
+    text = sound(run_page(Path(__file__).parents[1] / "golden" / f"{name}.jsonl")).text
+    assert (answer in text, repr(answer) in text) == (True, False)
+
+
 def test_what_a_model_wrote_is_text_and_no_address_of_the_network_is_named(page: str) -> None:
     assert HOSTILE in sound(page).text
     assert "</script><script>" not in page.split("<script>", 1)[0]

@@ -125,6 +125,7 @@ class Steps:
             yield small(f"Noticed when reading: {'; '.join(map(str, action.notes))}")
         for label, came in results:
             kind = "answer" if label == "answer" else "error" if seen.failure is not None else "output"
+            came = value_text(seen.answer.value) if label == "answer" and seen.answer is not None else came
             took = f" · {seen.seconds:.1f} s" if kind != "answer" and seen.seconds >= 0.05 else ""
             yield block(label.capitalize() + took, plain_text(came.rstrip("\n"), limit), kind)
         if not results and not isinstance(action, (Answer, Malformed)):
