@@ -23,9 +23,6 @@ SHOWN = 4_000
 #: Control characters but tab and newline, and those that change the order in which others are shown.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
-#: The fence before a block of code with the blank lines below it, and that after it with those above it.
-_FENCE_BEFORE = re.compile(r"^[^\S\n]*(?:```|~~~).*\s*\Z", re.MULTILINE)
-_FENCE_AFTER = re.compile(r"\A\s*(?:```|~~~).*\n?")
 
 
 def clipped(text: str, limit: int = SHOWN) -> str:
@@ -221,6 +218,11 @@ def _around_block(text: str, code: str) -> tuple[str, str]:
     lines, wanted = text.splitlines(), [line.strip() for line in code.strip().splitlines()]
     for start in range(len(lines) - len(wanted) + 1):
         if [line.strip() for line in lines[start : start + len(wanted)]] == wanted:
-            before = _FENCE_BEFORE.sub("", "\n".join(lines[:start]))
-            return before, _FENCE_AFTER.sub("", "\n".join(lines[start + len(wanted) :]))
+            before, after = "\n".join(lines[:start]).rstrip(), "\n".join(lines[start + len(wanted) :]).lstrip()
+            (head, _, opening), (closing, _, tail) = before.rpartition("\n"), after.partition("\n")
+            return head if _fence(opening) else before, tail if _fence(closing) else after
     return text, ""
+
+
+def _fence(line: str) -> bool:
+    return line.lstrip().startswith(("```", "~~~"))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from growth import grows_in_proportion
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_traces import Told, told_tree
@@ -87,6 +88,12 @@ def test_prose_stays_before_and_after_the_code(text: str, code: str, left: str) 
     assert before.splitlines()[1:] == left.splitlines()
     assert after.endswith(("after", "end", "    x = 1", "prose here", "    x"))
     assert after.count("after") == text.count("after")
+
+
+def test_the_words_beside_code_are_found_in_proportion_to_their_length() -> None:
+    """A fence with blanks before the code took time that grew with their square."""
+    one = (RunCode("x = 1"), Observation())
+    grows_in_proportion(lambda text: step_text(turn(text, one)), " ", head="```", tail="!\n```\nx = 1\n```")
 
 
 def test_an_outcome_as_html() -> None:
