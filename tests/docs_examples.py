@@ -100,7 +100,7 @@ def rlm_loop_commands(text: str) -> Iterator[list[str]]:
 
 
 def unknown_options(text: str) -> list[str]:
-    """What the command lines of a text name that does not exist: a command, or an option."""
+    """Commands and options that a text names and that do not exist."""
     return [wrong for words in rlm_loop_commands(text) for wrong in _unknown(words)]
 
 

@@ -1,4 +1,4 @@
-"""What scripted models say, in the form that an agent reads."""
+"""Replies of scripted models, in the form that an agent reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens to actions, as a run shows it, and what of it is shown."""
+"""Actions as a run performs them, and the part of their results that is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One `Run` for every question: how it ends, and what is left of it."""
+"""One `Run` for every question: its ends, and its parts that are kept."""
 
 from __future__ import annotations
 

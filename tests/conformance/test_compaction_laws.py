@@ -76,7 +76,7 @@ def observed(action: Action, size: int, pending: bool) -> Observation:
 
 
 def said(message: Message) -> tuple[Any, ...]:
-    """What of a message is no result and no mark in the place of one."""
+    """The parts of a message that are no result and no mark in the place of one."""
     own = [s.text for s in message.spans if s.cause not in ("tool_result", "repl_output", "error", "summary")]
     return message.role, message.tool_calls, message.tool_call_id, own
 

@@ -26,7 +26,7 @@ class RunView:
 
     found: RunInFile
     prefix: str = ""
-    """What the run's ids on a page begin with; empty where the page shows one run."""
+    """The beginning of the run's ids on a page; empty where the page shows one run."""
     limit: int = 20_000
     """Characters of one text that are shown."""
 

@@ -73,7 +73,7 @@ class Root:
 
 
 def tools_of(root: Root, agent: Meter, sub_agent: SubAgent) -> tuple[Any, Any]:
-    """What the cells of an agent in the tree call."""
+    """Functions that the cells of an agent in the tree call."""
     return query_tools(SubcallRunner(agent, root.settings, sub_agent))
 
 

@@ -33,7 +33,7 @@ class Clock:
         return self.now
 
     def late(self, gate: threading.Event) -> Callable[[Any], str]:
-        """What a model replies 100 seconds later, when the gate is open."""
+        """A reply of a model 100 seconds later, when the gate is open."""
 
         def answer(_: Any) -> str:
             self.now += 100
