@@ -539,6 +539,7 @@ class Output:
     def open_cell(self) -> None:
         os.dup2(self.writer, 1)  # where a cell closed it, this ends the REPL
         os.dup2(self.writer, 2)
+        os.set_blocking(1, True)  # a cell, or a program that it ran, may have changed the pipe
         try:
             closed = self.stdout.closed or self.stderr.closed or self.stdin.closed
         except ValueError:  # detached

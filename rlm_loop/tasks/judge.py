@@ -6,13 +6,12 @@ import json
 import math
 import secrets
 import sys
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rlm_loop.repl.host.clearing import temporary
-from rlm_loop.repl.isolation.launchers import weaker
+from rlm_loop.repl.isolation.launchers import warn_once, weaker
 from rlm_loop.repl.isolation.readable import Script
 from rlm_loop.repl.worker import tasks_of_user
 from rlm_loop.tasks import judge_child
@@ -101,8 +100,7 @@ def judge(
                 "`rlm-loop doctor` says what is missing and how to get it"
             )
         if command.kind == "plain" and command.note:
-            what = f"answers that are code are run with your rights to judge them ({command.note})"
-            warnings.warn(what, RuntimeWarning, 2)
+            warn_once(f"answers that are code are run with your rights to judge them ({command.note})")
         ends_alone = command.kind in ("sandbox", "container")  # with all that was started in it
         done = run_command(
             command,

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from rlm_loop.repl import KernelREPL, NotebookREPL, PythonREPL, RestrictedREPL, open_repl
+from rlm_loop.repl.isolation.launchers import LAUNCHERS
 
 KINDS = ("subprocess", "kernel", "restricted", "notebook")
 NEEDS = {"kernel": "ipykernel", "restricted": "RestrictedPython", "notebook": "IPython"}
@@ -34,7 +35,9 @@ class BudgetSpent(Exception):
 
 
 def need(kind: str) -> None:
-    """Skip where the packages of a kind are not installed."""
+    """Skip where the packages of a kind are not installed, or this machine has no such isolation."""
+    if kind in ("hardened", "sandbox") and (problem := LAUNCHERS[kind].problem(sys.executable)):
+        pytest.skip(f"`rlm-loop doctor` says how to get it: {problem}")
     if kind in NEEDS:
         extra = "restricted" if kind == "restricted" else "kernel"
         pytest.importorskip(NEEDS[kind], reason=f'needs {NEEDS[kind]}: pip install -e ".[{extra}]"')

@@ -47,6 +47,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "stdout": ("import sys; print(sys.stdout.isatty(), sys.stdout.encoding, sys.stdout.fileno())", "False utf-8 1\n"),
     "after closed streams": ("import sys; sys.stdout.close(); sys.stderr.close()", BOTH, "a\nb\n"),
     "after closed descriptors": ("import os; os.close(1); os.close(2)", BOTH, "a\nb\n"),
+    "after a pipe that does not wait": ("import os; os.set_blocking(1, False)", "os.get_blocking(1)", "True"),
     "after a removed stream": ("import sys; sys.stdout = None", BOTH, "a\nb\n"),
     "after a closed stdin": ("import sys; sys.stdin.close()", BOTH, "a\nb\n"),
     "a handler": ("import logging; logging.basicConfig(format='%(message)s')", "logging.warning('now')", "now\n"),
@@ -84,7 +85,7 @@ def test_variables_are_listed(repl: PythonREPL) -> None:
 WRONG: list[tuple[dict[str, Any], type[ReplError], str]] = [
     *(({"setup": setup}, SetupFailed, "setup") for setup in ("1/0", "import os; os._exit(1)", "def f(:")),
     ({"cwd": "/does/not/exist"}, ReplError, "does not exist"),
-    ({"python": "/does/not/exist"}, ReplError, "cannot start"),
+    ({"python": "/does/not/exist"}, ReplError, "/does/not/exist"),
 ]
 
 

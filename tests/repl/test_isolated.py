@@ -20,7 +20,7 @@ from suite.world import marked
 from rlm_loop.repl import Container, ContextFile, EvaluationFailed, Hardened, Limits, PythonREPL, ReplError, Sandbox
 from rlm_loop.repl.host.launch import isolated_environment
 from rlm_loop.repl.isolation.harden import landlock_abi
-from rlm_loop.repl.isolation.launchers import LAUNCHERS
+from rlm_loop.repl.isolation.launchers import LAUNCHERS, warn_once
 from rlm_loop.repl.isolation.ordinary_user import RootFolder
 
 PROBLEMS = {"hardened": Hardened().problem(sys.executable), "sandbox": Sandbox().problem(sys.executable)}
@@ -308,5 +308,7 @@ def test_auto_takes_the_strongest_that_works_and_warns_where_none_does(
     if not PROBLEMS["hardened"]:
         assert LAUNCHERS["auto"](sys.executable, options).kind == "hardened"
     monkeypatch.setitem(LAUNCHERS, "hardened", missing)
-    with pytest.warns(RuntimeWarning, match="rlm-loop doctor"):
-        assert LAUNCHERS["auto"](sys.executable, options).kind == "plain"
+    warn_once.cache_clear()
+    with pytest.warns(RuntimeWarning, match="rlm-loop doctor") as said:
+        assert [LAUNCHERS["auto"](sys.executable, options).kind for _ in range(2)] == ["plain", "plain"]
+    assert len(said) == 1

@@ -13,6 +13,7 @@ from rlm_loop.repl import Hardened, PythonREPL, ReplError
 from rlm_loop.repl.isolation.launchers import LAUNCHERS
 from rlm_loop.tasks import Attempt, Task
 from rlm_loop.tasks.function_repair import CASES, Case, HiddenCases, function_repair, run_in_fresh_process
+from tests.repl.session_kinds import need
 
 SUITE = function_repair()
 ROMAN = next(c for c in CASES if c.name == "roman")
@@ -156,6 +157,7 @@ def test_no_artifact_breaks_the_scorer(artifact: Any) -> None:
 
 
 def test_an_answer_is_not_run_where_it_would_be_less_isolated_than_its_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    need("hardened")
     monkeypatch.setitem(LAUNCHERS, "auto", Hardened())  # pyright: ignore[reportArgumentType]
     assert run_in_fresh_process("x = 1", "x + 1", cells="hardened") == 2
     with pytest.raises(ReplError, match="its cells were 'sandbox', here it would be 'hardened'"):

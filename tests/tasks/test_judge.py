@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rlm_loop.repl import PythonREPL
 from rlm_loop.tasks.judge import JudgeFailed, JudgeResult, judge
 from rlm_loop.tasks.judge_child import pack, unpack
+from tests.repl.session_kinds import need
 
 TESTS = "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate(3) == 9\n"
 FORGED = b'{"nonce": "", "reason": ""}'
@@ -124,11 +125,13 @@ FORGERIES = {
 @pytest.mark.parametrize("place", ["auto", "hardened"])
 @pytest.mark.parametrize("source", FORGERIES.values(), ids=FORGERIES)
 def test_a_solution_cannot_say_that_it_passed(source: str, place: Literal["auto", "hardened"]) -> None:
+    need(place)
     assert not judge([("", source)], TESTS, "f", timeout=30, place=place).passed
 
 
 def test_a_solution_is_isolated_as_cells_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It neither reads nor writes the user's files, and sees nothing of the user's environment."""
+    need("hardened")
     monkeypatch.setenv("SOME_API_KEY", "not-for-you")
     (tmp_path / "mine").write_text("mine")
     tmp_path.chmod(0o777)
@@ -144,6 +147,7 @@ def test_a_solution_is_isolated_as_cells_are(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("cells", ["sandbox", "container"])
 def test_where_the_judge_would_be_weaker_than_the_cells_it_refuses(cells: str) -> None:
+    need("hardened")
     right = [("", "def f(x): return x * x")]
     for place in ("plain", "hardened"):
         with pytest.raises(JudgeFailed, match=f"its cells were isolated as '{cells}'.*run as '{place}'"):

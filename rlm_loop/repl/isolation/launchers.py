@@ -243,9 +243,14 @@ def strongest(python: str, options: Options) -> Launch:
         if not launcher.problem(python):
             with suppress(RootFolder):
                 return launcher(python, options)
-    told = "cells are not isolated from this machine: `rlm-loop doctor` says what is missing and how to get it"
-    warnings.warn(told, RuntimeWarning, stacklevel=2)
+    warn_once("cells are not isolated from this machine: `rlm-loop doctor` says what is missing and how to get it")
     return plain(python, options)
+
+
+@functools.cache
+def warn_once(told: str) -> None:
+    """Warn, unless this process was told so before."""
+    warnings.warn(told, RuntimeWarning, stacklevel=3)
 
 
 LAUNCHERS: dict[str, Any] = {"auto": strongest, "plain": plain, "hardened": Hardened(), "sandbox": Sandbox()}

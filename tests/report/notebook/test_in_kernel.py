@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -50,7 +51,8 @@ class Kernel:
         self._manager: Any = KernelManager(
             transport="ipc", connection_file=str(folder / "c.json"), ip=str(folder / "s")
         )
-        self._manager.start_kernel(extra_arguments=["--HistoryManager.enabled=False"])
+        env = {**os.environ, "PYTHONWARNINGS": "ignore:cells are not isolated:RuntimeWarning"}
+        self._manager.start_kernel(extra_arguments=["--HistoryManager.enabled=False"], env=env)
         self._client = self._manager.blocking_client()
         self._client.start_channels()
         self._client.wait_for_ready(timeout=PATIENCE)
