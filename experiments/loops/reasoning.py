@@ -43,7 +43,10 @@ def reasoning(split: Split, each: int = 2) -> Suite:
     """Return `each` tasks of every family, families in turn."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)  # of a package that reasoning-gym imports
-        import reasoning_gym as gym  # pyright: ignore[reportMissingImports]
+        try:
+            import reasoning_gym as gym  # pyright: ignore[reportMissingImports]
+        except ImportError:
+            raise ImportError("these tasks are reasoning-gym's: pip install reasoning-gym") from None
 
     drawn: dict[str, Any] = {name: gym.create_dataset(name, size=each, seed=_SEEDS[split]) for name in FAMILIES}
     tasks = [_task(name, number, drawn[name]) for number in range(each) for name in FAMILIES]
