@@ -91,6 +91,7 @@ def main(folder: Path, *, names: Sequence[str] = (), keep: bool = False, live: b
     os.environ.pop(SWITCH, None)
     os.environ.update({SWITCH: "local"} if live else {"PIP_NO_INDEX": "1", "HF_HUB_OFFLINE": "1"})
     os.environ["RLM_LOOP_LOG"] = "off"
+    os.environ["PYTHONWARNINGS"] = "ignore:cells are not isolated:RuntimeWarning"  # true of this machine, not of a cell
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # for `!rlm-loop`
     there = sorted(p for p in folder.glob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
     found = [p for p in there if not names or any(name in p.stem for name in names)]
