@@ -22,6 +22,10 @@ MISSING = "no Chromium is installed: apt-get install chromium"
 _PLACE = (
     "import os,sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execvp(sys.argv[3], sys.argv[3:])"
 )
+OPTIONS = (
+    "--headless --disable-gpu --no-first-run --disable-background-networking --hide-scrollbars --disable-dev-shm-usage"
+    " --remote-debugging-pipe"
+)
 _PATIENCE = 300.0
 #: The browser has laid out and drawn once more, after what waits a moment for further keys.
 SETTLED = "new Promise(done => setTimeout(() => requestAnimationFrame(() => done()), 300))"
@@ -41,14 +45,10 @@ class Browser:
             raise FileNotFoundError(MISSING)
         theirs_in, self._out = _pipe()
         self._in, theirs_out = _pipe()
-        options = [
-            "--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--hide-scrollbars",
-            "--disable-dev-shm-usage", "--remote-debugging-pipe", f"--user-data-dir={profile}",
-            *(["--no-sandbox"] if os.geteuid() == 0 else []),
-        ]  # fmt: skip
-        command = [sys.executable, "-c", _PLACE, str(theirs_in), str(theirs_out), path, *options, "about:blank"]
-        quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        own = [f"--user-data-dir={profile}", *(["--no-sandbox"] if os.geteuid() == 0 else []), "about:blank"]
         theirs = theirs_in, theirs_out
+        command = [sys.executable, "-c", _PLACE, *map(str, theirs), path, *OPTIONS.split(), *own]
+        quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
         self._process = subprocess.Popen(command, pass_fds=theirs, start_new_session=True, **quiet)
         for end in theirs:
             os.close(end)
@@ -59,26 +59,23 @@ class Browser:
         for domain in ("Page", "Runtime", "Log", "Network"):
             self._ask(f"{domain}.enable")
 
-    def close(self) -> None:
+    def __enter__(self) -> Browser:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)  # the group that this object started
         self._process.wait()
         os.close(self._in)
         os.close(self._out)
 
-    def __enter__(self) -> Browser:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     # -- what a reader does
 
     def open(self, page: Path | str, *, fragment: str = "", width: int = 1200, dark: bool = False) -> None:
         """Load a file or an address and wait until it has loaded."""
         self._ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
-        theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self._ask("Emulation.setEmulatedMedia", media="", features=[theme])
+        theme = "dark" if dark else "light"
+        self._ask("Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": theme}])
         address = page if isinstance(page, str) else page.resolve().as_uri()
         for url in ("about:blank", address + fragment):  # else only the fragment might change
             self.events.clear()

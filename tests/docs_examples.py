@@ -13,19 +13,21 @@ HTML comments before a block, which readers do not see, say what is otherwise:
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import typer.main
 from markdown_it import MarkdownIt
 
 import rlm_loop
+from rlm_loop.cli.main import app
 
 ROOT = Path(__file__).parents[1]
 COMMENT = re.compile(r"\s*<!--\s*(not run: *(?P<why>.+?)|(?P<prints>prints)|setup\n(?P<setup>.*?))\s*-->\s*", re.DOTALL)
@@ -47,7 +49,7 @@ class Block:
 
     @property
     def where(self) -> str:
-        return f"{self.page.relative_to(ROOT) if self.page.is_relative_to(ROOT) else self.page.name}:{self.line}"
+        return f"{str(self.page).removeprefix(f'{ROOT}/')}:{self.line}"
 
     def commands(self) -> list[tuple[list[str], list[str]]]:
         """The commands of a console block as words, each with the lines of output that are shown."""
@@ -105,22 +107,13 @@ def unknown_options(text: str) -> list[str]:
 
 
 def _unknown(words: list[str]) -> list[str]:
-    command, rest = _command_line(), list(words)
+    command, rest = typer.main.get_command(app), list(words)
     while rest and hasattr(command, "commands") and not rest[0].startswith("-"):
         if rest[0] not in command.commands:
             return [rest[0]]
         command = command.commands[rest.pop(0)]
     known = {o for p in command.params for o in (*p.opts, *p.secondary_opts)} | {"--help", "--debug", "--version"}
     return [w for w in rest if re.match(r"--?[a-z]", w) and w.split("=")[0] not in known]
-
-
-@lru_cache(maxsize=1)
-def _command_line() -> Any:
-    import typer
-
-    from rlm_loop.cli.main import app
-
-    return typer.main.get_command(app)
 
 
 def unknown_names(code: str) -> list[str]:
@@ -130,22 +123,12 @@ def unknown_names(code: str) -> list[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "rlm_loop":
             module = import_module(str(node.module))
-            for alias in node.names:
-                if not hasattr(module, alias.name):
-                    wrong.append(f"{node.module}.{alias.name}")
-                else:
-                    known[alias.asname or alias.name] = getattr(module, alias.name)
+            known |= {a.asname or a.name: getattr(module, a.name, None) for a in node.names}
+            wrong += [f"{node.module}.{a.name}" for a in node.names if not hasattr(module, a.name)]
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            takes = _parameters(known.get(node.func.id))
-            wrong += [f"{node.func.id}({k.arg}=)" for k in node.keywords if takes is not None and k.arg not in takes]
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in known:
+            with contextlib.suppress(TypeError, ValueError):  # it has no signature
+                takes = inspect.signature(known[node.func.id]).parameters
+                if not any(p.kind is p.VAR_KEYWORD for p in takes.values()):
+                    wrong += [f"{node.func.id}({k.arg}=)" for k in node.keywords if k.arg and k.arg not in takes]
     return wrong
-
-
-def _parameters(callee: Any) -> set[str | None] | None:
-    """The keywords that something takes, `None` for any; `**mapping` at a call is not looked at."""
-    try:
-        parameters = inspect.signature(callee).parameters.values()
-    except (TypeError, ValueError):
-        return None
-    return None if any(p.kind is p.VAR_KEYWORD for p in parameters) else {None, *(p.name for p in parameters)}

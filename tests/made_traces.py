@@ -33,44 +33,31 @@ class Told:
     def record(self) -> RunRecord:
         return RunRecord(tuple(self.trace.events))
 
-    def call(
-        self, node: str, prompt: Prompt, text: str = "", *, turn: int = 0, usage: Usage | None = None, model: str = "m"
-    ) -> None:
+    def call(self, node: str, prompt: Prompt, text: str = "", *, turn: int = 0, usage: Usage | None = None) -> None:
         """One request and its reply."""
         self._calls += 1
         where = {"turn": turn, "depth": node.count("."), "node": node}
-        self.trace.record("request", prompt=prompt, purpose="agent", model=model, **where)
+        self.trace.record("request", prompt=prompt, purpose="agent", model="m", **where)
         charged = {"call": self._calls, "purpose": "agent", "exact": True, "sent": 0, "after": 0, "parts": None}
         reply = Reply(text, usage=usage or Usage(100, 10, 0, cost=None), seconds=0.5)
         self.trace.record("reply", request=prompt, reply=reply, charged=charged, **where)
 
-    def turn(
-        self,
-        code: str | Action,
-        output: str | Observation = "",
-        *,
-        node: str = "0",
-        brief: str = "",
-        answer: Any = None,
-    ) -> int:
-        """A turn of an agent: a request, the reply, and the turn with its one action.  Returns its number."""
+    def turn(self, code: str | Action, output: str | Observation = "", *, node: str = "0", brief: str = "") -> None:
+        """A turn of an agent: a request, the reply, and the turn with its one action."""
         self._turns[node] += 1
         number = self._turns[node]
         prompt = self._asked.get(node) or Prompt((say("system", "rule", "system"), say("user", brief or "?", "task")))
         self.call(node, prompt, str(code), turn=number)
         action = RunCode(code) if isinstance(code, str) else code
         seen = output if isinstance(output, Observation) else Observation(output, cause="repl_output")
-        if answer is not None:
-            seen = Observation(seen.text, cause=seen.cause, answer=FinalAnswer(answer, "object"))
         said = say("assistant", str(code), "assistant", turn=number), say("user", seen.text, "repl_output", turn=number)
         self._asked[node] = prompt + said
         told = {"actions": (action,), "observations": (seen,), "seconds": 1.0}
         self.trace.record("turn", depth=node.count("."), node=node, turn=number, **told)
-        return number
 
-    def says(self, text: str, *, node: str = "0") -> int:
+    def says(self, text: str, *, node: str = "0") -> None:
         """A turn that answers in words."""
-        return self.turn(Answer(text), Observation(answer=FinalAnswer(text, "text")), node=node)
+        self.turn(Answer(text), Observation(answer=FinalAnswer(text, "text")), node=node)
 
     def start(self, parent: str = "0", *, kind: str = "completion", context: Any = None, **more: Any) -> str:
         """The start of a sub-call; returns its node."""
@@ -114,6 +101,6 @@ def told_tree(path: Path | None = None) -> Told:
         node = told.start(batch="0.b1", index=i)
         told.call(node, Prompt.ask(f"piece {i}"), usage=Usage(10, 1, 0, cost=0.25))
         told.stop(node, error={"kind": "provider", "message": "no <route>"} if i == 13 else None, seconds=i / 10)
-    told.turn("final_answer = 3", answer=3)
+    told.turn("final_answer = 3", Observation(cause="repl_output", answer=FinalAnswer(3, "object")))
     told.end(3)
     return told

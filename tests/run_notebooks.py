@@ -5,8 +5,7 @@
     python tests/run_notebooks.py notebooks --live 01    # ask the real model, in the notebooks whose names have 01
 
 A notebook reads recorded results by default; none may then need the network or a model.  What a cell shows has to be of
-the kinds that are committed with it, so that a page which is read without being run is not out of date.  No notebook:
-nothing to do.
+the kinds that are committed with it, so that a page which is read without being run is not out of date.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -53,10 +51,8 @@ def kinds(cell: Any) -> list[str]:
     for output in cell.get("outputs", ()):
         data = output.get("data", {})
         picture = any(kind.startswith("image/") for kind in data)
-        kind = "a picture" if picture else "a value" if data else output.get("name", output["output_type"])
-        if kind not in ("stdout", "stderr") or kind not in shown:
-            shown.append(kind)
-    return shown
+        shown.append("a picture" if picture else "a value" if data else output.get("name", output["output_type"]))
+    return [kind for n, kind in enumerate(shown) if kind not in ("stdout", "stderr") or kind not in shown[:n]]
 
 
 def compare(path: Path, executed: Any) -> None:
@@ -80,10 +76,8 @@ def save(path: Path, executed: Any) -> None:
 
     for output in (output for cell in executed.cells for output in cell.get("outputs", ())):
         output.get("data", {}).pop(ALIVE, None)
-    executed.metadata = {
-        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-        "language_info": {"name": "python"},
-    }
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    executed.metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     nbformat.write(executed, path)
 
 
@@ -96,13 +90,9 @@ def main(folder: Path, *, names: Sequence[str] = (), keep: bool = False, live: b
     there = sorted(p for p in folder.glob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
     found = [p for p in there if not names or any(name in p.stem for name in names)]
     jobs = 1 if keep or live else min(len(found), os.cpu_count() or 1)  # a model is asked by one at a time
-    with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(max(1, jobs)) as pool:
         run = partial(execute, scratch=Path(scratch), timeout=None if keep or live else 300)
-        results = map(run, found)
-        if jobs > 1:
-            pool = ThreadPoolExecutor(jobs)
-            stack.callback(pool.shutdown, cancel_futures=True)
-            results = pool.map(run, found)
+        results = pool.map(run, found)
         for path in found:
             try:
                 executed, seconds = next(results)
@@ -112,6 +102,7 @@ def main(folder: Path, *, names: Sequence[str] = (), keep: bool = False, live: b
                     compare(path, executed)
             except Exception as error:
                 print(f"{path}: FAILED\n{error}", file=sys.stderr)
+                pool.shutdown(cancel_futures=True)
                 return 1
             print(f"{path}: executed in {seconds:.1f} s", flush=True)
     if not found:

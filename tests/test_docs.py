@@ -9,7 +9,6 @@ import linecache
 import sys
 import types
 from pathlib import Path
-from typing import Any
 
 import docs_examples as docs
 import pytest
@@ -106,48 +105,39 @@ def is_code(text: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize(
-    ("text", "kinds"),
-    [
-        ("```python\nx = 1\n```", [("python", "", False)]),
-        ("<!-- not run: slow -->\n```python\nx = 1\n```", [("python", "slow", False)]),
-        ("```python\nprint(1)\n```\n\n<!-- prints -->\n```text\n1\n```", [("python", "", False), ("text", "", True)]),
-        ("<!-- setup\nx = 1\n-->\n\nWords.", [("setup", "", False)]),
-        ("Words.\n\n    indented()\n", [("indented", "", False)]),
-    ],
-)
-def test_blocks_and_their_marks(tmp_path: Path, text: str, kinds: list[Any]) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(text, encoding="utf-8")
-    assert [(b.kind, b.why, b.printed) for b in docs.blocks(page)] == kinds
+STALE = """<!-- setup
+x = 1
+-->
+```python
+print(x)
+```
+<!-- prints -->
+```text
+2
+```
+<!-- not run: slow -->
+```python
+from rlm_loop import FatAgent, LeanAgent
+LeanAgent(modle='local', **more), mine(anything=1)
+```
+```console
+$ rlm-loop trace show run.jsonl --htm out.html | cat -n
+$ rlm-loop trace shwo
+```
+"""
 
 
-@pytest.mark.parametrize(
-    ("find", "text", "wrong"),
-    [
-        (docs.unknown_options, "rlm-loop trace show run.jsonl --html out.html | cat -n", []),
-        (docs.unknown_options, "$ rlm-loop trace show run.jsonl --htm out.html", ["--htm"]),
-        (docs.unknown_options, "rlm-loop trace shwo run.jsonl", ["shwo"]),
-        (docs.unknown_options, 'rlm-loop run "..." \\\n  --nope', ["--nope"]),
-        (docs.unknown_names, "from rlm_loop import LeanAgent\nLeanAgent(model='local')", []),
-        (docs.unknown_names, "from rlm_loop import FatAgent", ["rlm_loop.FatAgent"]),
-        (docs.unknown_names, "LeanAgent(modle='local')", ["LeanAgent(modle=)"]),
-        (docs.unknown_names, "mine(anything=1)", []),
-    ],
-)
-def test_names_and_options_that_are_gone_are_found(find: Any, text: str, wrong: list[str]) -> None:
-    assert find(text) == wrong
-
-
-@pytest.mark.parametrize("printed", ["2", ""])
-def test_other_output_than_shown_fails(tmp_path: Path, printed: str) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(f"```python\nprint(1)\n```\n<!-- prints -->\n```text\n{printed}\n```\n", encoding="utf-8")
-    reader = Reader(page, tmp_path)
-    example, shown = docs.blocks(page)
+def test_what_is_out_of_date_on_a_page_is_found(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text(STALE, encoding="utf-8")
+    setup, example, shown, unread, console = docs.blocks(tmp_path / "page.md")
+    reader = Reader(shown.page, tmp_path)
+    reader.read(setup)
     reader.read(example)
     with pytest.raises(AssertionError, match="not what was printed"):
         reader.read(shown)
+    reader.read(unread)
+    assert docs.unknown_names(unread.text) == ["rlm_loop.FatAgent", "LeanAgent(modle=)"]
+    assert docs.unknown_options(console.text) == ["--htm", "shwo"]
 
 
 def test_an_experiment_is_told_in_800_words() -> None:

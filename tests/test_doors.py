@@ -19,14 +19,14 @@ INSIDE = {
     "arithmetic, over values that no run makes": """
         accounting/test_attribution conformance/test_compaction_laws models/test_measure
         repl/test_cells repl/test_context repl/test_context_frame study/study_arms study/test_comparison_agrees
-        study/test_noise_floor study/statistics/test_statistics_examples study/statistics/test_statistics_simulated
-        tasks/long_context/again tasks/long_context/test_suite tasks/long_context/test_truths""",
+        study/statistics/test_statistics_examples study/statistics/test_statistics_simulated
+        tasks/long_context/again tasks/long_context/test_truths""",
     "damaged or hostile files, replies, frames, processes and answers": """
         agents/recursion/test_trees fuzz/test_boundary_fuzz models/test_odd_replies models/test_streams
         models/test_weights providers/test_provider_troubles repl/test_boundary repl/test_folders repl/test_records
-        repl/test_transfer tasks/test_function_repair tasks/test_humaneval tasks/test_judge tasks/test_machine_faults
+        repl/test_transfer tasks/test_function_repair tasks/test_humaneval tasks/test_judge
         tasks/test_package_bugs tools/test_mcp_tools tools/test_refusals tools/test_watch traces/test_damaged
-        traces/test_kept traces/test_received traces/test_redact workspace/test_guard workspace/test_reports""",
+        traces/test_kept traces/test_received traces/test_redact workspace/test_reports""",
     "rules and facts of the machine": """
         cli/test_doctor models/conftest models/test_http repl/escapes repl/test_isolated repl/test_lifetime
         repl/test_readable repl/test_seccomp""",

@@ -23,14 +23,9 @@ from concurrent.futures import ThreadPoolExecutor
 from rlm_loop import Suite, Task
 from rlm_loop.models import ScriptedModel
 
-def suite(tasks=2):
-    return Suite("mine", tuple(Task(f"t{n}", f"What is {n}?", n) for n in range(tasks)))
-
-def model(name, **options):
-    return ScriptedModel(["It is 1."], name=f"mine/{name}", **options)
-
-def executor():
-    return ThreadPoolExecutor(2)
+executor = lambda: ThreadPoolExecutor(2)
+model = lambda name, **options: ScriptedModel(["It is 1."], name=f"mine/{name}", **options)
+suite = lambda tasks=2: Suite("mine", tuple(Task(f"t{n}", f"What is {n}?", n) for n in range(tasks)))
 """
 ENTRY_POINTS = """
 [rlm_loop.suites]
@@ -59,14 +54,13 @@ def python(*command: str | Path, places: list[Path]) -> str:
 
 @pytest.mark.slow
 def test_a_wheel_works_in_a_clean_environment(tmp_path: Path) -> None:
-    wheel = built("wheel", tmp_path / "dist")
-    names = zipfile.ZipFile(wheel).namelist()
-    assert "rlm_loop/py.typed" in names
-    assert not [name for name in names if not name.startswith(("rlm_loop/", "rlm_loop_toolkit-"))]
+    wheel = zipfile.ZipFile(built("wheel", tmp_path / "dist"))
+    assert "rlm_loop/py.typed" in wheel.namelist()
+    assert not [name for name in wheel.namelist() if not name.startswith(("rlm_loop/", "rlm_loop_toolkit-"))]
     venv.create(tmp_path / "clean", with_pip=False)
     run = tmp_path / "clean" / "bin" / "python", "-c"
     site = next((tmp_path / "clean").glob("lib/python3*/site-packages"))
-    zipfile.ZipFile(wheel).extractall(site)
+    wheel.extractall(site)
     # Dependencies come from here, since no index is asked; the `.pth` file of an editable install is not read.
     places = [tmp_path, site, Path(sysconfig.get_paths()["purelib"])]
     said = python(*run, "import rlm_loop; print(rlm_loop.__file__, rlm_loop.__version__)", places=places)
@@ -87,11 +81,10 @@ def test_a_source_archive_has_the_package_alone(tmp_path: Path) -> None:
 
 
 def test_another_package_brings_a_suite_a_model_and_an_executor(tmp_path: Path) -> None:
+    (tmp_path / "my_plugin-1.dist-info").mkdir()
+    (tmp_path / "my_plugin-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: my-plugin\nVersion: 1\n")
+    (tmp_path / "my_plugin-1.dist-info" / "entry_points.txt").write_text(ENTRY_POINTS)
     (tmp_path / "my_plugin.py").write_text(PLUGIN)
-    info = tmp_path / "my_plugin-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-plugin\nVersion: 1\n")
-    (info / "entry_points.txt").write_text(ENTRY_POINTS)
     code = (
         "from rlm_loop import ToolLoopAgent; from rlm_loop.models import get_model; from rlm_loop.study import Study\n"
         "from rlm_loop.tasks import get_suite\n"

@@ -69,18 +69,12 @@ class Answer:
 
 def readable(usage: dict[str, Any]) -> Answer:
     """An answer that can be read as a reply of each API."""
-    item = {"id": "item_1", "type": "message", "role": "assistant"}
-    return Answer.of(
-        {
-            "choices": [{"index": 0, "message": {"role": "assistant", "content": "Done."}}],
-            "output": [{**item, "content": [{"type": "output_text", "text": "Done."}]}],
-            "id": "reply_1",
-            "content": [{"type": "text", "text": "Done."}],
-            "candidates": [{"content": {"role": "model", "parts": [{"text": "Done."}]}}],
-            "usage": usage,
-            "usageMetadata": usage,
-        }
-    )
+    said = {"type": "message", "role": "assistant"}
+    chat = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Done."}}], "usage": usage}
+    output = [{"id": "item_1", **said, "content": [{"type": "output_text", "text": "Done."}]}]
+    messages = {"id": "reply_1", "content": [{"type": "text", "text": "Done."}]}
+    candidates = [{"content": {"role": "model", "parts": [{"text": "Done."}]}}]
+    return Answer.of({**chat, "output": output, **messages, "candidates": candidates, "usageMetadata": usage})
 
 
 _READ = dict.fromkeys(("prompt_tokens", "input_tokens", "promptTokenCount"), 100_000)

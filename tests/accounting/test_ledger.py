@@ -1,17 +1,26 @@
-"""The ledger: rows sum to the call, re-sent and cached apart; a trace restores it, and keeps no more than it has to."""
+"""The ledger: rows sum to the call, re-sent and cached apart; a trace restores it, and keeps no more than it has to.
+
+The call tree of a trace: sums by node and depth.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_traces import Told, told_tree
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.accounting import Ledger, Part
+from rlm_loop.accounting import Ledger, Part, read_tree, tree_of
+from rlm_loop.agents import Agent, outcome_of
 from rlm_loop.messages import Usage
 from rlm_loop.models import ScriptedModel
 from rlm_loop.replay import ledger_of
 from rlm_loop.traces import read
+from tests.agents.replies import cell
 
 PARTS = [
     Part("tool_schema", 0, -1, 7),
@@ -90,23 +99,48 @@ def test_it_says_how_tokens_were_counted(calls: list[tuple[bool, int | None]], s
     assert said in ledger._repr_html_()
 
 
-STEPS = [
-    (ToolLoopAgent, "```python\nprint(1)\n```"),
-    (LeanAgent, '{"name": "python", "arguments": {"code": "print(1)"}}'),
-    (ReActAgent, 'Thought: on.\nAction: python\nAction Input: {"code": "print(1)"}'),
-]
-
-
-@pytest.mark.parametrize(("agent", "step"), STEPS)
-def test_a_trace_restores_the_ledger_and_is_linear_in_turns(agent: type, step: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("agent", [ToolLoopAgent(), LeanAgent(), ReActAgent()], ids=lambda agent: agent.name)
+def test_a_trace_restores_the_ledger_and_is_linear_in_turns(agent: Agent, tmp_path: Path) -> None:
     sizes: list[int] = []
     for turns in (10, 20, 30):
         file = tmp_path / f"{turns}.jsonl"
-        budget = Budget(steps=turns, tool_failures=None)
-        model = ScriptedModel([step.replace("1", str(i)) for i in range(100, 100 + turns)], name="local:s")
-        live = agent(model=model, budget=budget).run("Count.", trace=file)  # nothing is left out
-        assert live.steps == turns
+        model = ScriptedModel([cell(agent, f"print({i})") for i in range(100, 100 + turns)])
+        live = replace(agent, model=model, budget=Budget(steps=turns)).run("Count.", trace=file)
+        assert live.steps == turns  # nothing is left out
         assert ledger_of(read(file)).calls == live.ledger.calls
         sizes.append(file.stat().st_size)
     # figures grow by a digit here and there: a tenth is far less than another turn's rows would add
     assert sizes[2] - sizes[1] < 1.1 * (sizes[1] - sizes[0])
+
+
+def test_nodes_and_their_sums_also_from_a_file_and_an_outcome(tmp_path: Path) -> None:
+    told_tree(tmp_path / "run.jsonl").trace.close()
+    record = told_tree().record
+    tree = tree_of(record)
+    assert [n.node for n in tree.nodes[:5]] == ["0", "0.1", "0.1.1", "0.2", "0.3"]
+    agent, failed = tree["0.1"], tree["0.16"]
+    assert (agent.kind, agent.depth, agent.parent, agent.turn, agent.steps) == ("agent", 1, "0", 2, 1)
+    assert (agent.title, failed.index, failed.error) == ("Look into the first half", 13, "provider: no <route>")
+    assert [(n.ok, n.stop, n.steps) for n in (tree.root, failed)] == [(True, "answered", 2), (False, None, 0)]
+    assert (tree["0.2"].own, agent.own) == (Usage.NOTHING, Usage(100, 10, 0, 1, None))
+    assert tree.total("0.1") == Usage(107, 13, 0, 2, None)
+    assert (len(tree), tree.size(), tree.total().input_tokens) == (24, 24, 2 * 100 + 107 + 20 * 10)
+    assert tree.total().cost is None  # the root's model reports no price: a sum with an unknown is unknown
+    assert read_tree(tmp_path / "run.jsonl").text() == tree.text()
+    outcome = outcome_of(record)
+    assert outcome.tree.total().calls == outcome.usage.calls
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 99)), max_size=12))
+def test_subtrees_sum_for_any_tree(told: list[tuple[int, int]]) -> None:
+    trace = Told()
+    known = ["0"]
+    for parent, tokens in told:
+        known.append(trace.child("p", parent=known[parent % len(known)], usage=Usage(tokens, 1, 0)))
+    tree = tree_of(trace.end())
+    for node in tree.nodes:
+        below = [n for n in tree.nodes if n.node == node.node or n.node.startswith(node.node + ".")]
+        assert tree.total(node.node).input_tokens == sum(n.own.input_tokens or 0 for n in below)
+        assert tree.size(node.node) == len(below)
+    assert len(tree.text(fold=0).splitlines()) == len(tree)

@@ -1,4 +1,4 @@
-"""Prompts are short, counted with the local model's own tokenizer, and its prefix cache is used over turns."""
+"""Prompts are short, counted with the local model's own tokenizer."""
 
 from __future__ import annotations
 
@@ -8,19 +8,15 @@ from typing import Any
 import pytest
 
 from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.accounting import Ledger
 from rlm_loop.dialects import Nudge
-from rlm_loop.messages import Message, Prompt, Span
+from rlm_loop.messages import Prompt
 from rlm_loop.models import LocalModel, Model, ModelNotFound, Reply, Usage
+from tests.agents.replies import written
 
 pytestmark = pytest.mark.slow
 
 CODE = ["```python\nx = 6 * 7\nprint(x)\n```", "```python\nprint(x + 1)\n```", "```python\nfinal_answer = x\n```"]
-CALLS = [
-    '{"name": "python", "arguments": {"code": "print(42)"}}',
-    '{"name": "python", "arguments": {"code": "print(43)"}}',
-    '{"name": "final_answer", "arguments": {"answer": 42}}',
-]
+CALLS = [written("python", code="print(42)"), written("python", code="print(43)"), written("final_answer", answer=42)]
 
 
 class Counted(Model):
@@ -36,11 +32,7 @@ class Counted(Model):
 
 @pytest.fixture(scope="module", params=["smollm2-135m", "qwen2.5-coder-1.5b"])
 def tokenizer(request: pytest.FixtureRequest) -> LocalModel:
-    return local(request.param)
-
-
-def local(name: str, **settings: int) -> LocalModel:
-    model = LocalModel(name, context_size=4096, threads=1, **settings)
+    model = LocalModel(request.param, context_size=4096, threads=1)
     try:
         model.measure(Prompt.ask("Here?"))
     except ModelNotFound as error:
@@ -78,25 +70,3 @@ def test_react_adds_what_its_injectors_say_every_turn(tokenizer: LocalModel) -> 
     assert 25 * 6 <= thought <= 55 * 6  # about 40 a turn
     assert react.usage.input_tokens == (lean.usage.input_tokens or 0) + added["scaffold:initiator"] + thought
     assert (nudged.usage.input_tokens or 0) > (lean.usage.input_tokens or 0)
-
-
-def test_tokens_processed_anew_are_what_the_turn_added() -> None:
-    """With llama.cpp's prefix cache each call evaluates what it has not seen: the result and the role markers."""
-    model, ledger, sent = local("smollm2-135m", max_tokens=24), Ledger(), 0
-    prompt = Prompt.ask("Write one short sentence about the sea.")
-    for turn in range(1, 5):
-        reply = model.complete(prompt)
-        assert reply.usage is not None
-        ledger.charge(model.measure(prompt), reply.usage, turn=turn, sent_messages=sent)
-        sent = len(prompt.messages)
-        said = Message("assistant", (Span(reply.text, "assistant"),), turn=turn)
-        prompt += [said, Message("user", (Span(f"Now another, number {turn}.", "tool_result"),), turn=turn)]
-    for before, call in itertools.pairwise(ledger.calls):
-        assert call.usage.input_tokens is not None
-        assert call.usage.cache_read_tokens is not None
-        anew = call.usage.input_tokens - call.usage.cache_read_tokens
-        own = sum(r.tokens for r in call.rows if r.cause == "assistant" and r.origin_turn == before.turn)
-        grown = call.usage.input_tokens - (before.usage.input_tokens or 0)
-        # what the model wrote itself is in its cache already, but for the token that ended it
-        assert grown - own - 1 <= anew <= grown
-        assert sum(r.tokens - (r.cached or 0) for r in call.rows) == anew

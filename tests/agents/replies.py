@@ -9,14 +9,24 @@ from typing import Any
 import pytest
 
 from rlm_loop import ToolLoopAgent
-from rlm_loop.agents import Agent
+from rlm_loop.agents import Agent, Interrupted
 from rlm_loop.messages import Prompt
-from rlm_loop.models import Model, Reply, ToolCall, Usage
+from rlm_loop.models import Model, ModelError, Reply, ToolCall, Usage
 
 LOCAL = "local:scripted"  #: A model of this name is told of tools in text.
 
 main_only = pytest.mark.skipif(
     threading.current_thread() is not threading.main_thread(), reason="signals reach the main thread"
+)
+
+#: What breaks a run off, the error that its caller gets, and the stop of its outcome.
+broken_off = pytest.mark.parametrize(
+    ("breaks", "error", "stop"),
+    [
+        (lambda _: ModelError("gone"), ModelError, "failed"),
+        (lambda _: OSError("disk"), OSError, "failed"),
+        (KeyboardInterrupt, Interrupted, "interrupted"),
+    ],
 )
 
 

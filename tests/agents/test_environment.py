@@ -16,7 +16,7 @@ import pytest
 
 from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.actions import Answer, CallTool, Malformed, Observation, RunCode
-from rlm_loop.agents import Agent, Approve, Rules, turns_of
+from rlm_loop.agents import Agent, Rules, turns_of
 from rlm_loop.dialects import FunctionCalls, TurnCounter
 from rlm_loop.models import ScriptedModel
 from rlm_loop.repl import PythonREPL
@@ -43,21 +43,6 @@ def kind(one: Observation) -> str | None:
     return one.failure and one.failure.kind
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("    x = 3\n    print(x)", "3"),
-        ("\n\tfor i in range(2):\n\t\tprint(i)", "0\n1"),
-        ("# look\n  x = 4\n  print(x)", "IndentationError: unexpected indent"),  # not all of it is indented
-        ("  print(1)\nprint(2)", "IndentationError: unexpected indent"),
-    ],
-)
-def test_the_code_of_a_call_that_is_indented_as_a_whole_runs(text: str, shown: str) -> None:
-    (one,) = seen(call("python", code=text), agent=Lean)
-    assert shown in one.text
-    assert one.ok == ("Error" not in shown)
-
-
 def test_text_answers_and_require_code() -> None:
     assert seen("4")[0].answer is not None
     first, second = seen("4", "4", rules=Rules(require_code=True))  # it asks once, and never again
@@ -75,8 +60,6 @@ def test_text_answers_and_require_code() -> None:
         ({"verify": lambda v: v > 3}, "2", None, "did not pass"),
         ({"verify": lambda v: "too small" if v < 3 else None}, "2", None, "too small"),
         ({"verify": lambda v: v["x"]}, "2", None, "TypeError"),
-        ({"verify": lambda v: 1}, "4", 4, ""),
-        ({"verify": lambda v: re.match("4", str(v))}, "4", 4, ""),
         ({"verify": lambda v: numpy.int64(v) > 3}, "4", 4, ""),
         ({"verify": lambda v: numpy.int64(v) > 3}, "2", None, "did not pass"),
     ],
@@ -148,10 +131,6 @@ def approved(agent: type[Agent], approve: Any, *replies: str) -> tuple[Any, list
     return made.run("Tidy up.", trace=trace), done, trace
 
 
-def says(value: Any) -> Approve:
-    return lambda action: value
-
-
 def raising(action: object) -> bool:
     raise EOFError("no terminal")
 
@@ -163,16 +142,17 @@ def raising(action: object) -> bool:
 @pytest.mark.parametrize(
     ("approve", "runs", "told"),
     [
-        (says(True), True, ""),
-        (says(None), True, ""),
-        (says(False), False, "not approved"),
-        (says("not in production"), False, "not approved: not in production"),
+        (True, True, ""),
+        (None, True, ""),
+        (False, False, "not approved"),
+        ("not in production", False, "not approved: not in production"),
         (raising, False, "not approved: nobody could be asked (EOFError: no terminal)"),
-        (says(1), False, "approve returns True, False or a reason, not 1"),
+        (1, False, "approve returns True, False or a reason, not 1"),
     ],
 )
 def test_what_is_not_approved_does_not_run(agent: Any, reply: str, approve: Any, runs: bool, told: str) -> None:
-    outcome, done, trace = approved(agent, approve, reply)
+    asked = approve if callable(approve) else lambda action: approve
+    outcome, done, trace = approved(agent, asked, reply)
     assert (outcome.answered, done) == (True, ["a"] if runs else [])
     seen = outcome.turns[0].observations[0]
     assert (seen.failure and seen.failure.kind) == (None if runs else "denied")
@@ -290,9 +270,7 @@ def test_no_observation_is_longer_than_the_cap(repl: PythonREPL, name: str, cap:
     [(100, 0), (200_000, 200_001), (1_000_000, RECORD_CAP)],
     ids=["small", "up to the record's cap", "beyond"],
 )
-def test_the_full_text_is_in_the_trace_and_not_in_the_prompt(
-    tmp_path: Path, size: int, kept: int, agent: Agent
-) -> None:
+def test_the_full_text_is_in_the_trace_and_no_prompt(tmp_path: Path, size: int, kept: int, agent: Agent) -> None:
     printed = cell(agent, f"print('a' * {size // 2} + 'é' * {size // 2})")
     model, path = ScriptedModel([printed, final(agent, 1)]), tmp_path / "t.jsonl"
     replace(agent, model=model).run("Look.", trace=path)

@@ -78,14 +78,7 @@ def test_without_the_library_the_extra_is_named_and_no_files_are_refused(monkeyp
 
 TASK = Task("t", QUESTION, lambda _: Score(False), workspace=lambda: Workspace(FILES), needs_repl=False)
 CALLS = ReActAgent(form="calls", presentation="text")
-AGENTS = [
-    ToolLoopAgent(),
-    LeanAgent(presentation="native"),
-    LeanAgent(presentation="text"),
-    ReActAgent(),
-    CALLS,
-    DirectAgent(),
-]
+AGENTS = [ToolLoopAgent(), LeanAgent(presentation="native"), ReActAgent(), CALLS, DirectAgent()]
 
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda a: a.name)

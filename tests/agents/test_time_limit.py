@@ -6,23 +6,24 @@ Nothing here is timed: what hangs would hang for ever, and the run ends all the 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import Answering, Loopback
+from upstream import Answer, until_gone, upstream
 
 from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent, tool
 from rlm_loop.accounting import Cancelled, Scope, call_scope
-from rlm_loop.agents import Agent, Interrupted
+from rlm_loop.agents import Agent
 from rlm_loop.messages import Prompt
 from rlm_loop.models import ModelError, OpenAICompatibleModel, RetryPolicy, ScriptedModel
 from rlm_loop.tasks import Task
 from rlm_loop.traces import Trace
-from tests.agents.replies import Held, calls, code, main_only
-from tests.repl.processes import press, until
+from tests.agents.replies import Held, calls, code
+from tests.repl.processes import until
 
 SHORT = Budget(seconds=1.2)  # enough for a busy machine to ask the model before it
 AGENTS = [ToolLoopAgent(), LeanAgent(), ReActAgent(), ReActAgent(form="calls"), DirectAgent()]
@@ -40,10 +41,8 @@ def _imported() -> None:
     """The first run imports what runs need, which may take as long as the limits here."""
     for agent in AGENTS:
         replace(agent, model=ScriptedModel(["x"] * 9)).run("q")
-    server = Server("overloaded")
-    with pytest.raises(ModelError):
-        OpenAICompatibleModel("m", f"{server.address}/v1", retry=RetryPolicy(attempts=1)).complete(Prompt.ask("q"))
-    server.server_close()
+    with upstream(TROUBLES["overloaded"]) as server, pytest.raises(ModelError):
+        OpenAICompatibleModel("m", server.url, retry=RetryPolicy(attempts=1)).complete(Prompt.ask("q"))
 
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
@@ -59,49 +58,28 @@ def test_a_model_that_does_not_reply_ends_the_run_at_its_limit(agent: Agent, hel
     assert outcome.usage.input_tokens is None
 
 
-class Server(Loopback):
-    def __init__(self, how: str) -> None:
-        super().__init__(Handler)
-        self.how, self.asked, self.go, self.hung_up = how, 0, threading.Event(), threading.Event()
+def drips(handler: Any) -> None:
+    while True:
+        handler.wfile.write(b"1\r\n \r\n")
+        time.sleep(0.01)
 
 
-class Handler(Answering):
-    server: Server
-
-    def do_POST(self) -> None:
-        self.body()
-        self.server.asked += 1
-        if self.server.how in REFUSES:
-            self.answer(*REFUSES[self.server.how])
-            return
-        self.send_response(200)
-        self.send_header("Content-Length", "1000000")
-        self.end_headers()
-        try:
-            while not self.server.go.wait(0.01):
-                if self.server.how == "drips":
-                    self.wfile.write(b" ")
-                elif not self.connection.recv(1):
-                    raise ConnectionError
-        except OSError:
-            self.server.hung_up.set()
+TROUBLES = {
+    "hangs": Answer([until_gone]),
+    "drips": Answer([drips]),
+    "retry": Answer.of("", 429, Retry_After="30"),
+    "overloaded": Answer.of("", 503),
+}
 
 
-REFUSES = {"retry": (429, "", {"Retry-After": "30"}), "overloaded": (503, "")}
-
-
-@pytest.mark.parametrize("how", ["hangs", "drips", "retry", "overloaded"])
+@pytest.mark.parametrize("how", TROUBLES)
 def test_a_server_cannot_outlast_the_limit(how: str) -> None:
-    server = Server(how)
-    try:
-        model = OpenAICompatibleModel("m", f"{server.address}/v1", retry=RetryPolicy(first=0.05, attempts=1000))
+    with upstream(TROUBLES[how]) as server:
+        model = OpenAICompatibleModel("m", server.url, retry=RetryPolicy(first=0.05, attempts=1000))
         outcome = LeanAgent(model=model, budget=SHORT).run("q")
         assert (outcome.stop, outcome.answer) == ("seconds", None)
-        assert how != "retry" or server.asked == 1
-        assert how in REFUSES or server.hung_up.wait(60)  # and is not left to write for nobody
-    finally:
-        server.go.set()
-        server.server_close()
+        assert how != "retry" or len(server.got) == 1
+        assert how not in ("hangs", "drips") or server.gone.wait(60)  # and is not left to write for nobody
 
 
 def test_nothing_is_asked_for_a_run_that_has_ended() -> None:
@@ -172,11 +150,3 @@ def test_taking_the_artifact_ends_when_the_time_is_up() -> None:
     agent = ToolLoopAgent(model=model, budget=replace(SHORT, cell_seconds=3600))
     outcome = agent.attempt(Task("t", "q", lambda attempt: False, collect="x"))
     assert (outcome.stop, outcome.artifact) == ("seconds", None)
-
-
-@main_only
-def test_ctrl_c_does_not_wait_for_a_model(held: Held) -> None:
-    threading.Thread(target=lambda: held.asked.wait(60) and press(), daemon=True).start()
-    with pytest.raises(Interrupted) as caught:
-        LeanAgent(model=held).run("q")
-    assert (caught.value.outcome.stop, held.replied.is_set()) == ("interrupted", False)

@@ -57,12 +57,9 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> Shown:
     return run
 
 
-@pytest.mark.parametrize("more", [(), ("--quiet",), ("--json",)])
-def test_a_run(shown: Shown, more: tuple[str, ...]) -> None:
-    assert "neddih" in shown("run", f"Q {HOSTILE}", *more, model=ScriptedModel([CELL], name=HOSTILE))
-
-
-def test_an_error_of_a_provider(shown: Shown) -> None:
+def test_a_run_and_an_error_of_a_provider(shown: Shown) -> None:
+    for more in ((), ("--quiet",), ("--json",)):
+        assert "neddih" in shown("run", f"Q {HOSTILE}", *more, model=ScriptedModel([CELL], name=HOSTILE))
     assert "refused" in shown("run", "Q", model=ScriptedModel([ModelError(f"refused: {HOSTILE}", HOSTILE)]))
 
 

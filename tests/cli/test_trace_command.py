@@ -46,22 +46,10 @@ def test_a_run_is_named_by_its_id_or_number(file: tuple[str, dict[str, str]], na
 
 
 def test_a_file_of_strangers_cannot_steer_the_terminal(tmp_path: Path, line: Line) -> None:
-    start = {
-        "run": "\x1b[2Jr1",
-        "event": "run_start",
-        "schema": 5,
-        "at": 1e14,
-        "agent": {"a": 1},
-        "task": "\x1b]0;x\x07",
-    }
-    (tmp_path / "run.jsonl").write_text(json.dumps(start) + "\n")
+    more = r'"schema": 5, "at": 1e14, "agent": {"a": 1}, "task": "\u001b]0;x\u0007"'
+    (tmp_path / "run.jsonl").write_text(r'{"run": "\u001b[2Jr1", "event": "run_start", ' + more + "}\n")
     code, out, err = line("trace", "show", tmp_path / "run.jsonl", "--run", "\x1bx")
     assert (code, "\x1b" in out + err) == (2, False)
-
-
-def test_show_has_the_tree_where_there_are_sub_calls(tmp_path: Path, line: Line) -> None:
-    told_tree(tmp_path / "run.jsonl").trace.close()
-    assert "20 completions" in line("trace", "show", tmp_path / "run.jsonl")[1]
 
 
 def test_what_differs_has_exit_status_1_also_among_several_traces_and_archives(tmp_path: Path, line: Line) -> None:
@@ -79,31 +67,27 @@ def test_what_differs_has_exit_status_1_also_among_several_traces_and_archives(t
     assert (code, last) == (1, "2 of 3 runs are the same")
 
 
-def test_a_file_that_is_no_trace(tmp_path: Path, line: Line) -> None:
+def test_a_file_that_is_no_trace_and_one_with_sub_calls(tmp_path: Path, line: Line) -> None:
     (tmp_path / "x.jsonl").write_text('{"event": "run_start", "schema": 99}\n')
     (tmp_path / "y.tar.gz").write_text("no archive")
     for name in ("x.jsonl", "y.tar.gz", "z.jsonl"):
         code, out, err = line("trace", "replay", tmp_path / name)
         assert (code, out, err[:7], err.count("\n")) == (2, "", "error: ", 1)
-
-
-def test_fork(tmp_path: Path, line: Line) -> None:
-    new = tmp_path / "new.jsonl"
-    fork = ("trace", "fork", GOLDEN / "repeated.jsonl", "--at", "1", "--trace", new, "--model", "local")
-    code, out, _ = line(*fork, replies=("```python\nfinal_answer = x + 41\n```",))
-    assert (code, "answer: 42" in out, "turn 2" in out) == (0, True, True)
-    assert line("trace", "replay", new)[0] == 0
-    code, out, _ = line(*fork, "--max-steps", "1")
-    assert (code, "steps" in out) == (1, True)
+    told_tree(tmp_path / "run.jsonl").trace.close()
+    assert "20 completions" in line("trace", "show", tmp_path / "run.jsonl")[1]
 
 
 def test_a_fork_of_a_named_run(file: tuple[str, dict[str, str]], tmp_path: Path, line: Line) -> None:
     path, ids = file
-    words = ("--at", "1", "--run", ids["two"], "--trace", tmp_path / "fork.jsonl", "--model", "local")
-    code, out, _ = line("trace", "fork", path, *words, replies=(CELLS[1].format("new"),))
-    assert (code, "answer: 'new'" in out) == (0, True)
-    start = json.loads((tmp_path / "fork.jsonl").read_text().splitlines()[0])
+    new = tmp_path / "new.jsonl"
+    fork = ("trace", "fork", path, "--at", "1", "--run", ids["two"], "--trace", new, "--model", "local")
+    code, out, _ = line(*fork, replies=(CELLS[1].format("new"),))
+    assert (code, "answer: 'new'" in out, "turn 2" in out) == (0, True, True)
+    start = json.loads(new.read_text().splitlines()[0])
     assert (start["forked"]["run"], start["question"]) == (ids["two"], "The two?")
+    assert line("trace", "replay", new)[0] == 0
+    code, out, _ = line(*fork, "--max-steps", "1")
+    assert (code, "steps" in out) == (1, True)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ from rlm_loop.dialects import (
     TurnCounter,
     TypedCalls,
 )
-from rlm_loop.messages import Reply, ToolCall
+from rlm_loop.messages import Prompt, Reply, ToolCall
 from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl import PythonREPL
@@ -37,6 +38,8 @@ from rlm_loop.tools import as_tool
 from rlm_loop.traces import Trace
 
 Say = Callable[..., Reply]
+#: The dialect, the outcome, what was asked, and the trace.
+Played = tuple[Dialect, Outcome, list[Prompt], Trace]
 
 
 def as_code(name: str, **arguments: object) -> Reply:
@@ -99,45 +102,52 @@ class Speaker(Agent):
         return self.speaks
 
 
-def play(
-    dialect: Dialect, replies: list[Reply], repl: PythonREPL, budget: Budget | None = None
-) -> tuple[Outcome, ScriptedModel, Trace]:
+def play(dialect: Dialect, replies: list[Reply], repl: PythonREPL, **limits: int) -> Played:
     """Run scripted replies through a dialect in the shared session."""
     model, trace = ScriptedModel(replies), Trace()
-    agent = Speaker(model=model, speaks=dialect, repl=repl, tools=(look,), budget=budget or Budget(steps=8))
-    return agent.run("Find the cat.", trace=trace), model, trace
+    agent = Speaker(model=model, speaks=dialect, repl=repl, tools=(look,), budget=Budget(**{"steps": 8, **limits}))
+    return dialect, agent.run("Find the cat.", trace=trace), model.prompts, trace
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_every_dialect_walks_the_same_path(name: str, repl: PythonREPL) -> None:
-    dialect, say = EVERY[name]
-    script = [say("look", word="boom"), say("look", word="cat"), say("final_answer", answer="tabby")]
-    outcome, model, _ = play(dialect, script, repl)
-    assert (outcome.stop, outcome.answer, outcome.steps) == ("answered", "tabby", 3)
-    seen = "\n".join(m.text for m in model.prompts[-1].messages)
+@pytest.fixture(scope="module", params=EVERY)
+def walk(request: pytest.FixtureRequest, repl: PythonREPL) -> Played:
+    """A call that fails, three that come off, and the answer."""
+    dialect, say = EVERY[request.param]
+    words = [say("look", word=word) for word in ("boom", "cat", "a", "b")]
+    return play(dialect, [*words, say("final_answer", answer="tabby")], repl)
+
+
+def test_every_dialect_walks_the_same_path(walk: Played) -> None:
+    _, outcome, prompts, _ = walk
+    assert (outcome.stop, outcome.answer, outcome.steps) == ("answered", "tabby", 5)
+    seen = "\n".join(m.text for m in prompts[-1].messages)
     # what a model claims to have observed is not kept
     assert [word in seen for word in ("no such word", "found cat", "invented")] == [True, True, False]
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_the_prompt_only_grows(name: str, repl: PythonREPL) -> None:
-    dialect, say = EVERY[name]
-    _, model, _ = play(dialect, [say("look", word=w) for w in "abcd"] + [say("final_answer", answer=1)], repl)
-    assert len(model.prompts) == 5
-    for before, after in zip(model.prompts, model.prompts[1:]):
+def test_the_prompt_only_grows(walk: Played) -> None:
+    _, _, prompts, _ = walk
+    assert len(prompts) == 5
+    for before, after in itertools.pairwise(prompts):
         assert after.messages[: len(before.messages)] == before.messages
         assert (after.tools, after.stop) == (before.tools, before.stop)
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_every_token_is_accounted_for(name: str, repl: PythonREPL) -> None:
-    dialect, say = EVERY[name]
-    outcome, _, trace = play(dialect, [say("look", word="a"), say("final_answer", answer=1)], repl)
+def test_every_token_is_accounted_for(walk: Played) -> None:
+    _, outcome, _, trace = walk
     for call in outcome.ledger.calls:
-        assert sum(r.tokens for r in call.rows) == call.usage.input_tokens
-        assert call.exact
+        assert (sum(r.tokens for r in call.rows), call.exact) == (call.usage.input_tokens, True)
     assert sum(r.tokens for r in outcome.ledger.rows) == outcome.usage.input_tokens
-    assert outcome.usage.calls == len([e for e in trace.events if e["event"] == "reply"]) == 2
+    assert outcome.usage.calls == len([e for e in trace.events if e["event"] == "reply"]) == 5
+
+
+def test_the_lean_forms_add_nothing_and_results_read_alike(walk: Played) -> None:
+    """Neutral: the text of a result is the same span in every dialect, whatever stands around it."""
+    dialect, _, prompts, _ = walk
+    added = [s for m in prompts[2].messages if m.turn == 2 and m.role != "assistant" for s in m.spans]
+    assert [s.text.strip() for s in added if s.cause in ("tool_result", "repl_output")] == ["found cat"]
+    if not isinstance(dialect, (Injected, ReActText)):
+        assert len(added) == 1
 
 
 @pytest.mark.parametrize("name", DIALECTS)
@@ -169,31 +179,20 @@ def test_any_reply_parses_to_at_least_one_action(name: str, text: str, calls: li
 @pytest.mark.parametrize("name", EVERY)
 def test_an_answer_in_the_turn_that_breaks_a_limit_is_kept(name: str, repl: PythonREPL) -> None:
     dialect, say = EVERY[name]
-    outcome, *_ = play(dialect, [say("final_answer", answer=7)], repl, Budget(steps=1, calls=1))
+    _, outcome, *_ = play(dialect, [say("final_answer", answer=7)], repl, steps=1, calls=1)
     assert (outcome.stop, outcome.answer) == ("answered", 7)
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_the_lean_forms_add_nothing_and_results_read_alike(name: str, repl: PythonREPL) -> None:
-    """Neutral: the text of a result is the same span in every dialect, whatever stands around it."""
-    dialect, say = EVERY[name]
-    _, model, _ = play(dialect, [say("look", word="cat"), say("final_answer", answer=1)], repl)
-    added = [s for m in model.prompts[1].messages if m.turn == 1 and m.role != "assistant" for s in m.spans]
-    assert [s.text.strip() for s in added if s.cause in ("tool_result", "repl_output")] == ["found cat"]
-    if not isinstance(dialect, (Injected, ReActText)):
-        assert len(added) == 1
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_unreadable_replies_in_a_row_end_the_run(name: str, repl: PythonREPL) -> None:
     empty = [Reply(" " * n) for n in range(1, 9)]
-    outcome, *_ = play(EVERY[name][0], empty, repl, Budget(steps=8, malformed=3))
+    _, outcome, *_ = play(EVERY[name][0], empty, repl, malformed=3)
     assert (outcome.stop, outcome.steps, outcome.usage.calls) == ("malformed", 3, 3)  # unreadable replies are billed
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_the_same_reply_with_the_same_result_again_ends_the_run(name: str, repl: PythonREPL) -> None:
     dialect, say = EVERY[name]
-    assert play(dialect, [say("look", word="a")] * 5, repl)[0].stop == "repeated"
-    outcome, *_ = play(dialect, [say("look", word="a"), say("look", word="b")] * 3, repl)
+    assert play(dialect, [say("look", word="a")] * 5, repl)[1].stop == "repeated"
+    _, outcome, *_ = play(dialect, [say("look", word="a"), say("look", word="b")] * 3, repl)
     assert (outcome.stop, outcome.steps) == ("repeated", 4)

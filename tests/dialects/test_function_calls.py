@@ -14,8 +14,6 @@ from rlm_loop.messages import Reply, ToolCall
 from rlm_loop.outcome import Turn
 
 DIALECT = FunctionCalls("text")
-
-
 #: A dialect, a reply and what is read: a call, a part of what is said to the model, or an answer.
 READ: list[tuple[Dialect, str, Any]] = [
     (DIALECT, '{"name": "add", "arguments": {"a": 1, "b": 2}}', ("add", {"a": 1, "b": 2})),
@@ -41,6 +39,7 @@ READ: list[tuple[Dialect, str, Any]] = [
     (ReActText(), 'Thought: t\nAction: finish\nAction Input: {"answer": [1, 2]}', [1, 2]),
     (ReActText(), "Thought: t\nAction: finish\nAction Input: four", "four"),
     (ReActText(), "Thought: t\nAction: finish", "finish needs the answer"),
+    (ReActText(), "Final Answer:", "finish needs the answer"),
     (ReActText(), "Just talking.", "No action found"),
 ]
 

@@ -9,11 +9,9 @@ import pytest
 from rlm_loop import LeanAgent, ReActAgent
 from rlm_loop.dialects import Initiator, Nudge, ThoughtPrompt
 from rlm_loop.models import ScriptedModel
+from tests.agents.replies import written
 
-REPLIES = [
-    '{"name": "python", "arguments": {"code": "print(1)"}}',
-    '{"name": "final_answer", "arguments": {"answer": "5"}}',
-]
+REPLIES = [written("python", code="print(1)"), written("final_answer", answer="5")]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from offered import NAMES, TOOLS, F
 
-from rlm_loop.actions import Malformed, Note
 from rlm_loop.dialects import ReActText
 from rlm_loop.dialects.react import own_words, read_step
 from rlm_loop.dialects.reader import code_of, read_arguments
@@ -138,12 +137,6 @@ def test_a_fence_or_quotes_around_the_input_are_removed(given: str, code: str) -
     (call,) = ReActText().parse_reply(Reply(f"Action: python\nAction Input:{given}"), TOOLS)
     assert code_of(call) == code
     assert ("code fence removed" in call.notes) == (F in given)
-
-
-@pytest.mark.parametrize("text", ["Final Answer:", "Action: finish", "Action: finish\nAction Input:"])
-def test_an_empty_answer_is_malformed(text: str) -> None:
-    (action,) = ReActText().parse_reply(Reply(text))
-    assert (type(action), Note.EMPTY_ANSWER in action.notes) == (Malformed, True)
 
 
 LINES = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=20)

@@ -12,10 +12,10 @@ from rlm_loop import LeanAgent
 from rlm_loop.actions import INTENT, CallTool, RunCode
 from rlm_loop.agents import Agent, Rules
 from rlm_loop.dialects import Dialect, FunctionCalls, Presentation, RefuseHighRisk, TypedCalls
-from rlm_loop.messages import Reply, ToolCall
-from rlm_loop.models import ScriptedModel
+from rlm_loop.models import Reply, ScriptedModel
 from rlm_loop.tools import tool
 from rlm_loop.traces import Trace
+from tests.agents.replies import call, calls, written
 
 STATED = {"expected_outcome": "the file is gone", "stop_condition": "it is gone", "risk": "high"}
 
@@ -40,23 +40,18 @@ class Typed(Agent):
         return TypedCalls(self.presentation)
 
 
-def reply(presentation: str, name: str, **arguments: Any) -> Reply:
-    if presentation == "native":
-        return Reply("", (ToolCall("c", name, json.dumps(arguments)),), "tool_calls")
-    return Reply(json.dumps({"name": name, "arguments": arguments}))
-
-
-def play(presentation: Any, replies: list[Reply], **settings: Any) -> tuple[Any, ScriptedModel, Trace]:
-    model, trace = ScriptedModel([*replies, reply(presentation, "final_answer", answer=1)]), Trace()
+def play(*replies: Reply | str, presentation: Any = "native", **settings: Any) -> tuple[Any, ScriptedModel, Trace]:
+    last = call if presentation == "native" else written
+    model, trace = ScriptedModel([*replies, last("final_answer", answer=1)]), Trace()
     agent = Typed(model=model, presentation=presentation, tools=(wipe, insure), **settings)
     return agent.run("Clear up.", trace=trace), model, trace
 
 
 @pytest.mark.parametrize("presentation", ["native", "text", "constrained"])
 def test_a_call_states_its_intent_which_no_tool_sees(presentation: Any) -> None:
-    outcome, model, trace = play(
-        presentation, [reply(presentation, "wipe", path="a", **STATED), reply(presentation, "wipe", path="b")]
-    )
+    say = call if presentation == "native" else written
+    replies = say("wipe", path="a", **STATED), say("wipe", path="b")
+    outcome, model, trace = play(*replies, presentation=presentation)
     seen = [(turn.observations[0].text, turn.actions[0].intent) for turn in outcome.turns[:2]]
     assert seen == [("removed a", STATED), ("removed b", {})]  # one that states nothing runs all the same
     assert json.loads(outcome.turns[0].actions[0].arguments) == {"path": "a"}
@@ -75,8 +70,8 @@ def test_a_call_states_its_intent_which_no_tool_sees(presentation: Any) -> None:
 
 
 def test_the_typed_part_of_the_schemas_is_charged_apart() -> None:
-    after = play("native", [])[0].ledger.by_cause()
-    model = ScriptedModel([reply("native", "final_answer", answer=1)])
+    after = play()[0].ledger.by_cause()
+    model = ScriptedModel([call("final_answer", answer=1)])
     plain = LeanAgent(model=model, presentation="native", tools=(wipe, insure))
     before = plain.run("Clear up.").ledger.by_cause()
     added = sum(after.values()) - sum(before.values())
@@ -93,8 +88,8 @@ def test_a_policy_refuses_by_risk() -> None:
         high = isinstance(action, CallTool) and action.intent.get("risk") == "high"
         return "the risk is high" if high else None
 
-    replies = [reply("native", "wipe", path="a", **(STATED | {"risk": risk})) for risk in ("high", "low")]
-    outcome, _, _ = play("native", replies, rules=Rules(approve=policy))
+    replies = [call("wipe", path="a", **(STATED | {"risk": risk})) for risk in ("high", "low")]
+    outcome, _, _ = play(*replies, rules=Rules(approve=policy))
     first, second = (turn.observations[0] for turn in outcome.turns[:2])
     assert first.failure is not None
     assert (first.failure.kind, "the risk is high" in first.text, second.text) == ("denied", True, "removed a")
@@ -102,15 +97,15 @@ def test_a_policy_refuses_by_risk() -> None:
 
 
 def test_a_parameter_of_the_tools_own_stays_the_tools() -> None:
-    outcome, _, _ = play("native", [reply("native", "insure", risk="fire", stop_condition="insured")])
+    outcome, _, _ = play(call("insure", risk="fire", stop_condition="insured"))
     assert outcome.turns[0].observations[0].text == "insured against fire"
     assert outcome.turns[0].actions[0].intent == {"stop_condition": "insured"}
 
 
 @pytest.mark.parametrize("arguments", ["{oops", "[1]", "7", '{"risk": {"level": 3}}', ""])
 def test_any_arguments_are_read(arguments: str) -> None:
-    (action,) = TypedCalls().parse_reply(Reply("", (ToolCall("c", "wipe", arguments),), "tool_calls"))
-    (plain,) = FunctionCalls().parse_reply(Reply("", (ToolCall("c", "wipe", arguments),), "tool_calls"))
+    (action,) = TypedCalls().parse_reply(calls(("wipe", arguments)))
+    (plain,) = FunctionCalls().parse_reply(calls(("wipe", arguments)))
     stated = {"risk": '{"level": 3}'} if "risk" in arguments else {}
     assert isinstance(action, CallTool)
     assert isinstance(plain, CallTool)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 from collections import Counter
 from dataclasses import replace
@@ -9,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from upstream import Answer, Upstream, upstream
 
 from rlm_loop import DirectAgent, ToolLoopAgent
 from rlm_loop.cli.main import main
-from rlm_loop.formats import FormatError, conversation_of, export_study, export_trace, send_trace, spans_of
+from rlm_loop.formats import conversation_of, export_study, export_trace, send_trace, spans_of
 from rlm_loop.messages import Usage
 from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Score
 from rlm_loop.study import load_study
 from rlm_loop.traces import read, records_of
-from tests.formats.otlp_receiver import Receiver, attributes, parsed, spans_in
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
 pytest.importorskip("opentelemetry.sdk")
@@ -26,9 +28,46 @@ pytest.importorskip("opentelemetry.sdk")
 ROOT = Path(__file__).parents[2]
 GOLDEN = sorted((ROOT / "tests/golden").glob("*.jsonl"))
 SUB_AGENTS = ROOT / "tests/golden/tool_loop_sub_agents.jsonl"
-
-
 each_golden = pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+
+
+TAKEN = Answer.of("", Connection="close")
+
+
+def received(server: Upstream) -> list[Any]:
+    """The requests that came to an endpoint, as opentelemetry-proto reads them."""
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    packed = [(got.body, got.header("Content-Encoding") == "gzip") for got in server.got]
+    return [ExportTraceServiceRequest.FromString(gzip.decompress(body) if zipped else body) for body, zipped in packed]
+
+
+def parsed(path: Path) -> Any:
+    """A line of OTLP's JSON as opentelemetry-proto reads it; its ids are hexadecimal, which protobuf does not know."""
+    from google.protobuf.json_format import ParseDict
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    def mended(read: dict[str, Any]) -> dict[str, Any]:
+        for name in {"traceId", "spanId", "parentSpanId"} & set(read):
+            read[name] = base64.b64encode(bytes.fromhex(read[name])).decode()
+        return read
+
+    [line] = path.read_text(encoding="utf-8").splitlines()
+    return ParseDict(json.loads(line, object_hook=mended), ExportTraceServiceRequest())
+
+
+def spans_in(request: Any) -> list[Any]:
+    return [span for resource in request.resource_spans for scope in resource.scope_spans for span in scope.spans]
+
+
+def attributes(span: Any) -> dict[str, Any]:
+    return {pair.key: _value(pair.value) for pair in span.attributes}
+
+
+def _value(value: Any) -> Any:
+    kind = value.WhichOneof("value")
+    found = getattr(value, kind)
+    return [_value(item) for item in found.values] if kind == "array_value" else found
 
 
 def exported(what: Any, folder: Path, **options: Any) -> list[Any]:
@@ -65,12 +104,11 @@ def test_messages_are_those_of_the_request(tmp_path: Path) -> None:
     for step, found in zip(steps, chats, strict=True):
         assert step.reply is not None
         told = json.loads(found["gen_ai.input.messages"])
-        assert [message["role"] for message in told] == [message.role for message in step.messages]
         for message, theirs in zip(step.messages, told, strict=True):
-            texts = [part.get("content", part.get("response")) for part in theirs["parts"]]
-            assert "".join(text for text in texts if text is not None) == message.text
-            calls = [part for part in theirs["parts"] if part["type"] == "tool_call"]
-            assert [call["name"] for call in calls] == [call.name for call in message.tool_calls]
+            text = "".join(part.get("content") or part.get("response") or "" for part in theirs["parts"])
+            calls = [part["name"] for part in theirs["parts"] if part["type"] == "tool_call"]
+            expected = (message.role, message.text, [call.name for call in message.tool_calls])
+            assert (theirs["role"], text, calls) == expected
         [said] = json.loads(found["gen_ai.output.messages"])
         assert found["gen_ai.response.finish_reasons"] == [step.reply.finish_reason]
         assert said["finish_reason"] == {"tool_calls": "tool_call"}.get(step.reply.finish_reason, "stop")
@@ -150,14 +188,14 @@ def test_without_content_nothing_that_was_said_goes_out(path: Path, tmp_path: Pa
 def test_an_endpoint_gets_the_spans_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-mlflow-experiment-id=7")
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.namespace=golden")
-    with Receiver() as received:
-        assert main(["trace", "export", str(SUB_AGENTS), "--to", "otel", "--out", received.address]) == 0
+    with upstream(TAKEN) as server:
+        assert main(["trace", "export", str(SUB_AGENTS), "--to", "otel", "--out", server.url]) == 0
     out = tmp_path / "run.otlp.jsonl"
     assert main(["trace", "export", str(SUB_AGENTS), "--to", "otel", "--out", str(out)]) == 0
-    assert received.spans == spans_in(parsed(out))
-    assert set(received.paths) == {"/v1/traces"}
-    assert received.headers[0]["x-mlflow-experiment-id"] == "7"
-    told = attributes(received.bodies[0].resource_spans[0].resource)
+    sent = received(server)
+    assert [span for body in sent for span in spans_in(body)] == spans_in(parsed(out))
+    assert {(got.path, got.header("x-mlflow-experiment-id")) for got in server.got} == {("/v1/traces", "7")}
+    told = attributes(sent[0].resource_spans[0].resource)
     assert (told["service.namespace"], told["service.name"]) == ("golden", "rlm-loop")
 
 
@@ -165,19 +203,16 @@ def test_a_long_run_goes_in_several_requests(tmp_path: Path) -> None:
     script = ScriptedModel([f"```python\nprint({n})\n```" for n in range(40)] + ["```python\nfinal_answer = 1\n```"])
     trace = tmp_path / "run.jsonl"
     ToolLoopAgent(model=script, repl="plain", max_steps=50).run("Count.", trace=trace)
-    with Receiver() as received:
-        send_trace(trace, received.address, headers={"authorization": "Bearer x"})
-    assert len(received.bodies) == 3
-    assert {headers["authorization"] for headers in received.headers} == {"Bearer x"}
-    assert len(received.spans) == len(spans_of(conversation_of(read(trace)))) == 83
+    with upstream(TAKEN) as server:
+        send_trace(trace, server.url, headers={"authorization": "Bearer x"})
+    assert [got.header("authorization") for got in server.got] == ["Bearer x"] * 3
+    assert sum(len(spans_in(body)) for body in received(server)) == len(spans_of(conversation_of(read(trace)))) == 83
 
 
 def test_an_endpoint_that_refuses_is_said_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with Receiver(status=400) as received:
-        with pytest.raises(FormatError, match="did not take the spans"):
-            send_trace(SUB_AGENTS, received.address)
-        assert main(["trace", "export", str(SUB_AGENTS), "--to", "otel", "--out", received.address]) == 2
-    assert f"error: {received.address} did not take the spans" in capsys.readouterr().err
+    with upstream(Answer.of("", 400, Connection="close")) as server:
+        assert main(["trace", "export", str(SUB_AGENTS), "--to", "otel", "--out", server.url]) == 2
+    assert f"error: {server.url} did not take the spans" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -197,10 +232,9 @@ def test_a_study_goes_out_with_its_scores(tmp_path: Path) -> None:
     study = load_study(ROOT / "experiments/token_overhead/results")
     rows = study.rows[:6]
     roots = [spans_in(parsed(path))[0] for path in export_study(replace(study, rows=rows), "otel", tmp_path)]
-    assert [attributes(root)["rlm_loop.episode.arm"] for root in roots] == [row["arm"] for row in rows]
     labels = [attributes(root.events[0])["gen_ai.evaluation.score.label"] for root in roots]
-    resolved = [label == "resolved" for label in labels]
-    assert resolved == [row["resolved"] for row in rows]
+    told = [(attributes(root)["rlm_loop.episode.arm"], label) for root, label in zip(roots, labels, strict=True)]
+    assert told == [(row["arm"], "resolved" if row["resolved"] else "not resolved") for row in rows]
 
 
 def test_text_that_no_encoding_holds_is_escaped_and_a_name_says_its_provider(tmp_path: Path) -> None:

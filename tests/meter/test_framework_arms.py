@@ -1,4 +1,7 @@
-"""Agents of four projects as arms of a study, in processes of their own; `make frameworks` installs the projects."""
+"""A function as an arm of a study: its answer is judged, its calls are metered, its crashes are rows.
+
+So are agents of four projects, in processes of their own; `make frameworks` installs the projects.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from wires import post, user
+
+from rlm_loop import Budget, ScriptedModel, Study, Task, ToolLoopAgent, arm
+from rlm_loop.traces import read
 
 ROOT = Path(__file__).parents[2]
 HOST = """
@@ -53,3 +61,55 @@ def test_its_answer_is_judged_and_its_calls_are_counted(name: str, tmp_path: Pat
     row = json.loads(found.removeprefix("row "))
     assert row | {"input_tokens": 0} == {"resolved": True, "steps": 1, "calls": 1, "input_tokens": 0, "error": None}
     assert row["input_tokens"] > 100  # what a framework says before the question
+
+
+TASKS = [Task(f"sum-{n}", f"What is {n} and {n}?", str(2 * n)) for n in (1, 2)]
+
+
+def ask(endpoint: str, text: str) -> str:
+    answer = post(endpoint, {"model": "any", "messages": [user(text)]}).raise_for_status()
+    return answer.json()["choices"][0]["message"]["content"]
+
+
+@arm
+def twice(task: Task, endpoint: str) -> str:
+    ask(endpoint, "Think: " + task.question)
+    return ask(endpoint, task.question)
+
+
+def test_its_rows_are_like_those_of_agents(tmp_path: Path) -> None:
+    replies = ["hm", "2"]
+    code = ToolLoopAgent(model=ScriptedModel(["```python\nfinal_answer = '2'\n```"]))
+    own = arm(twice.function, name="twice", model=ScriptedModel(replies))
+    found = Study("s", {"twice": own, "code": code}, TASKS).run(tmp_path, progress=False).rows
+    ours, theirs = ({r["task"]: r for r in found if r["arm"] == a} for a in ("code", "twice"))
+    assert [theirs[t.id]["resolved"] for t in TASKS] == [ours[t.id]["resolved"] for t in TASKS] == [True, False]
+    row = theirs["sum-1"]
+    assert (row["calls"], row["stop"], row["error"]) == (2, "answered", None)
+    assert row["input_tokens"] > 0
+    trace: Any = read(tmp_path / row["trace"])
+    assert (trace.start["task"], trace.start["question"], trace.end["answer"]) == ("sum-1", TASKS[0].question, "2")
+
+
+def test_what_it_raises_is_a_crash_with_what_it_had_spent(tmp_path: Path) -> None:
+    @arm(model=ScriptedModel(["hm"]))
+    def broken(task: Task, endpoint: str) -> str:
+        raise KeyError(ask(endpoint, task.question))
+
+    with pytest.raises(KeyError) as caught:
+        broken.attempt(TASKS[0])
+    outcome: Any = caught.value.outcome  # pyright: ignore[reportAttributeAccessIssue]
+    assert (outcome.stop, outcome.usage.calls, outcome.steps) == ("failed", 1, 1)
+
+
+@pytest.mark.parametrize(("limit", "stop"), [({"max_steps": 1}, "calls"), ({"budget": Budget(tokens=10)}, "tokens")])
+def test_a_request_past_the_budget_is_refused_and_the_row_says_so(limit: dict[str, Any], stop: str) -> None:
+    limited = arm(twice.function, model=ScriptedModel(["hm", "2"]), **limit)
+    outcome = limited.attempt(TASKS[0])
+    assert (outcome.stop, outcome.answer) == (stop, None)
+
+
+def test_another_source_is_another_arm() -> None:
+    other = arm(lambda task, endpoint: "2", name="twice")
+    assert other.settings()["source"] != twice.settings()["source"]
+    assert twice.settings() == arm(twice.function).settings()

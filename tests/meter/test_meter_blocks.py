@@ -12,78 +12,75 @@ RULES = "# House rules\n\n- Prices are whole cents.\n"
 TREE = "├───check.py\n├───.git/...\n└───shop/\n    ├───a.py\n    └───b.py\n"
 FACTS = "Today's date is Monday.\nMy operating system is: linux\nI'm currently working in the directory: /x\n"
 
-#: Role, text, and the cause and beginning of each expected piece.
-SHAPES: dict[str, tuple[str, str, list[tuple[str, str]]]] = {
+REMINDS = f"{REMINDER}/system-reminder"
+SKILLS = "<available_skills>\n" + "A skill. " * 60 + "\n</available_skills>"
+CONTEXT = "<system-reminder>\nContext:\n# gitStatus\nThis is a snapshot.\n\nCurrent branch: main\n</system-reminder>\n"
+
+#: Role, and the pieces of the text, each with its cause.
+SHAPES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "reminders": (
         "user",
-        f"<system-reminder>\nInstructions are below.\n\nContents of /x/CLAUDE.md (project instructions):\n\n{RULES}"
-        "</system-reminder>\n<system-reminder>\nContext:\n# gitStatus\nThis is a snapshot.\n\nCurrent branch: main\n"
-        "</system-reminder>\n<system-reminder>\nBe brief.\n</system-reminder>\nFix it.",
         [
-            (f"{REMINDER}/system-reminder", "<system-reminder>\nInstructions"),
-            (f"{MEMORY}/CLAUDE.md", "Contents of"),
-            (f"{REMINDER}/system-reminder", "</system-reminder>"),
-            (f"{ENVIRONMENT}/system-reminder", "<system-reminder>\nContext"),
-            (f"{REMINDER}/system-reminder", "<system-reminder>\nBe"),
-            ("", "Fix it."),
+            ("<system-reminder>\nInstructions are below.\n\n", REMINDS),
+            (f"Contents of /x/CLAUDE.md (project instructions):\n\n{RULES}", f"{MEMORY}/CLAUDE.md"),
+            ("</system-reminder>\n", REMINDS),
+            (CONTEXT, f"{ENVIRONMENT}/system-reminder"),
+            ("<system-reminder>\nBe brief.\n</system-reminder>\n", REMINDS),
+            ("Fix it.", ""),
         ],
     ),
     "a heading before the tag": (
         "user",
-        f"# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>\n{RULES}\n</INSTRUCTIONS>\n"
-        "<environment_context>\n  <cwd>/x</cwd>\n</environment_context>",
-        [(f"{MEMORY}/AGENTS.md", "# AGENTS.md"), (f"{ENVIRONMENT}/environment_context", "<environment_context>")],
+        [
+            (f"# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>\n{RULES}\n</INSTRUCTIONS>\n", f"{MEMORY}/AGENTS.md"),
+            ("<environment_context>\n<cwd>/x</cwd>\n</environment_context>", f"{ENVIRONMENT}/environment_context"),
+        ],
     ),
     "a memory file within the environment": (
         "user",
-        f"<session_context>\n{FACTS}{TREE}\n<project_context>\n--- Context from: /x/GEMINI.md ---\n{RULES}"
-        "--- End of Context from: /x/GEMINI.md ---\n</project_context>\n</session_context>\nFix it.",
         [
-            (f"{ENVIRONMENT}/session_context", "<session_context>"),
-            (f"{MEMORY}/GEMINI.md", "--- Context from"),
-            (f"{ENVIRONMENT}/session_context", "</project_context>"),
-            ("", "Fix it."),
+            (f"<session_context>\n{FACTS}{TREE}\n<project_context>\n", f"{ENVIRONMENT}/session_context"),
+            (f"--- Context from: /x/GEMINI.md ---\n{RULES}--- End of /x/GEMINI.md ---\n", f"{MEMORY}/GEMINI.md"),
+            ("</project_context>\n</session_context>\n", f"{ENVIRONMENT}/session_context"),
+            ("Fix it.", ""),
         ],
     ),
     "system text": (
         "system",
-        f"You are an agent.\n<env>\n  Working directory: /x\n</env>\nInstructions from: /x/AGENTS.md\n{RULES}"
-        "<available_skills>\n" + "A skill. " * 60 + "\n</available_skills>",
         [
-            ("", "You are"),
-            (f"{ENVIRONMENT}/env", "<env>"),
-            (f"{MEMORY}/AGENTS.md", "Instructions from"),
-            ("system/available_skills", "<available_skills>"),
+            ("You are an agent.\n", ""),
+            ("<env>\n  Working directory: /x\n</env>\n", f"{ENVIRONMENT}/env"),
+            (f"Instructions from: /x/AGENTS.md\n{RULES}", f"{MEMORY}/AGENTS.md"),
+            (SKILLS, "system/available_skills"),
         ],
     ),
     "a section and a tree": (
         "system",
-        f"# Environment\nYou are here:\n - Working directory: /x\n - Platform: linux\n\nOther words.\n{TREE}The end.",
         [
-            (f"{ENVIRONMENT}/section", "# Environment"),
-            ("", "\nOther words."),
-            (f"{ENVIRONMENT}/files", "├"),
-            ("", "The end."),
+            ("# Environment\nHere:\n - Working directory: /x\n - Platform: linux\n", f"{ENVIRONMENT}/section"),
+            ("\nOther words.\n", ""),
+            (TREE, f"{ENVIRONMENT}/files"),
+            ("The end.", ""),
         ],
     ),
-    "about memory": ("system", "# AGENTS.md spec\nFiles named AGENTS.md hold rules.", [("", "# AGENTS")]),
-    "a user's own tag": ("user", "<file>\nSome text.\n</file>\nWhat is it?", [("", "<file>")]),
+    "about memory": ("system", [("# AGENTS.md spec\nFiles named AGENTS.md hold rules.", "")]),
+    "a user's own tag": ("user", [("<file>\nSome text.\n</file>\nWhat is it?", "")]),
     "a result of a tool": (
         "tool",
-        f"<env>\nshell: x\n</env>\n{TREE}<system-reminder>\nDo not run it.\n</system-reminder>",
-        [("", "<env>"), (f"{REMINDER}/system-reminder", "<system-reminder>")],
+        [
+            (f"<env>\nshell: x\n</env>\n{TREE}", ""),
+            ("<system-reminder>\nDo not run it.\n</system-reminder>", REMINDS),
+        ],
     ),
-    "what the model wrote": ("assistant", "<system-reminder>\nx\n</system-reminder>", [("", "<system")]),
+    "what the model wrote": ("assistant", [("<system-reminder>\nx\n</system-reminder>", "")]),
 }
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_blocks_that_agents_send(name: str) -> None:
-    role, text, expected = SHAPES[name]
-    found = [(cause, piece) for piece, cause in pieces(text, role) if piece]
-    assert "".join(piece for _, piece in found) == text
-    begun = [(cause, piece[: len(begin)]) for (cause, piece), (_, begin) in zip(found, expected)]
-    assert (begun, len(found)) == (expected, len(expected))
+    role, expected = SHAPES[name]
+    text = "".join(piece for piece, _ in expected)
+    assert [(piece, cause) for piece, cause in pieces(text, role) if piece] == expected
 
 
 _TAGS = ["<env>", "</env>", "<a-reminder>", "</a-reminder>", "<b>", "</b>"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.messages import Message, Reply, ToolCall
+from rlm_loop.messages import Reply, ToolCall
 from rlm_loop.meter.causes import Causes, written
 from rlm_loop.meter.request import RequestMessage as Said
 
@@ -17,19 +17,15 @@ BRIEF = (
 )
 
 
-def spans(message: Message) -> list[tuple[str, str]]:
-    return [(span.text, span.cause) for span in message.spans]
-
-
-CODE = Reply("```python\nprint(len(words))\n```")
+GO, SHORT = Said("user", "Go."), Said("user", "}\nTrue\n42 42 42 42 42\n")
 
 
 def last(*said: Said, **known: list[str]) -> list[tuple[str, str]]:
     """The causes in the last message, after the brief and a reply with code."""
     causes = Causes(known)
     causes.messages(BRIEF, 0)
-    causes.wrote(CODE)
-    return spans(causes.messages((*BRIEF, *said), 1)[-1])
+    causes.wrote(Reply("```python\nprint(len(words))\n```"))
+    return [(span.text, span.cause) for span in causes.messages((*BRIEF, *said), 1)[-1].spans]
 
 
 @pytest.mark.parametrize(
@@ -53,10 +49,14 @@ def last(*said: Said, **known: list[str]) -> list[tuple[str, str]]:
         ),
         (Said("user", ""), []),
         (Said("user", "\n\n"), [("\n\n", "user")]),
+        # a whole message said again is repeated, however short; short lines do not count as said before
+        ((GO, Said("assistant", "ok"), GO), [("Go.", REPEATED)]),
+        ((SHORT, Said("user", "new\n}\nTrue\n")), [("new\n}\nTrue\n", "user")]),
+        ((SHORT, Said("user", "42 42 42 42 42\nand new")), [("42 42 42 42 42\nand new", "user")]),
     ],
 )
-def test_what_comes_later(said: Said, expected: list[tuple[str, str]]) -> None:
-    assert last(said) == expected
+def test_what_comes_later(said: Said | tuple[Said, ...], expected: list[tuple[str, str]]) -> None:
+    assert last(*(said if isinstance(said, tuple) else (said,))) == expected
 
 
 JSON = '{"code": "a = 1\\nb = 2", "n": [3, {"x": "deep"}]}'
@@ -74,18 +74,8 @@ def test_strings_inside_json_are_what_a_reply_wrote(reply: Reply, lines: set[str
     assert written(reply) == lines
 
 
-def test_a_whole_message_said_again_is_repeated_however_short() -> None:
-    go = Said("user", "Go.")
-    assert last(go, Said("assistant", "ok"), go) == [("Go.", REPEATED)]
-
-
-@pytest.mark.parametrize("again", ["new\n}\nTrue\n", "42 42 42 42 42\nand new"])
-def test_short_lines_do_not_count_as_said_before(again: str) -> None:
-    before = Said("user", "}\nTrue\n42 42 42 42 42\n")
-    assert last(before, Said("user", again)) == [(again, "user")]
-
-
-def test_known_texts_win() -> None:
+def test_known_texts_win_and_the_longest_of_them() -> None:
+    assert last(Said("tool", "abcdef"), error=["abc"], summary=["abcdef"]) == [("abcdef", "summary")]
     shown = Said("user", "Observation: the file has 12 words. Go on.")
     known = {"tool_result": ["the file has 12 words"], "scaffold:nudge": ["Go on."]}
     assert last(shown, **known) == [
@@ -94,10 +84,6 @@ def test_known_texts_win() -> None:
         (". ", "user"),
         ("Go on.", "scaffold:nudge"),
     ]
-
-
-def test_the_longest_known_text_is_taken() -> None:
-    assert last(Said("tool", "abcdef"), error=["abc"], summary=["abcdef"]) == [("abcdef", "summary")]
 
 
 texts = st.text(alphabet="ab\n {é", max_size=40)

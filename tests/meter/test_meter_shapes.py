@@ -96,66 +96,35 @@ def test_the_same_prompt_whatever_the_shape(path: str, body: dict[str, Any]) -> 
     assert causes_of(path, body) == causes_of(*SHAPES[0])
 
 
-#: What coding agents send beside functions: tools that the provider runs, groups of tools, tools that take plain text.
-TOOLS = {
-    "/chat/completions": [TOOL, {"type": "custom", "custom": {"name": "patch"}}],
-    "/responses": [
-        {"type": "function", **FUNCTION},
-        {"type": "namespace", "name": "agents", "tools": [{"type": "function", **FUNCTION}]},
-        {"type": "web_search", "external_web_access": False},
-        {"type": "custom", "name": "patch", "format": {"type": "grammar", "syntax": "lark", "definition": "start: A"}},
-    ],
-    "/messages": [{"name": "add", "input_schema": FUNCTION["parameters"]}, {"type": "bash_20250124", "name": "bash"}],
-    GEMINI_PATH: [*GEMINI["tools"], {"googleSearch": {}}],
-}
-
-
-@pytest.mark.parametrize(("path", "body"), SHAPES)
-def test_tools_of_every_kind_are_counted(path: str, body: dict[str, Any]) -> None:
-    causes = causes_of(path, {**body, "tools": TOOLS[path]})
-    tools = [tokens for (cause, _), tokens in causes.items() if cause == "tool_schema"]
-    assert len(tools) == (4 if path == "/responses" else 2)
-    assert all(tools)
-
-
-THOUGHT = {"type": "thinking", "thinking": "so many words", "signature": "s"}
 SPACE = {"type": "namespace", "name": "agents", "tools": [{"type": "function", **FUNCTION}]}
+ADDED = {"type": "additional_tools", "role": "developer", "tools": [SPACE]}
 PATCH = {"type": "custom_tool_call", "call_id": "c1", "name": "patch", "input": "*** Begin"}
 PATCHED = {"type": "custom_tool_call_output", "call_id": "c1", "output": "ok"}
-#: What only one API has.
-OWN = {
-    "a thought of Anthropic's that is sent back": (
-        "/messages",
-        {"messages": [user("Q"), {"role": "assistant", "content": [THOUGHT]}]},
-        {("assistant", "thinking")},
+GRAMMAR = {"type": "custom", "name": "patch", "format": {"type": "grammar", "syntax": "lark", "definition": "start: A"}}
+CUSTOM = {"input": [user("Fix it."), PATCH, PATCHED], "tools": [GRAMMAR]}
+THOUGHT = {"role": "assistant", "content": [{"type": "thinking", "thinking": "so many words", "signature": "s"}]}
+GOOGLES = {"role": "model", "parts": [{"text": "so many", "thought": True}]}
+MIDST = {"role": "system", "content": [{"type": "text", "text": "Be brief, and why."}]}
+#: What only one API has, and tools beside functions, which take plain text or are run by the provider.
+OWN: list[tuple[str, dict[str, Any], list[tuple[str, str]]]] = [
+    ("/messages", {"messages": [user("Q"), THOUGHT]}, [("assistant", "thinking")]),
+    (GEMINI_PATH, {"contents": [{"parts": [{"text": "Q"}]}, GOOGLES]}, [("assistant", "thinking")]),
+    ("/messages", {"messages": [user("Q"), MIDST]}, [("system", "")]),
+    ("/responses", {"input": [ADDED, user("1 + 2?")]}, [("tool_schema", "agents__add")]),
+    ("/responses", CUSTOM, [("assistant", ""), ("tool_schema", "patch"), ("tool_result", "patch")]),
+    (
+        "/chat/completions",
+        {**CHAT, "tools": [{"type": "custom", "custom": {"name": "p"}}]},
+        [("tool_schema", "custom")],
     ),
-    "a thought of Gemini's that is sent back": (
-        GEMINI_PATH,
-        {"contents": [{"parts": [{"text": "Q"}]}, {"role": "model", "parts": [{"text": "so many", "thought": True}]}]},
-        {("assistant", "thinking")},
-    ),
-    "system text in the midst of messages": (
-        "/messages",
-        {"messages": [user("Q"), {"role": "system", "content": [{"type": "text", "text": "Be brief, and why."}]}]},
-        {("system", "")},
-    ),
-    "tools among the items, in their namespace": (
-        "/responses",
-        {"input": [{"type": "additional_tools", "role": "developer", "tools": [SPACE]}, user("1 + 2?")]},
-        {("tool_schema", "agents__add")},
-    ),
-    "the call of a custom tool, and its result": (
-        "/responses",
-        {"input": [user("Fix it."), PATCH, PATCHED], "tools": TOOLS["/responses"]},
-        {("assistant", ""), ("tool_result", "patch")},
-    ),
-}
+    ("/messages", {**MESSAGES, "tools": [{"type": "bash_20250124", "name": "bash"}]}, [("tool_schema", "bash")]),
+    (GEMINI_PATH, {**GEMINI, "tools": [{"googleSearch": {}}]}, [("tool_schema", "googleSearch")]),
+]
 
 
-@pytest.mark.parametrize("case", OWN)
-def test_what_only_one_api_has_is_told_apart(case: str) -> None:
-    path, body, expected = OWN[case]
-    assert expected <= {cause for cause, tokens in causes_of(path, body).items() if tokens}
+@pytest.mark.parametrize(("path", "body", "expected"), OWN)
+def test_what_only_one_api_has_is_told_apart(path: str, body: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    assert {*expected} <= {cause for cause, tokens in causes_of(path, body).items() if tokens}
 
 
 @pytest.mark.parametrize(

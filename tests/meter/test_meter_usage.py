@@ -6,8 +6,11 @@ the sentence of that document which is quoted, never from our code.
 
 from __future__ import annotations
 
+import json
+import threading
 from typing import Any
 
+import httpx
 import pytest
 from upstream import Answer, readable, upstream
 from wires import post, user  # pyright: ignore
@@ -148,3 +151,27 @@ def test_the_bill_is_the_providers_own_sum(case: str) -> None:
             assert frame.tokens.sum() == expected.input_tokens
             assert frame.cached.sum() == (expected.cache_read_tokens or 0)
             assert frame.written.sum() == (expected.cache_write_tokens or 0)
+
+
+@pytest.mark.parametrize("case", ["openai", "responses", "anthropic", "gemini"])
+def test_a_stream_comes_chunk_by_chunk_as_it_was_sent(case: str) -> None:
+    api, usage, bill = CASES[case]
+    (path, asked), sent = PATHS[api], streamed(api, usage, usage)
+    path = path.replace(":generateContent", ":streamGenerateContent?alt=sse")
+    body = json.dumps({**asked, "stream": True}, indent=3).encode()
+    gates = [threading.Event() for _ in sent.pieces]
+    gated = Answer([one for pair in zip(gates, sent.pieces, strict=True) for one in pair], headers=sent.headers)
+    with upstream(gated) as up, metered_endpoint(forward=up.url) as url, httpx.Client(trust_env=False) as client:
+        with client.stream("POST", f"{url}{path}", content=body) as answer:
+            pieces, came, expected = answer.iter_raw(), b"", b""
+            for gate, piece in zip(gates, sent.pieces, strict=True):
+                gate.set()  # what follows is only sent now, so a meter that waited for the whole would wait for ever
+                expected += piece
+                while len(came) < len(expected):
+                    came += next(pieces)
+                assert came == expected
+            assert b"".join(pieces) == b""
+        assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+        (call,) = url.meter.calls
+        assert (call.input_tokens, call.delivered, call.stream) == (bill.input_tokens, True, True)
+    assert (up.got[0].path, up.got[0].body) == (f"/v1{path}", body)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from upstream import Upstream, upstream
@@ -22,7 +22,6 @@ def chat_server() -> Iterator[Upstream]:
 
 @pytest.fixture(scope="session")
 def small() -> LocalModel:
-    """SmolLM2-135M, from the user's cache."""
     return _local("smollm2-135m")
 
 
@@ -45,10 +44,3 @@ def _local(name: str) -> LocalModel:
         pytest.skip(str(error))
     # One thread: two would wait for each other at every layer on a machine that is busy with something else.
     return LocalModel(name, context_size=2048, threads=1 if name == "smollm2-135m" else None)
-
-
-@pytest.fixture
-def waits() -> tuple[list[float], Callable[[float], None]]:
-    """A list, and a `sleep` that only writes into it."""
-    seen: list[float] = []
-    return seen, seen.append

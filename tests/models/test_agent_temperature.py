@@ -1,4 +1,4 @@
-"""`temperature=` of an agent: which requests have it, whatever the model is made of, and what it is part of."""
+"""`temperature=` of an agent: which requests have it, whatever the model is made of."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from upstream import Upstream, completion
 
-from rlm_loop import DirectAgent, LeanAgent, ReActAgent, Task, ToolLoopAgent
+from rlm_loop import DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.agents import Agent, SubCalls
 from rlm_loop.models import OpenAICompatibleModel, ScriptedModel
 from rlm_loop.replay import replay
-from rlm_loop.study import Study
 from rlm_loop.traces import read
 
 
@@ -54,11 +53,3 @@ def test_sub_calls_have_it_where_the_model_is_the_same(settings: Any, root: floa
     assert ToolLoopAgent(model=model, temperature=0.7, **settings).run("?").answer == "4"
     prompts = [*model.prompts, *getattr(settings.get("subcalls", SubCalls()).model, "prompts", [])]
     assert [p.sampling.get("temperature") for p in prompts] == [root, sub]
-
-
-def test_it_is_a_factor_and_part_of_what_an_arm_is() -> None:
-    arms = {"direct": DirectAgent(model=ScriptedModel(["4"]))}
-    study = Study("s", arms, [Task("a", "2 + 2?", 4)], factors={"temperature": [None, 0.7]})
-    (made,) = study.agents().values()
-    assert [agent.settings()["temperature"] for agent in made.values()] == [None, 0.7]
-    assert sorted(made) == ["direct[temperature=0.7]", "direct[temperature=None]"]

@@ -43,20 +43,13 @@ def test_a_call_with_its_cost(chat_server: Upstream) -> None:
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [
-        (401, AuthenticationFailed),
-        (404, ModelNotFound),
-        (400, RequestRejected),
-        (429, RateLimited),
-        (500, ModelError),
-        (503, ModelError),
-    ],
+    [(401, AuthenticationFailed), (404, ModelNotFound), (400, RequestRejected), (429, RateLimited), (500, ModelError)],
 )
 def test_errors_are_ours(chat_server: Upstream, status: int, kind: type[ModelError]) -> None:
     chat_server.say({"error": {"message": "the\nreason", "type": "x", "code": "y"}}, status=status)
     with pytest.raises(kind, match="the reason") as caught:
         model(chat_server).complete(ASK)
-    assert (type(caught.value), caught.value.retryable) == (kind, status in (429, 500, 503))
+    assert (type(caught.value), caught.value.retryable) == (kind, status in (429, 500))
     assert len(chat_server.requests) == 1  # nobody but us tries again
 
 
@@ -68,13 +61,10 @@ def test_an_address_where_nobody_is() -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "variable"), [("openai/gpt-5-nano", "OPENAI_API_KEY"), ("anthropic/claude-x", "ANTHROPIC_API_KEY")]
-)
-def test_a_missing_key_is_named(name: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(variable, raising=False)
-    with pytest.raises(AuthenticationFailed, match=variable):
-        LiteLLMModel(name).complete(ASK)
+def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    with pytest.raises(AuthenticationFailed, match="ANTHROPIC_API_KEY"):
+        LiteLLMModel("anthropic/claude-x").complete(ASK)
 
 
 def test_a_provider_that_does_not_exist() -> None:

@@ -59,11 +59,6 @@ def test_each_token_is_charged_to_the_text_it_begins_in() -> None:
     ]
 
 
-def test_a_text_that_reads_like_the_template_is_not_mistaken() -> None:
-    prompt = Prompt((say("user", "user", "task"), say("assistant", "</><user>", "assistant", turn=1)))
-    assert [row for row in rows(prompt) if row[0] != "template"] == [("task", 0, 0, 4), ("assistant", 1, 1, 9)]
-
-
 def test_a_default_system_text_comes_before_the_first_message() -> None:
     first = rows(Prompt.ask("x"), TEMPLATES["with a default system text"])[0]
     assert first == ("template", 0, 0, len("<system>You are user.</><user>"))

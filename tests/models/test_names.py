@@ -12,7 +12,6 @@ from rlm_loop.models import (
     ModelNotFound,
     OllamaModel,
     OpenAICompatibleModel,
-    ScriptedModel,
     get_model,
 )
 
@@ -36,19 +35,6 @@ def test_names(name: str, kind: type, becomes: str) -> None:
     assert type(model) is kind
     assert model.name == becomes
     assert isinstance(model, Model)
-
-
-def test_options_reach_the_model() -> None:
-    model = get_model("local", seed=7, temperature=0.5)
-    assert isinstance(model, LocalModel)
-    assert (model.seed, model.temperature) == (7, 0.5)
-
-
-def test_a_model_is_returned_as_it_is() -> None:
-    model = ScriptedModel([])
-    assert get_model(model) is model
-    with pytest.raises(TypeError, match="seed"):
-        get_model(model, seed=1)
 
 
 MISSPELT = ["locl", "local:smolm2-135m", "qwen2.5-coder", "nonsense", ""]

@@ -33,13 +33,11 @@ def message(**parts: Any) -> str:
 
 BROKEN = {
     "a message that is a list": '{"choices": [{"message": [1]}], "message": [1]}',
-    "a message that is an empty list": '{"choices": [{"message": []}], "message": []}',
     "no choices": '{"choices": null}',
     "choices that are an object": '{"choices": {"0": {}}}',
     "choices that are a text": '{"choices": "abc"}',
     "a choice that is nothing": '{"choices": [null]}',
     "a call that is nothing": message(tool_calls=[None]),
-    "a call that is a number": message(tool_calls=[3]),
     "calls that are an object": message(tool_calls={"a": 1}),
     "a function that is a list": message(tool_calls=[{"function": [1]}]),
     "content that is a number": message(content=3),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from typing import Any
 
 import pytest
@@ -79,7 +78,6 @@ def test_openais_key_goes_only_where_the_user_said(
     ("status", "body", "kind", "says", "again"),
     [
         (401, {"error": {"message": "who are you"}}, AuthenticationFailed, "who are you.*OPENAI_API_KEY", False),
-        (403, {"error": "no"}, AuthenticationFailed, "OPENAI_API_KEY", False),
         (404, {"error": {"message": "no model m"}}, ModelNotFound, "no model m", False),
         (400, {"error": {"message": "too\nlong"}}, RequestRejected, "400: too long", False),
         (422, {"detail": "bad field"}, RequestRejected, "bad field", False),
@@ -109,22 +107,19 @@ def test_a_refused_key_is_told_from_a_missing_one(chat_server: Upstream, monkeyp
     assert "sk-wrong" not in str(caught.value)
 
 
-def test_passing_trouble_is_waited_out(chat_server: Upstream, waits: Any) -> None:
-    seen, sleep = waits
+def test_passing_trouble_is_waited_out(chat_server: Upstream) -> None:
+    seen: list[float] = []
     chat_server.answers = [Answer([None]), Answer.of("x", 503), Answer.of(completion("at last"))]
-    retry = RetryPolicy(first=1.0, sleep=sleep, clock=lambda: 0.0, chance=lambda: 0.0)
+    retry = RetryPolicy(first=1.0, sleep=seen.append, clock=lambda: 0.0, chance=lambda: 0.0)
     reply = model(chat_server, retry=retry).complete(ASK)
     assert (reply.text, seen, reply.waited) == ("at last", [1.0, 2.0], 3.0)
     assert reply.seconds >= reply.waited
 
 
 def test_an_address_where_nobody_is() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
-        address = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
-        asked = OpenAICompatibleModel("m", address, retry=RetryPolicy(attempts=2, sleep=lambda _: None))
-        with pytest.raises(ModelUnreachable, match=f"{address} .*refused"):
-            asked.complete(ASK)
+    asked = OpenAICompatibleModel("m", "http://127.0.0.1:9/v1", retry=RetryPolicy(attempts=1))
+    with pytest.raises(ModelUnreachable, match=r"127\.0\.0\.1:9/v1 .*refused"):
+        asked.complete(ASK)
 
 
 @pytest.mark.parametrize(
@@ -188,22 +183,17 @@ def test_what_a_body_says(chat_server: Upstream, message: dict[str, Any], finish
 
 
 USED = {"prompt_tokens": 9, "completion_tokens": 1}
+CACHED = {"prompt_tokens_details": {"cached_tokens": 4, "cache_creation_tokens": 3}}
 
 
 @pytest.mark.parametrize(
     ("stated", "expected"),
     [
-        (None, Usage(None, None, None)),
-        ({}, Usage(None, None, None)),
         ({"prompt_tokens": 9, "completion_tokens": 0}, Usage(9, 0, None)),
         ({**USED, "prompt_tokens_details": None}, Usage(9, 1, None)),
         ({**USED, "prompt_tokens_details": {"cached_tokens": 0}}, Usage(9, 1, 0)),
-        ({**USED, "prompt_cache_hit_tokens": 4}, Usage(9, 1, 4)),
         ({**USED, "cost": 0.5}, Usage(9, 1, None, cost=0.5)),
-        (
-            {"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 4, "cache_creation_tokens": 3}},
-            Usage(9, None, 4, cache_write_tokens=3),
-        ),
+        ({"prompt_tokens": 9, **CACHED}, Usage(9, None, 4, cache_write_tokens=3)),
         ({**USED, "completion_tokens_details": {"reasoning_tokens": 0}}, Usage(9, 1, reasoning_tokens=0)),
     ],
 )

@@ -3,8 +3,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rlm_loop.messages import Message, Prompt, Reply, Span, ToolCall, Usage, say
 from rlm_loop.models import Model, ModelError, ScriptedModel, text_tokens
@@ -82,17 +80,3 @@ def test_a_limit_cuts(reply: str | Reply, limit: int | None, text: str, finish: 
     got: Any = ScriptedModel([reply]).complete(ASK, max_tokens=limit)
     assert (got.text, got.finish_reason, got.tool_calls) == (text, finish, ())
     assert got.usage.output_tokens == text_tokens(text)
-
-
-TEXTS = st.lists(st.text(max_size=20), max_size=3)
-
-
-@given(st.lists(TEXTS, max_size=4), st.integers(0, 2))
-def test_measure_sums_to_the_reported_input(messages: list[list[str]], tools: int) -> None:
-    prompt = Prompt(
-        tuple(Message("user", tuple(Span(t, "task") for t in texts), turn=i) for i, texts in enumerate(messages)),
-        tools=({"name": "f"},) * tools,
-    )
-    model = ScriptedModel(["x"])
-    usage: Any = model.complete(prompt).usage
-    assert sum(p.tokens for p in model.measure(prompt)) == usage.input_tokens

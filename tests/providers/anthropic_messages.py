@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 
 from lazy import Lazy
 from pydantic import ConfigDict, Field, ValidationError
-from serving import CACHE_READ, CACHE_WRITE, INPUT, OUTPUT, Provider, Refused, Said, Strict, halves, sse  # pyright: ignore
+
+from tests.providers.serving import CACHE_READ, CACHE_WRITE, INPUT, OUTPUT, Provider, Refused, Said, Strict, halves, sse
 
 types = Lazy("anthropic.types")  # 2 seconds, which who only collects the tests does not pay
 Solid = Annotated[str, Field(pattern=r"\S")]

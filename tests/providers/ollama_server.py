@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationError
-from serving import INPUT, OUTPUT, Provider, Refused, Said, Strict  # pyright: ignore
+
+from tests.providers.serving import INPUT, OUTPUT, Provider, Refused, Said, Strict
 
 
 class Called(Strict):

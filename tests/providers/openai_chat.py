@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal
 
 from lazy import Lazy
 from pydantic import Field, ValidationError
-from serving import CACHE_READ, INPUT, OUTPUT, REASONING, Provider, Refused, Said, Strict, halves, sse  # pyright: ignore
+
+from tests.providers.serving import CACHE_READ, INPUT, OUTPUT, REASONING, Provider, Refused, Said, Strict, halves, sse
 
 chat = Lazy("openai.types.chat")
 Name = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]

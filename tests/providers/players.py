@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from serving import Said  # pyright: ignore
-
 from rlm_loop import DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.agents import Agent
 from rlm_loop.tools import Tool, tool
+from tests.providers.serving import Said
 
 QUESTION, ANSWER = "What is 2 plus 3?", 5
 

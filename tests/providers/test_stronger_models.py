@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from lazy import needs
-from ollama_server import Ollama  # pyright: ignore
-from serving import Said, serving  # pyright: ignore
 
 from rlm_loop.cli.main import main
 from rlm_loop.study import load_study
+from tests.providers.ollama_server import Ollama
+from tests.providers.serving import Said, serving
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = "ollama/qwen3-coder:30b"

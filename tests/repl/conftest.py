@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from containers import image as image
+from session_kinds import image as image
 from suite.world import leaving_nothing
 
 from rlm_loop.repl import PythonREPL

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.repl import KernelREPL, NotebookREPL, PythonREPL, RestrictedREPL, open_repl
+from rlm_loop.repl import Container, KernelREPL, NotebookREPL, PythonREPL, ReplError, RestrictedREPL, open_repl
 from rlm_loop.repl.isolation.launchers import LAUNCHERS
 
 KINDS = ("subprocess", "kernel", "restricted", "notebook")
@@ -83,3 +84,33 @@ def session(kind: str, folder: Path, **options: Any) -> Iterator[Any]:
         else:
             made = {"subprocess": PythonREPL, "kernel": KernelREPL, "restricted": RestrictedREPL}[kind](**options)
         yield stack.enter_context(made)
+
+
+# -- containers, of an image that is made from the system's Python where podman is there
+
+IMAGE = "localhost/rlm-loop-test-python"
+HOW = "apt-get install --no-install-recommends podman runc conmon"
+SCRIPT = Path(__file__).with_name("python_image.sh")
+
+
+def podman(*words: str, **how: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["podman", *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, **how)
+
+
+@pytest.fixture(scope="session")
+def image() -> Iterator[str]:
+    if shutil.which("podman") is None:
+        pytest.skip(f"podman is not installed: {HOW}")
+    there = podman("image", "exists", IMAGE).returncode == 0
+    if not there:
+        made = subprocess.run(["sh", str(SCRIPT), IMAGE], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        if made.returncode:
+            pytest.skip(f"no image could be made: {(made.stderr.strip().splitlines() or ['no message'])[-1]}")
+    try:
+        with PythonREPL(launcher=Container(IMAGE), timeout=120) as repl:
+            repl.start()
+    except ReplError as e:
+        pytest.skip(f"podman runs no container here: {e}")
+    yield IMAGE
+    if not there:
+        podman("rmi", "--force", IMAGE)

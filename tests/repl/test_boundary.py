@@ -24,7 +24,7 @@ from test_transfer import values
 from rlm_loop.repl import Launch, PythonREPL, ReplError
 from rlm_loop.repl.host import frames
 from rlm_loop.repl.host.child import Child
-from rlm_loop.repl.host.frames import LONGEST, MOST, FrameReader, OutOfBounds, check, decode, decode_within
+from rlm_loop.repl.host.frames import LONGEST, FrameReader, decode, decode_within
 from rlm_loop.repl.host.launch import WORKER, plain
 from rlm_loop.repl.isolation.readable import HARDEN
 from rlm_loop.repl.results import given as given_answer
@@ -69,20 +69,12 @@ def test_a_forged_value_is_refused_and_shown_as_it_came(form: Any) -> None:
     assert given_answer({"value": form}).form == "repr"
 
 
-def test_a_large_value_is_decoded_off_the_main_thread_and_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads: list[threading.Thread] = []
-
-    def slow(value: Any) -> Any:
-        threads.append(threading.current_thread())
-        time.sleep(1)
-        return value
-
-    monkeypatch.setattr("rlm_loop.repl.host.frames.decode", slow)
+def test_a_large_value_that_takes_too_long_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rlm_loop.repl.host.frames.decode", lambda _: time.sleep(1))
     began = time.perf_counter()
     with pytest.raises(ValueError, match="too long"):
         decode_within([1], 2 << 20, 0.1)
     assert time.perf_counter() - began < 0.9
-    assert threads != [threading.current_thread()]
 
 
 def test_the_decoder_imports_nothing() -> None:
@@ -129,18 +121,6 @@ def test_values_and_levels_are_counted_before_anything_is_built(value: Any) -> N
 @pytest.mark.parametrize("text", [b'"' + b'\\"' * 500_000, b'"' * 1_000_001, b'"a\\', b'"', b"]]]]" * 100])
 def test_unfinished_text_is_counted_in_one_pass(text: bytes) -> None:
     values_in(text)
-
-
-@pytest.mark.parametrize(
-    "line", [b"[" * 1000, b"[0" + b",0" * (MOST + 1) + b"]", b"{" * 300 + b"}" * 300, b" " * (LONGEST + 1)]
-)
-def test_a_line_out_of_bounds_is_refused(line: bytes) -> None:
-    with pytest.raises(OutOfBounds):
-        check(line)
-    reader = FrameReader()
-    assert [reader.take(line[i : i + 65_536]) for i in range(0, len(line), 65_536)].count([]) == -(-len(line) // 65_536)
-    reader.take(b"\n")
-    assert reader.refused
 
 
 def test_a_line_that_never_ends_takes_no_memory() -> None:

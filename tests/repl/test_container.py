@@ -9,8 +9,8 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
-from containers import podman
 from processes import host, told, until
+from session_kinds import podman
 from suite.world import marked
 
 from rlm_loop.repl import Container, Limits, PythonREPL, ReplError

@@ -95,26 +95,6 @@ def test_any_frame_is_told_within_its_room(columns: list[tuple[str, list[Any]]])
         assert f"; columns: {named[0]}" in told
 
 
-@settings(deadline=None)
-@given(
-    st.lists(st.tuples(st.integers(), st.text(st.characters(codec="ascii", categories=["L"]), max_size=9)), min_size=1),
-    st.integers(0, 400),
-)
-def test_a_strategy_without_a_repl_is_shown_whole_rows(rows: list[tuple[int, str]], limit: int) -> None:
-    frame = pd.DataFrame(rows, columns=["number", "name"])
-    whole = frame.to_csv(index=False).splitlines()
-    text = inline_context(frame, limit=limit)
-    assert len(text) <= limit
-    if "rows left out] ..." in text:
-        first, _, last = text.partition("... [")
-        count, _, last = last.partition(" rows left out] ...\n")
-        shown = first.splitlines() + last.splitlines()
-        assert shown == whole[: len(first.splitlines())] + whole[len(whole) - len(last.splitlines()) :]
-        assert len(shown) + int(count) == len(whole)
-    elif len(frame.to_csv(index=False)) <= limit:
-        assert text == frame.to_csv(index=False)
-
-
 def test_no_more_rows_are_written_than_can_be_shown() -> None:
     """12,000 rows of 100 columns took six seconds before the first request."""
     written = 0

@@ -14,7 +14,7 @@ from typing import Any
 import escapes
 import pytest
 from processes import gone, left_nothing
-from session_kinds import as_root
+from session_kinds import as_root, linux
 from suite.world import marked
 
 from rlm_loop.repl import Container, ContextFile, EvaluationFailed, Hardened, Limits, PythonREPL, ReplError, Sandbox
@@ -181,7 +181,7 @@ def test_limits_hold_for_processes_too(boxes: Open, kind: str, most: int, made: 
         assert (error, int(count) in made) == ("BlockingIOError", True), count
 
 
-@OF_PROCESSES
+@pytest.mark.parametrize("kind", [pytest.param("plain", marks=linux), *PROBLEMS])
 def test_what_cells_started_is_ended_after_a_death_and_at_close(boxes: Open, kind: str) -> None:
     """By the shell around the REPL, which looks through /proc."""
     start = "__import__('subprocess').Popen(['setsid', 'sleep', '600']).pid"
@@ -277,12 +277,6 @@ def test_the_attempts_succeed_without_isolation(tmp_path: Path, monkeypatch: pyt
         assert escapes.was_ended(repl, process)
         assert "RLM_LOOP_TEST_SECRET" not in repl.get("list(__import__('os').environ)")
         assert marked(repl.cwd.parent.name)
-
-
-@pytest.mark.parametrize("name", ["container", "bubblewrap", ""])
-def test_an_unknown_name_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="launcher"):
-        PythonREPL(launcher=name)
 
 
 MISSING = {

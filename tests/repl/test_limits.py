@@ -28,10 +28,6 @@ def test_nonsense_is_refused(name: str, value: Any) -> None:
         Limits(**{name: value})
 
 
-def test_the_worker_is_told_whole_numbers_of_what_is_limited() -> None:
-    assert Limits(cpu_seconds=1.5, memory=1 << 30).as_options() == {"cpu_seconds": 2, "memory": 1 << 30}
-
-
 @linux
 def test_memory_beyond_the_limit_is_an_error_of_the_cell() -> None:
     with PythonREPL(limits=Limits(memory=200 << 20)) as repl:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import builtins
 import os
-import signal
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import press
-from session_kinds import ipython_shell, main_thread
+from session_kinds import ipython_shell
 
 from rlm_loop.actions import FinalAnswer
 from rlm_loop.repl import NotebookREPL, open_repl
@@ -79,20 +76,6 @@ def test_functions_of_the_user_are_in_tracebacks(shell: Any, names: dict[str, An
     with NotebookREPL() as session:
         output = session.run("mine(0)").output
     assert ("in mine" in output, output.splitlines()[-1]) == (True, "ZeroDivisionError: division by zero")
-
-
-@main_thread
-@pytest.mark.parametrize("code", ["while True: pass", "import asyncio\nawait asyncio.sleep(60)", "wait()"])
-def test_ctrl_c_stops_the_cell_and_keeps_the_session(names: dict[str, Any], code: str) -> None:
-    with NotebookREPL() as session:
-        session.add_tools({"wait": lambda: threading.Event().wait(60), "press": press})
-        session.run("kept = 1")
-        with pytest.raises(KeyboardInterrupt):
-            session.run("print('begun')\npress()\n" + code)
-        assert session.last is not None
-        assert (session.last.error, session.last.output.split("\n")[0]) == ("interrupted", "begun")
-        assert session.run("kept").output == "1"
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_time_limit_while_awaiting(names: dict[str, Any]) -> None:

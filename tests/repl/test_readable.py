@@ -13,7 +13,7 @@ import pytest
 from session_kinds import as_root
 
 from rlm_loop.repl import Hardened, PythonREPL, ReplError, Sandbox
-from rlm_loop.repl.host.launch import WORKER, script, worker_environment
+from rlm_loop.repl.host.launch import worker_environment
 from rlm_loop.repl.isolation.ordinary_user import RootFolder, cell_user, may_read
 from rlm_loop.repl.isolation.readable import readable
 
@@ -28,16 +28,6 @@ def test_only_what_is_listed_is_passed_with_absolute_paths(tmp_path: Path, monke
     assert "hunter2hunter2" not in passed.values()
     paths = os.pathsep.join([str(tmp_path), str(tmp_path / "lib"), "/opt/x"])
     assert [passed[name] for name in own] == ["/bin", "1", paths]
-
-
-def test_the_worker_runs_from_byte_code_that_is_the_sessions_own(tmp_path: Path) -> None:
-    options = {"home": str(tmp_path)}
-    path = Path(script(WORKER, sys.executable, options))
-    whole = path.read_bytes()
-    path.write_bytes(b"")  # spoiled in whatever way: the next start has a whole one again
-    assert (script(WORKER, sys.executable, options), path.parent) == (str(path), tmp_path)
-    assert path.read_bytes() == whole
-    assert script(WORKER, "another", options) == str(WORKER), "another interpreter gets the source"
 
 
 # -- files

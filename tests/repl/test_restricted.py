@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import collections
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -137,31 +135,11 @@ def test_any_text_is_a_result(repl: RestrictedREPL, code: str) -> None:
     assert (result := repl.run(code)).error is None or result.message
 
 
-def test_the_hosts_values_are_copied(repl: RestrictedREPL) -> None:
-    mine = {"a": [1]}
-    repl.set("theirs", mine)
-    repl.run("theirs['a'].append(2)")
-    assert mine == {"a": [1]}
-    seen: list[Any] = []
-    repl.add_tools({"keep": lambda v: seen.append(v) or v})
-    assert repl.run("v = [1]; w = keep(v); w.append(2); v").output == "[1]"
-    assert seen in ([[1, 2]], [[1]])
-    with pytest.raises(TypeError, match="cannot send 'lock'"):
-        repl.set("lock", threading.Lock())
-
-
-STOPPED = {
-    "all exceptions": "while True:\n    try:\n        while True: len('')\n    except BaseException: pass",
-    "a C function": "import itertools\nall(itertools.repeat(1))",
-    "an error's text": "class E(Exception):\n    def __str__(self):\n        while True: pass\nraise E",
-}
-
-
-@pytest.mark.parametrize("name", STOPPED)
-def test_every_cell_can_be_stopped(name: str) -> None:
+def test_a_cell_that_has_to_be_killed_costs_no_variable() -> None:
+    stubborn = "while True:\n    try:\n        while True: len('')\n    except BaseException: pass"
     with RestrictedREPL(grace=0.2) as made:
         made.run("kept = 1 + 1")
-        assert made.run(STOPPED[name], timeout=0.2).error == "timeout"
+        assert made.run(stubborn, timeout=0.2).error == "timeout"
         assert made.run("print = 3\ndel print\nprint(kept)").output == "2\n"
 
 

@@ -24,14 +24,11 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "echo is the repr": ("{'a': [1] * 40}", "{'a': [" + ", ".join(["1"] * 40) + "]}"),
     "bound before an exception": ("kept = 1\nraise ValueError\nnever = 2", "kept", "1"),
     "del": ("gone = 1", "del gone", "'gone' in globals()", "False"),
-    "recursion": ("def fact(n): return 1 if n < 2 else n * fact(n - 1)", "fact(5)", "120"),
     "late binding": ("def f(): return g()", "def g(): return 7", "f()", "7"),
     "global": ("n = 0\ndef bump():\n global n\n n += 1", "bump(); bump()", "n", "2"),
     "nonlocal": ("def f(n=0):\n def g():\n  nonlocal n\n  n += 1\n  return n\n g()\n return g()\nf()", "2"),
-    "closures": ("def outer(n):\n return lambda: n", "outer(3)()", "3"),
     "comprehensions": ("k = 2", "[k for _ in 'ab'], {i: k for i in 'a'}, {k for _ in 'a'}", "([2, 2], {'a': 2}, {2})"),
     "generator expressions": ("k = 2", "sum(k * i for i in (1, 2))", "6"),
-    "class": ("class A:\n y = 1\n def m(self): return A.y", "A().m()", "1"),
     "class name": ("class B: pass", "B", "<class '__main__.B'>"),
     "inheritance": (
         "class A:\n def __init__(self, x): self._x = x\n def __repr__(self): return f'A({self._x})'\n"
@@ -39,26 +36,16 @@ SHOWN: dict[str, tuple[str, ...]] = {
         "B()",
         "A(4)",
     ),
-    "private names": (
-        "class A:\n def __init__(self): self.__n = 1\n def up(self):\n  self.__n += 1\n  return self.__n",
-        "a = A(); a.up(); a.up()",
-        "3",
-    ),
+    "private names": ("class A:\n def up(self):\n  self.__n = 1\n  self.__n += 2\n  return self.__n", "A().up()", "3"),
     "properties": ("class A:\n @property\n def p(self): return 5", "A().p", "5"),
     "class methods": ("class A:\n @classmethod\n def c(cls): return cls.__name__", "A().c()", "'A'"),
     "dataclass": (
-        "from dataclasses import dataclass, field\n@dataclass\nclass P:\n a: int\n b: set = field(default_factory=set)",
+        "from dataclasses import dataclass\n@dataclass\nclass P:\n a: int\n b: int = 2",
         "P(1)",
-        "P(a=1, b=set())",
+        "P(a=1, b=2)",
     ),
     "enum": ("from enum import Enum\nclass E(Enum):\n A = 1\n B = 2", "[e.name for e in E]", "['A', 'B']"),
     "named tuple": ("import collections as c\nP = c.namedtuple('P', 'x y')", "P(1, 2)._replace(y=3)", "P(x=1, y=3)"),
-    "it as a dict": ("import collections as c\nP = c.namedtuple('P', 'x')", "P(1)._asdict()", "{'x': 1}"),
-    "augmented assignment": (
-        "class A: n = 1\na, d, l = A(), {'k': 1}, [1, 2, 3]\na.n += 1\nd['k'] *= 5\nl[0] -= 1\nl[1:] += [4]",
-        "a.n, d, l",
-        "(2, {'k': 5}, [0, 2, 3, 4])",
-    ),
     "+= once": ("l = []\ndef at(v): l.append(v); return v\nd = {0: 5}\nd[at(0)] += at(1); d, l", "({0: 6}, [0, 1])"),
     "unpacking": ("a, (b, *c) = 1, (2, 3, 4)\na, b = b, a", "a, b, c", "(2, 1, [3, 4])"),
     "unpacking in displays": ("[*'ab', 5], {**{'k': 1}}", "(['a', 'b', 5], {'k': 1})"),
@@ -74,7 +61,6 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "walrus": ("if (n := 3) > 2: print(n)", "3\n"),
     "lambda and sorting": ("sorted({'b': 1, 'a': 2}.items(), key=lambda p: p[1])", "[('b', 1), ('a', 2)]"),
     "main": ("if __name__ == '__main__': print('main')", "main\n"),
-    "type of": ("type(3).__name__, isinstance('', str), type(3) is int", "('int', True, True)"),
     "analysis": (
         "import json, re, math, statistics, itertools, collections\nfrom datetime import date, timedelta",
         "json.dumps({'a': 1}), re.findall(r'\\d+', 'a1b22'), math.sqrt(4), statistics.mean([1, 3]), "
@@ -84,13 +70,10 @@ SHOWN: dict[str, tuple[str, ...]] = {
     ),
     "CRLF": ("if True:\r\n    crlf = 1\r\ncrlf", "1"),
     "text beyond ASCII": ("'é' + '😀'", "'é😀'"),
-    "empty": ("", ""),
-    "comment": ("# nothing", ""),
     "printed lone surrogate": ("print('\\ud800')", "\\ud800\n"),
     "colours are removed": ("print('\\x1b[31mred\\x1b[0m')", "red\n"),
     "progress bars end as their last state": ("print('10%\\r50%\\r100%')", "100%\n"),
     "a module's own prints": ("import pprint\npprint.pprint({'a': 1})", "{'a': 1}\n"),
-    "alive after an error": ("alive = 1", "1/0", "alive", "1"),
 }
 
 #: How the line of an error begins.
@@ -305,20 +288,16 @@ def test_host_tools(alike: Any) -> None:
 
 def test_what_tools_were_put_over_returns(alike: Any) -> None:
     alike.add_tools({"search": lambda: "host"})
-    alike.run("def look(): return 'mine'\nplain = 1")
+    alike.run("def look(): return 'mine'")
+    borrowed = ["search", "look", "fresh"]
     for run in ("first", "second"):  # a run may add its tools more than once, and more than one may borrow
-        alike.add_tools({name: lambda run=run: run for name in ("search", "look", "fresh")})
+        alike.add_tools({name: lambda run=run: run for name in borrowed})
     alike.run("look = 3")  # restored at once, to the tool
-    assert alike.run("search(), look(), fresh()").output == "('second', 'second', 'second')"
-    alike.give_back(["search", "look", "fresh", "plain", "no_such_name"])
-    assert alike.run("search(), look(), fresh()").output == "('first', 'first', 'first')"
-    alike.give_back(["search", "look", "fresh"])
-    assert alike.run("search(), look(), plain").output == "('host', 'mine', 1)"
+    for run in ("second", "first"):
+        assert alike.run("search(), look(), fresh()").output == repr((run,) * 3)
+        alike.give_back([*borrowed, "no_such_name"])
+    assert alike.run("search(), look()").output == "('host', 'mine')"
     assert alike.run("fresh").message.startswith("NameError")
-    alike.run("look = search = 5")
-    assert alike.run("look, search()").output == "(5, 'host')"
-    alike.give_back(["search"])
-    assert alike.run("search").message.startswith("NameError")
 
 
 @pytest.mark.parametrize("code", ["stop()", "while True:\n try:\n  stop()\n except Exception:\n  pass"])
@@ -365,13 +344,6 @@ def test_time_in_a_tool_is_not_the_cells(alike: Any, clock: Held) -> None:
     alike.add_tools({"slow": lambda: clock.skip(3600)})
     result = alike.run("slow()", timeout=1800)
     assert (result.error, result.seconds < 1800) == (None, True)
-
-
-def test_as_a_tool(alike: Any) -> None:
-    tool = alike.as_tool()
-    assert (tool.name, "Python" in tool.description) == ("python", True)
-    assert tool.run("1 + 1") == "2"
-    assert "ZeroDivisionError" in tool.run("1/0")
 
 
 def test_a_lent_session_is_given_back_as_it_was(alike: Any) -> None:

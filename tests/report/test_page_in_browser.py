@@ -30,16 +30,10 @@ def test_nothing_is_asked_for_and_nothing_is_refused(browser: Browser, pages: Pa
         browser.value(SETTLED)
         asked = [url for url in browser.requests() if not url.startswith("data:image/svg+xml;base64,")]
         assert (asked, browser.complaints()) == ([Path(pages[name]).resolve().as_uri()], [])
-        assert browser.value("document.title") == title
+        assert browser.value("[document.title, document.scripts.length]") == [title, 1]
 
 
 # -- the page of a run
-
-
-def test_what_a_model_wrote_does_nothing(browser: Browser, pages: Pages) -> None:
-    browser.open(pages["run"])
-    assert browser.value("[document.title, document.scripts.length, document.images.length]") == [TITLE, 1, 0]
-    assert HOSTILE in browser.value("document.getElementById('t6').textContent")
 
 
 def test_html_that_a_cell_made_fetches_nothing_in_a_notebook(browser: Browser, tmp_path: Path) -> None:
@@ -67,7 +61,9 @@ def test_html_that_a_cell_made_fetches_nothing_in_a_notebook(browser: Browser, t
     assert asked == []
 
 
-def test_a_script_that_got_in_would_not_run(browser: Browser, pages: Pages, tmp_path: Path) -> None:
+def test_what_a_model_wrote_does_nothing_and_a_script_that_got_in_would_not_run(
+    browser: Browser, pages: Pages, tmp_path: Path
+) -> None:
     text = Path(pages["run"]).read_text(encoding="utf-8")
     added = "<script>document.title = 'taken'</script><img src='https://example.org/x.png' onerror='document.title=1'>"
     (tmp_path / "other.html").write_text(text.replace("<footer>", added + "<footer>"), encoding="utf-8")
@@ -75,22 +71,19 @@ def test_a_script_that_got_in_would_not_run(browser: Browser, pages: Pages, tmp_
     browser.value(SETTLED)
     assert browser.value("document.title") == TITLE
     assert any("Content Security Policy" in said for said in browser.complaints())
+    browser.open(pages["run"])
+    assert browser.value("[document.title, document.images.length]") == [TITLE, 0]
+    assert HOSTILE in browser.value("document.getElementById('t6').textContent")
 
 
-def test_a_link_leads_to_its_step(browser: Browser, pages: Pages) -> None:
+def test_links_lead_to_their_steps_and_all_are_opened_and_closed(browser: Browser, pages: Pages) -> None:
+    browser.open(pages["run"], fragment="#n0.13.1")  # in a closed place
+    browser.value(SETTLED)
+    assert browser.value("document.getElementById('n0.13.1').checkVisibility()")
     browser.open(pages["long run"], fragment="#t22")
     browser.value(SETTLED)
     assert browser.value("document.querySelector('#t22 > details').open")
     assert 0 <= browser.value("document.getElementById('t22').getBoundingClientRect().top") < 200
-
-
-def test_a_link_into_a_closed_place_opens_it(browser: Browser, pages: Pages) -> None:
-    browser.open(pages["run"], fragment="#n0.13.1")
-    browser.value(SETTLED)
-    assert browser.value("document.getElementById('n0.13.1').checkVisibility()")
-
-
-def test_all_steps_are_opened_and_closed(browser: Browser, pages: Pages) -> None:
     browser.open(pages["long run"])
     for count in (60, 0):
         browser.value("document.getElementById('fold').click()")
@@ -101,14 +94,10 @@ def test_all_steps_are_opened_and_closed(browser: Browser, pages: Pages) -> None
 # -- the report of a study
 
 
-def test_every_figure_is_drawn_and_described(browser: Browser, pages: Pages) -> None:
+def test_every_figure_is_drawn_and_a_mark_leads_to_the_page_of_its_run(browser: Browser, pages: Pages) -> None:
     browser.open(pages["study"])
     assert browser.value("document.images.length") >= 4
     assert browser.value("[...document.images].every(i => i.complete && i.naturalWidth > 300 && i.alt.length > 40)")
-
-
-def test_a_mark_leads_to_the_page_of_its_run(browser: Browser, pages: Pages) -> None:
-    browser.open(pages["study"])
     link = browser.value("document.querySelector('.episodes .crashed a').getAttribute('href')")
     assert re.fullmatch(r"study_traces/[\w/%.+-]+\.html", link)
     browser.open(Path(pages["study"]).parent / link)
@@ -116,18 +105,16 @@ def test_a_mark_leads_to_the_page_of_its_run(browser: Browser, pages: Pages) -> 
     assert browser.complaints() == []
 
 
-def test_the_answer_is_on_one_screen_and_all_else_is_behind_a_click(browser: Browser, pages: Pages) -> None:
+def test_the_answer_is_on_one_screen_all_else_behind_a_click_and_tasks_are_found(
+    browser: Browser, pages: Pages
+) -> None:
     browser.open(pages["study"], width=1280)
     assert browser.value("document.querySelector('.beside').getBoundingClientRect().bottom < innerHeight")
     assert not browser.value("[...document.querySelectorAll('.part')].some(part => part.open)")
     browser.value("document.querySelector('.contents a[href=\"#arms\"]').click()")
     browser.value(SETTLED)
     assert browser.value("document.getElementById('arms').closest('details').open")
-
-
-def test_tasks_are_found_and_those_where_arms_differ(browser: Browser, pages: Pages) -> None:
     shown = "[...document.querySelectorAll('.episodes .unit')].filter(r => r.offsetHeight).length"
-    browser.open(pages["study"])
     browser.value("document.querySelectorAll('details').forEach(d => d.open = true)")
     browser.value("document.getElementById('apart').click()")
     apart = browser.value(shown)

@@ -58,51 +58,34 @@ def test_what_is_missing_is_said() -> None:
     assert {(row[1], row[6]) for row in table.rows} == {("35", "-")}
 
 
-def test_several_models_get_a_column() -> None:
-    results = replace(LEAN, rows=[*ROWS, *({**r, "model": "other"} for r in ROWS)])
-    table = report.arm_table(results)
-    assert table.columns[:2] == ["model", "arm"]
-    assert [row[0] for row in table.rows] == [ROWS[0]["model"]] * 5 + ["other"] * 5
-    assert set(results.by_arm().index.names) == {"model", "arm"}
-
-
-def test_a_text_is_put_between_the_marks_of_a_file(tmp_path: Path) -> None:
-    readme = tmp_path / "README.md"
-    frame = "a\n<!-- one: written by x.py -->\n{}<!-- end of one -->\nb\n"
-    frame += "<!-- two: written by x.py -->\n2\n<!-- end of two -->\n"
+def test_a_text_is_put_between_the_marks_of_a_file_and_a_file_without_them_is_left_alone(tmp_path: Path) -> None:
+    readme, two = tmp_path / "README.md", "<!-- two: written by x.py -->\n2\n<!-- end of two -->\n"
+    frame = "a\n<!-- one: written by x.py -->\n{}<!-- end of one -->\nb\n" + two
     readme.write_text(frame.format("old\n"), "utf-8")
     for text in ("| new |", r"| \1 \g<2> |\n\n- and more"):  # as it is: no pattern's references
         report.write_between(readme, "one", text)
         assert readme.read_text("utf-8") == frame.format(f"\n{text}\n\n")
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "<!-- one: written by x -->\n", "<!-- end of one -->", "<!-- two: written by x -->\n<!-- end of two -->"],
-)
-def test_a_file_without_the_marks_is_left_alone(tmp_path: Path, text: str) -> None:
-    (tmp_path / "README.md").write_text(text, "utf-8")
-    with pytest.raises(ValueError, match="'one'"):
-        report.write_between(tmp_path / "README.md", "one", "new")
-    assert (tmp_path / "README.md").read_text("utf-8") == text
+    for text in ("", "<!-- one: written by x -->\n", "<!-- end of one -->", two):
+        readme.write_text(text, "utf-8")
+        with pytest.raises(ValueError, match="'one'"):
+            report.write_between(readme, "one", "new")
+        assert readme.read_text("utf-8") == text
 
 
 # -- figures
 
-DRAWN: dict[str, tuple[Callable[[], Any], str]] = {
-    "rates": (lambda: report.resolve_rates(LEAN), "code: 14 of 36 (39 %, interval 25 to 55)"),  # Wilson's
-    "rates by suite": (lambda: report.resolve_rates(LEAN, by="suite"), "tables"),
-    "tokens": (lambda: report.resolve_against_tokens(LEAN), "On the Pareto front: "),
-    "causes": (lambda: report.stacked_causes(LEAN), "react-native"),
-    "overhead": (lambda: report.overhead_by_turn(report.mean_session(LEAN, arms=["lean"], tasks=2)), "of a window"),
-}
 
-
-@pytest.mark.parametrize("name", DRAWN)
-def test_a_figure_says_its_numbers(name: str) -> None:
-    draw, says = DRAWN[name]
-    assert says in report.alt_text(made := draw())
-    assert name != "tokens" or made._repr_png_().startswith(b"\x89PNG")  # a picture in any notebook
+@pytest.mark.parametrize(
+    ("draw", "says"),
+    [
+        (lambda: report.resolve_rates(LEAN), "code: 14 of 36 (39 %, interval 25 to 55)"),  # Wilson's
+        (lambda: report.resolve_rates(LEAN, by="suite"), "tables"),
+        (lambda: report.stacked_causes(LEAN), "react-native"),
+        (lambda: report.overhead_by_turn(report.mean_session(LEAN, arms=["lean"], tasks=2)), "of a window"),
+    ],
+)
+def test_a_figure_says_its_numbers(draw: Callable[[], Any], says: str) -> None:
+    assert says in report.alt_text(draw())
 
 
 def test_differences_are_those_of_the_comparison() -> None:
@@ -114,9 +97,11 @@ def test_differences_are_those_of_the_comparison() -> None:
 
 
 @pytest.mark.slow
-def test_a_figure_is_the_same_again(tmp_path: Path) -> None:
-    one, two = (report.save(report.resolve_rates(LEAN, by="suite"), tmp_path / name) for name in ("one", "two"))
+def test_a_figure_is_the_same_again_and_its_frame_is_only_read(tmp_path: Path) -> None:
+    frame = LEAN.frame()
+    one, two = (report.save(report.resolve_rates(frame, by="suite"), tmp_path / name) for name in ("one", "two"))
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
+    pd.testing.assert_frame_equal(frame, LEAN.frame())
 
 
 def test_a_response_has_a_point_for_each_value(tmp_path: Path) -> None:
@@ -130,20 +115,14 @@ def test_a_response_has_a_point_for_each_value(tmp_path: Path) -> None:
 def test_arms_are_named_in_the_legend_inside_the_figure() -> None:
     rows = [{**r, "arm": f"an arm with a long name: {r['arm']}"} for r in LEAN.only("code", "lean").rows]
     made = report.resolve_against_tokens(Results(rows))
+    assert "On the Pareto front: " in report.alt_text(made)
     made.canvas.draw()
     legend = next(iter([*made.legends, *(axes.get_legend() for axes in made.axes if axes.get_legend())]))
     named = {text.get_text().partition("  ")[0] for text in legend.get_texts()}
     assert named == {*(row["arm"] for row in rows), "Pareto front"}
     box, page = legend.get_window_extent(), made.bbox
     assert (box.x0 >= page.x0 - 1, box.x1 <= page.x1 + 1) == (True, True)
-
-
-def test_the_frame_is_only_read() -> None:
-    frame = LEAN.frame()
-    before = frame.copy(deep=True)
-    report.resolve_rates(frame)
-    report.stacked_causes(frame)
-    pd.testing.assert_frame_equal(frame, before)
+    assert made._repr_png_().startswith(b"\x89PNG")  # a picture in any notebook
 
 
 @pytest.mark.parametrize(
@@ -155,6 +134,9 @@ def test_the_frame_is_only_read() -> None:
         (lambda: report.resolve_against_tokens(LEAN, measure="luck"), "luck"),
         (lambda: report.resolve_against_tokens(Results([])), "draw"),
         (lambda: report.save(report.resolve_rates(LEAN), Path(__file__) / "figure"), "choose another folder"),
+        (lambda: report.overhead_table(pd.DataFrame({"turn": [1], "cause": ["task"]})), "tokens"),
+        (lambda: report.overhead_table(frame().iloc[:0]), "no rows"),
+        (lambda: report.overhead_by_turn(frame(), arms=("lean",)), "lean"),
     ],
 )
 def test_what_cannot_be_drawn_is_one_line(draw: Callable[[], Any], says: str) -> None:
@@ -194,20 +176,20 @@ def test_the_claim_counts_the_window_and_not_the_bill() -> None:
 def test_causes_sum_to_all(turns: int, once: int, each: int, markers: int) -> None:
     made = frame(turns, once, each, markers)
     (growth,) = report.growths(made)
-    parts = [growth.billed(report.overhead)[-1], growth.billed(lambda cause: not report.overhead(cause))[-1]]
-    assert growth.billed(lambda _: True)[-1] == sum(parts) == made["tokens"].sum()
+    rest = growth.billed(lambda cause: not report.overhead(cause))[-1]
+    assert growth.billed(lambda _: True)[-1] == growth.billed(report.overhead)[-1] + rest == made["tokens"].sum()
     new = (made["tokens"] - made["resent"])[made["cause"].map(report.overhead)].sum()
     assert growth.billed(cached_price=0.0)[-1] == new
     assert growth.billed(cached_price=0.5)[-1] <= growth.billed()[-1]
 
 
-def look(number: int) -> str:
-    """Look at one."""
-    return "nothing"
-
-
 def test_a_ledger_is_such_a_frame() -> None:
     """The frame of one run; its injected text is what the ledger itself calls scaffold."""
+
+    def look(number: int) -> str:
+        """Look at one."""
+        return "nothing"
+
     replies = [Reply("", (ToolCall(str(n), "look", f'{{"number": {n}}}'),)) for n in range(3)]
     model = ScriptedModel([*replies, Reply("", (ToolCall("9", "final_answer", '{"answer": 1}'),))])
     said = (ThoughtPrompt("Think."), Nudge("Done?"))
@@ -221,13 +203,9 @@ def test_a_ledger_is_such_a_frame() -> None:
 
 
 def test_a_second_call_of_a_turn_is_billed_but_not_present_twice() -> None:
-    rows = [
-        (1, 1, 0, "system", 10, 0),
-        (2, 1, 0, "system", 12, 10),
-        (3, 2, 0, "system", 12, 12),
-        (4, 2, 1, "system", 99, 0),
-    ]
-    (growth,) = report.growths(pd.DataFrame(rows, columns=["call", "turn", "depth", "cause", "tokens", "resent"]))
+    rows = [(1, 1, 0, 10, 0), (2, 1, 0, 12, 10), (3, 2, 0, 12, 12), (4, 2, 1, 99, 0)]
+    made = pd.DataFrame(rows, columns=["call", "turn", "depth", "tokens", "resent"])
+    (growth,) = report.growths(made.assign(cause="system"))
     assert growth.window() == [12, 12]
     assert growth.billed() == [22, 34]  # the sub-agent's prompt is not this loop's
 
@@ -242,16 +220,3 @@ def test_the_table_and_the_figure() -> None:
     assert table.rows[2] == ["react", "injected text", "130", "40", "1,090", "3.4%", "15,250", "2,506", "32%"]
     one_turn = frame(1, once=0, each=0).drop(columns="arm")
     assert len(report.overhead_by_turn(one_turn).axes) == 2
-
-
-@pytest.mark.parametrize(
-    ("draw", "says"),
-    [
-        (lambda: report.overhead_table(pd.DataFrame({"turn": [1], "cause": ["task"]})), "tokens"),
-        (lambda: report.overhead_table(frame().iloc[:0]), "no rows"),
-        (lambda: report.overhead_by_turn(frame(), arms=("lean",)), "lean"),
-    ],
-)
-def test_frames_that_say_nothing(draw: Callable[[], Any], says: str) -> None:
-    with pytest.raises(StudyError, match=says):
-        draw()

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -63,11 +64,6 @@ def takes_long(kind: Kind, case: CellCase | ReplyCase) -> bool:
     return has_a_host(kind, case) or "stops" in case.needs or case.seconds > 10 or case.theme == "ends of the process"
 
 
-def parameters(kind: Kind, case: CellCase | ReplyCase) -> Any:
-    marks = [pytest.mark.slow] if takes_long(kind, case) else []
-    return pytest.param(kind, case, id=f"{kind.name}-{case.name}", marks=marks)
-
-
 @pytest.fixture(scope="module")
 def sessions() -> Iterator[dict[str, Any]]:
     """One session a kind, for the cases that leave it usable; replaced after one that did not."""
@@ -93,7 +89,13 @@ def judge(kind: Kind, case: CellCase | ReplyCase, sessions: dict[str, Any]) -> V
     return verdict
 
 
-@pytest.mark.parametrize(("kind", "case"), [parameters(kind, case) for kind, case in chosen()])
+@pytest.mark.parametrize(
+    ("kind", "case"),
+    [
+        pytest.param(kind, case, id=f"{kind.name}-{case.name}", marks=[pytest.mark.slow] * takes_long(kind, case))
+        for kind, case in chosen()
+    ],
+)
 def test_case(kind: Kind, case: CellCase | ReplyCase, sessions: dict[str, Any]) -> None:
     if reason := kind.why_not(case):
         pytest.skip(f"not applicable: {reason}")
@@ -110,21 +112,15 @@ def test_names_are_unique_and_gaps_are_cases() -> None:
         assert set(kind.gaps) <= names
 
 
-class Refusing:
-    """A subject that refuses every cell but those of the runner itself."""
-
-    def run(self, code: str, hasty: bool = False) -> Seen:
-        own = {"print(6 * 7)": Seen("42\n"), "print(kept_before + 1)": Seen("41\n")}
-        return own.get(code, Seen("", "raised", "that is not allowed", refused=True))
-
-    def new_run(self) -> None: ...
-
-
 @pytest.mark.parametrize(
     ("theme", "hides", "colour"),
     [("endless loops", "", "green"), ("names over cells", "", "red"), ("left", "not", "red")],
 )
 def test_a_hostile_cell_may_be_refused_and_ordinary_work_may_not(theme: str, hides: str, colour: str) -> None:
+    def run(code: str, hasty: bool = False) -> Seen:
+        own = {"print(6 * 7)": Seen("42\n"), "print(kept_before + 1)": Seen("41\n")}
+        return own.get(code, Seen("", "raised", "that is not allowed", refused=True))
+
     step = Step("while True: pass", "stopped", shows=("before",), hides=(hides,) if hides else ())
-    kind = Kind("refusing", frozenset(["variables"]), Refusing, None)
-    assert run_cells(cells("x", theme, step), kind, Refusing()).colour == colour
+    subject = SimpleNamespace(run=run, new_run=lambda: None)
+    assert run_cells(cells("x", theme, step), KINDS["plain"], subject).colour == colour

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paired_rows import Pair, paired
+from paired_rows import paired
 
 from rlm_loop import DirectAgent, Suite, Task
 from rlm_loop.messages import Reply, digest
@@ -38,6 +38,7 @@ def test_it_is_locked_and_is_what_compare_tests(tmp_path: Path) -> None:
     assert (found.baseline, found.summary()[0].baseline) == ("two", "two")
     made = load_study(tmp_path).compare()
     assert (made.baseline, made.margin, made.family, made.missing) == ("two", 0.1, ("steps",), "drop")
+    assert Analysis("lean").locked()["digest"] == "b0071f10f89789a5"  # as experiments/mcp_as_code has it
 
 
 def test_it_goes_on_unchanged_and_refuses_another(tmp_path: Path) -> None:
@@ -58,19 +59,12 @@ def test_a_plan_that_was_changed_after_it_was_locked_judges_nothing(tmp_path: Pa
     assert "study.json is not the one that was locked before the run" in compared.verdicts[0]
 
 
-def test_plans_keep_their_hash() -> None:
-    assert Analysis("lean").locked()["digest"] == "b0071f10f89789a5"  # as experiments/mcp_as_code has it
-
-
-def test_it_cannot_be_declared_after_the_first_episode(tmp_path: Path) -> None:
+def test_it_is_declared_before_the_first_episode_and_has_an_arm_for_a_baseline(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="no arm 'three'"):  # before a call
+        ran(tmp_path / "other", Analysis(baseline="three"))
     ran(tmp_path, None)
     with pytest.raises(StudyError, match="was begun without analysis="):
         ran(tmp_path, tasks=2)
-
-
-def test_a_baseline_that_is_no_arm_is_refused_before_a_call(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="no arm 'three'"):
-        ran(tmp_path, Analysis(baseline="three"))
 
 
 def caption(made: Any) -> str:
@@ -172,24 +166,6 @@ def test_equal_arms_are_shown_to_differ_in_one_study_of_twenty_whatever_is_looke
         early += any(said.startswith("Shown") for of in (*looks, *parts) for said in compare(of).verdicts)
         wrong += compare(whole).verdicts[0].startswith("Shown")
     assert (early, 0 < wrong <= 10) == (0, True)
-
-
-#: Of each suite: pairs that both resolve, only the arm, only the baseline, neither.
-SUITES = {"easy": (30, 9, 1, 0), "hard": (2, 1, 7, 10)}
-
-
-def test_what_is_said_first_is_suite_by_suite_and_whether_they_agree() -> None:
-    rows: list[dict[str, Any]] = []
-    for suite, counts in SUITES.items():
-        kinds: list[Pair] = [("y", "y"), ("y", "n"), ("n", "y"), ("n", "n")]
-        pairs = [kind for kind, count in zip(kinds, counts, strict=True) for _ in range(count)]
-        tokens = [(50 if suite == "easy" else 200, 100 + i) for i in range(len(pairs))]
-        rows += [{**r, "suite": suite, "task": suite + r["task"]} for r in paired(pairs, tokens=tokens).rows]
-    first, second, *_ = compare(Results(rows), "base").sentences()
-    assert first.startswith("lean against base with local:m depends on the suite (2 suites; permutation of Cochran's Q")
-    assert "), points resolved: easy +20.0 (" in first
-    assert second.startswith("lean against base, on 60 tasks of 2 suites pooled by pairs with local:m: +3.3 points")
-    assert compare(Results(rows).filter(suite="easy"), "base").before_pooling == []
 
 
 def test_power_is_said_before_a_study_runs() -> None:

@@ -98,29 +98,20 @@ def test_the_p_is_small_exactly_where_the_interval_excludes(made: Any) -> None:
 
 
 @settings(max_examples=25, deadline=None)
+@example([0, 1], 20)
 @given(st.lists(st.integers(0, 2**32 - 1), min_size=2, max_size=4), st.integers(6, 30))
 def test_so_it_is_in_a_family_of_many_claims(seeds: list[int], n: int) -> None:
-    """Borderline effects of several models, where Holm's procedure ends in the middle."""
+    """Borderline effects of several models, where Holm's procedure ends in the middle: a ratio whose own p is 0.05 and
+    whose p after Holm is 0.1 has an interval that does not exclude 1."""
     rows: list[dict[str, Any]] = []
     for number, seed in enumerate(seeds):
         rng = np.random.default_rng(seed)
         words: list[Pair] = [("y" if h else "n", "y" if t else "n") for h, t in rng.random((n, 2)) < [0.8, 0.6]]
         tokens = [(round(100 * math.exp(rng.normal(0.25, 0.5))), 100) for _ in words]
         rows += paired(words, tokens=tokens, model=f"local:{number}").rows
-    compared = compare(Results(rows), "base", margin=0)
+    compared = compare(Results(rows), "base", margin=0, family=("resolved", "input_tokens"))
     agrees(compared)
     assert (compared.exploratory, "no claim is judged" in str(compared)) == (True, True)
-
-
-def test_the_interval_of_the_issue_is_wide_enough_for_its_p() -> None:
-    """A ratio whose own p is 0.05 and whose p after Holm is 0.1 has an interval that does not exclude 1."""
-    rng = np.random.default_rng(3)
-    for shift in np.linspace(0.1, 0.4, 7):
-        rows: list[dict[str, Any]] = []
-        for number in range(2):
-            tokens = [(round(1000 * math.exp(rng.normal(shift, 0.5))), 1000) for _ in range(20)]
-            rows += paired([("y", "y")] * 20, tokens=tokens, model=f"local:{number}").rows
-        agrees(compare(Results(rows), "base"))
 
 
 @pytest.mark.parametrize("here", [0.0, 0.5])
@@ -130,13 +121,6 @@ def test_there_is_no_multiple_of_nothing(here: float) -> None:
     cost = next(c for c in found.contrasts if c.measure == "cost")
     assert (cost.estimate, cost.value, cost.baseline_value, cost.missing) == (None, here, 0.0, 0)
     assert "there is no ratio of cost, as it is 0 in a pair" in " ".join(found.sentences())
-
-
-def test_without_one_discordant_pair_nothing_is_shown_whatever_is_missing() -> None:
-    found = compare(paired([("y", "y")] * 30 + [("n", "n")] * 10 + [("n", "u")] * 20), "base", margin=0)
-    rate = found.contrasts[0]
-    assert (rate.p, rate.p_difference, rate.holds) == (1.0, 1.0, False)
-    assert not any("resolves fewer" in s for s in found.sentences())
 
 
 def test_dropped_pairs_are_in_no_figure() -> None:

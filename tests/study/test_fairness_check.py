@@ -15,8 +15,7 @@ from study_arms import Arm
 from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, Suite, Task, ToolLoopAgent
 from rlm_loop.agents import Agent, Rules, SubCalls
 from rlm_loop.dialects import Initiator, Nudge, TurnCounter
-from rlm_loop.messages import Prompt, Reply
-from rlm_loop.models import LocalModel, Model, ScriptedModel
+from rlm_loop.models import LocalModel, ScriptedModel
 from rlm_loop.study import (
     FACTORS,
     Study,
@@ -42,11 +41,6 @@ def look(page: int) -> str:
 def search(words: str) -> str:
     """Search the pages."""
     return words
-
-
-def other_look(page: int) -> str:
-    """Look at one page."""
-    return str(page)
 
 
 @dataclass(frozen=True)
@@ -89,7 +83,7 @@ CHANGES: dict[str, tuple[Agent, dict[str, Any] | Agent, set[str]]] = {
     "a tool": (LEAN, {"tools": (look,)}, {"tools"}),
     "an allow-list": (LEAN, {"rules": Rules(allow=("look",))}, {"tools"}),
     "the order of tools": (LEAN, {"tools": (search, look)}, {"tool_order"}),
-    "the bytes of a schema": (LEAN, {"tools": (replace(as_tool(other_look), name="look"), search)}, {"tool_schema"}),
+    "the bytes of a schema": (LEAN, {"tools": (replace(as_tool(look), description="Look."), search)}, {"tool_schema"}),
     "schemas or a list": (TEXT, {"presentation": "native"}, {"tool_presentation", "system"}),
     "what is shown of the material": (WINDOW, {"window": 300}, {"data"}),
     "history": (LEAN, {"history": "window"}, {"history"}),
@@ -127,18 +121,6 @@ def test_all_factors_are_tried_above() -> None:
     assert set.union(*(factors for *_, factors in CHANGES.values())) == set(FACTORS)
 
 
-def test_the_diff_is_shown(tmp_path: Path) -> None:
-    with pytest.raises(Unfair) as raised:
-        study(changed("steps")[0], differs=()).run(tmp_path, False)
-    assert "-budget.steps: 20\n  +budget.steps: 3" in raised.value.diff
-    assert raised.value.diff in raised.value.__notes__
-    assert "\n" not in str(raised.value)
-    assert "UNDECLARED" in raised.value.diff
-    text = str(fairness_check(study(changed("the bytes of a schema")[0])))
-    said = ("Look at a page", "Look at one page", "tool_schema       differs")
-    assert [part for part in said if part not in text] == []
-
-
 @pytest.mark.parametrize(
     "agent", [ToolLoopAgent(), LeanAgent(), ReActAgent(), ReActAgent(form="calls"), DirectAgent()], ids=repr
 )
@@ -152,12 +134,9 @@ def test_the_first_request_is_the_one_that_a_run_sends(agent: Agent) -> None:
 
 
 def test_what_was_found_is_stored_and_read_back(tmp_path: Path) -> None:
-    def arms(model: Any, seed: int) -> Mapping[str, Agent]:
-        made = ScriptedModel(["5"] * 9)
-        return {"code": ToolLoopAgent(model=made, max_depth=0), "lean": LeanAgent(model=made)}
-
-    suite, folder = Suite("s", (TASK, replace(TASK, id="u"))), tmp_path / "r"
-    mine = Study("mine", arms, suite, model="scripted", differs=("loop", "system", "tool_presentation"))
+    arms, folder = {"code": ToolLoopAgent(max_depth=0), "lean": LeanAgent()}, tmp_path / "r"
+    differs, model = ("loop", "system", "tool_presentation"), ScriptedModel(["5"] * 99)
+    mine = Study("mine", arms, [TASK, replace(TASK, id="u")], model=model, differs=differs)
     results = mine.run(folder, False, limit=1)
     found = load_study(folder).fairness_check
     assert found == results.fairness_check == fairness_check(mine)
@@ -223,30 +202,18 @@ def test_a_long_text_is_made_once_for_all_arms() -> None:
         made.append(1)
         return "word " * 100
 
-    def nothing() -> str:
-        raise OSError("no text")
-
-    whole, gone = (replace(TASK, context=Deferred("words", make, lambda: "words")) for make in (text, nothing))
-    fairness_check(study({"one": LEAN, "other": WINDOW}, whole))
+    deferred = replace(TASK, context=Deferred("words", text, lambda: "words"))
+    fairness_check(study({"one": LEAN, "other": WINDOW}, deferred))
     assert made == [1]
-    assert fairness_check(study({"one": LEAN}, gone)).probes[0].failed == {"one": "OSError: no text"}
 
 
 def test_what_no_factor_is_called() -> None:
     with pytest.raises(StudyError, match="differs has 'tempo'; there are model, sampling"):
         study({"one": LEAN}, differs=("tempo",))
-    assert study({"one": LEAN}, differs="loop").differs == ("loop",)  # type: ignore[arg-type]
-
-
-class Silent(Model):
-    name = "silent"
-
-    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
-        raise AssertionError("a model was called")
 
 
 def test_long_texts_are_kept_by_their_hash() -> None:
-    long = {"a": DirectAgent(model=Silent(), window=60_000)}
+    long = {"a": DirectAgent(model=ScriptedModel([]), window=60_000)}
     (first,), (second,) = (
         fairness_check(study(long, replace(TASK, context="x" * 50_000 + end))).probes for end in "ab"
     )
@@ -294,9 +261,7 @@ def said(arms: dict[str, Any], folder: Path, **more: Any) -> list[str]:
     ("arms", "factor"),
     [
         (LONGER, "budget"),
-        ({**LOOP, "short": ToolLoopAgent(max_steps=5)}, "budget"),
         ({**LOOP, "few": ToolLoopAgent(history=40)}, "history"),
-        ({**LOOP, "slow": ToolLoopAgent(budget=Budget(cell_seconds=5))}, "budget"),
         ({**LOOP, "long": ToolLoopAgent(max_tokens=9)}, "sampling"),
         ({**LOOP, "other": ToolLoopAgent(repl="plain")}, "repl"),
     ],
@@ -324,7 +289,6 @@ def test_it_is_said_before_a_token_is_spent_and_once(tmp_path: Path) -> None:
         (ALIKE, {}),
         ({**ALIKE, "direct": DirectAgent(max_steps=1)}, {}),
         (LOOP, {"factors": {"max_steps": [5, 10]}}),
-        (LOOP, {"factors": {"history": [None, 40]}}),
         ({"a": ToolLoopAgent(), "b": ToolLoopAgent(max_steps=5)}, {"differs": ("budget",)}),
     ],
 )

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rlm_loop import Budget, ToolLoopAgent
-from rlm_loop.messages import Prompt, Reply
-from rlm_loop.models import Model
+from rlm_loop import Budget, ScriptedModel, ToolLoopAgent
 from rlm_loop.study import Study, load_study
 from rlm_loop.tasks import Attempt, Score, Task
 
@@ -29,15 +26,6 @@ ANSWERS = {
     ),
     "not even its fault will": "class E(BaseException):\n    def __str__(s): raise E\nraise E()",
 }
-
-
-@dataclass(frozen=True)
-class Says(Model):
-    code: str
-    name: str = "says"
-
-    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
-        return Reply(f"```python\n{self.code}\n```")
 
 
 class Unwritable(Exception):
@@ -62,7 +50,8 @@ SCORERS: dict[str, Callable[[Attempt], Any]] = {
 @pytest.mark.parametrize("code", ANSWERS.values(), ids=ANSWERS.keys())
 def test_every_answer_has_its_row(tmp_path: Path, code: str) -> None:
     tasks = [Task(name, f"Be {name}.", scorer) for name, scorer in SCORERS.items()]
-    agent = ToolLoopAgent(model=Says(code), repl="plain", budget=Budget(steps=1))
+    model = ScriptedModel([f"```python\n{code}\n```"] * len(SCORERS))
+    agent = ToolLoopAgent(model=model, repl="plain", budget=Budget(steps=1))
     rows = {row["task"]: row for row in Study("mine", {"a": agent}, tasks).run(tmp_path, False).rows}
     assert {name: row["error"] for name, row in rows.items()} == dict.fromkeys(SCORERS)
     assert (rows["equal"]["resolved"], rows["passed_on"]["resolved"]) == (False, None)

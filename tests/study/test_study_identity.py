@@ -123,8 +123,7 @@ def test_a_scorer_that_counts_is_the_same_one(tmp_path: Path) -> None:
 
     study = one(counting)
     study.run(tmp_path, False, limit=1)
-    assert seen
-    assert len(study.run(tmp_path, False)) == 2
+    assert (bool(seen), len(study.run(tmp_path, False))) == (True, 2)
 
 
 def test_values_of_all_kinds_have_a_mark(tmp_path: Path) -> None:
@@ -135,13 +134,6 @@ def test_values_of_all_kinds_have_a_mark(tmp_path: Path) -> None:
     study = Study("mine", {"a": Arm()}, tasks)
     study.run(tmp_path, False, limit=len(values) - 1)
     assert len(set(study.run(tmp_path, False).lock["scorers"]["s"].values())) == len(values)
-
-
-def test_what_is_recorded(tmp_path: Path) -> None:
-    lock = one(ends).run(tmp_path, False).lock
-    assert lock["package"] == lock["sessions"][0]["package"]
-    assert set(lock["package"]) == {"version", "commit", "code"}
-    assert set(lock["scorers"]["s"]) == set(lock["truths"]["s"]) == {"t", "u"}
 
 
 @pytest.mark.slow

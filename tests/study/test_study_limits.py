@@ -40,22 +40,14 @@ def test_what_is_in_the_folder_counts_failed_attempts_too(tmp_path: Path) -> Non
         Study("mine", failing, suite("s", 2)).run(tmp_path, False, max_cost=0.003)
 
 
-def scripted(price: tuple[float, float] | None, **more: Any) -> DirectAgent:
-    return DirectAgent(model=ScriptedModel(["answer-s-1"] * 9, price=price), **more)
-
-
 def test_an_episode_is_held_to_cost_what_its_budget_allows(tmp_path: Path) -> None:
-    study = Study("mine", {"a": scripted((1e-9, 1e-9), budget=Budget(cost=0.4))}, suite("s", 3))
+    model = ScriptedModel(["answer-s-1"] * 9, price=(1e-9, 1e-9))
+    study = Study("mine", {"a": DirectAgent(model=model, budget=Budget(cost=0.4))}, suite("s", 3))
+    with pytest.raises(StudyError, match="max_cost must be 0 or more"):
+        study.run(tmp_path, False, max_cost=-1)
     with pytest.warns(StudyWarning, match="ended with 3 episodes to go"):
         study.run(tmp_path, False, max_cost=0.3)
     assert len(study.run(tmp_path, False, max_cost=0.5)) == 3
-
-
-def test_a_cost_limit_on_a_model_without_a_price_is_an_error_at_the_start(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match=r"the price of scripted \(a\) is not known, so max_cost=1 cannot be kept"):
-        Study("mine", {"a": scripted(None)}, suite("s", 1)).run(tmp_path, False, max_cost=1)
-    with pytest.raises(StudyError, match="max_cost must be 0 or more"):
-        Study("mine", {"a": Arm()}, suite("s", 1)).run(tmp_path, False, max_cost=-1)
 
 
 # -- rate limits, keys and servers
@@ -119,6 +111,12 @@ def test_a_full_disk_in_mid_run_loses_nothing(tmp_path: Path, small_files: Any, 
     lines = (tmp_path / "results.jsonl").read_bytes()
     assert lines.startswith(raw)
     assert lines.count(b"\n") == 61
+
+
+def test_a_cost_limit_on_a_model_without_a_price_is_an_error_at_the_start(tmp_path: Path) -> None:
+    arm = DirectAgent(model=ScriptedModel(["answer-s-1"], price=None))
+    with pytest.raises(StudyError, match=r"the price of scripted \(a\) is not known, so max_cost=1 cannot be kept"):
+        Study("mine", {"a": arm}, suite("s", 1)).run(tmp_path, False, max_cost=1)
 
 
 TMPFS = """

@@ -16,17 +16,14 @@ from rlm_loop.study import Status, Study, StudyError, StudyInterrupted, load_stu
 from rlm_loop.tasks import Suite, Task
 
 
-def two_arms(**more: object) -> dict[str, Arm]:
-    return {"short": Arm("short", 1, **more), "long": Arm("long", 3, **more)}  # type: ignore[arg-type]
-
-
 def crash(_: Task) -> None:
     raise unreachable()
 
 
 def test_every_cell_is_a_row_with_a_trace_tasks_are_outermost_and_suites_take_turns(tmp_path: Path) -> None:
     log: list[tuple[str, str]] = []
-    study = Study("mine", two_arms(wrong=("a-2",), log=log), [suite("a", 2), suite("b", 1)], seeds=(0, 1))
+    arms = {name: Arm(name, turns, ("a-2",), log=log) for name, turns in (("short", 1), ("long", 3))}
+    study = Study("mine", arms, [suite("a", 2), suite("b", 1)], seeds=(0, 1))
     results = study.run(tmp_path / "chance", False)
     assert len({(r["arm"], r["suite"], r["task"], r["seed"]) for r in results.rows}) == len(results) == 2 * 3 * 2
     assert {r["task"] for r in results.rows if not r["resolved"]} == {"a-2"}
@@ -72,13 +69,9 @@ def test_an_arm_that_crashes_alike_in_its_first_three_tasks_ends_the_study(tmp_p
     study = Study("mine", {"bad": Arm(before=crash), "good": Arm()}, suite("a", 9))
     with pytest.raises(StudyError, match="bad crashed alike in its first 3 tasks: ModelError: the server is gone"):
         study.run(tmp_path, False, jobs=jobs)
-    begun = load_study(tmp_path)
-    assert begun.crashes.startswith("Crashed: bad in ")
-    assert len(begun) < 18
-    assert begun.by_arm().loc["bad", "crashes"].endswith(" ModelError")
+    assert len(load_study(tmp_path)) < 18
     whole = study.run(tmp_path, False)  # once more: somebody wants it so
-    assert len(whole) == 18
-    assert whole.compare("good").frame()["crashed"].tolist()[0] == 9
+    assert (len(whole), whole.by_arm().loc["bad", "crashes"]) == (18, "9 ModelError")
     assert whole.compare().sentences()[0] == "Crashed: bad in 9 of 9 episodes (9 ModelError)."
 
 
@@ -139,18 +132,18 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path, as_outcome: bool) -> None:
 
 
 def test_a_torn_last_line_is_ignored_and_its_cell_runs_again(tmp_path: Path) -> None:
-    log: list[tuple[str, str]] = []
-    study = Study("mine", {"a": Arm("a", log=log)}, suite("s", 3))
+    arm = Arm("a")
+    study = Study("mine", {"a": arm}, suite("s", 3))
     study.run(tmp_path, False)
     whole = (tmp_path / "results.jsonl").read_bytes()
     for kept in (len(whole) - 2, len(whole) - 200):
         (tmp_path / "results.jsonl").write_bytes(whole[:kept])
         assert len(load_study(tmp_path)) == 2
-        log.clear()
-        assert (len(study.run(tmp_path, False)), log) == (3, [("a", "s-3")])
+        arm.log.clear()
+        assert (len(study.run(tmp_path, False)), arm.log) == (3, [("a", "s-3")])
     (tmp_path / "results.jsonl").write_bytes(whole.rstrip(b"\n"))  # only the line break is missing: the row is whole
-    log.clear()
-    assert (len(study.run(tmp_path, False)), log) == (3, [])
+    arm.log.clear()
+    assert (len(study.run(tmp_path, False)), arm.log) == (3, [])
 
 
 def data(text: str) -> Suite:
@@ -201,14 +194,6 @@ def test_arms_made_for_a_model_and_a_seed(tmp_path: Path) -> None:
         (m, s, f"traces/{m}/a/s--s-1--{s}.jsonl") for m in ("m1", "m2") for s in (3, 4)
     }
     assert Study("mine", arms, suite("s", 1)).episodes()[0].model == "local"
-
-
-def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(StudyError, match="choose another folder") as refused:
-            Study("mine", {"a": Arm()}, suite("s", 1)).run(folder, False)
-        assert "\n" not in str(refused.value)
 
 
 def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
@@ -276,10 +261,7 @@ def test_a_running_study_is_seen_from_outside_and_on_the_command_line(
         (True, 6, 3, 1, 2, 0.005),
         (False, 6, 5, 1, 0, 0.008),
     ]
-    assert found[2].errors == {"ModelError": 1}
-    said = "\n".join(found[2].lines())
-    assert "3 of 6 episodes done, 1 failed, 2 left; cost so far $0.005" in said
-    assert "failed: 1 x ModelError (--retry-failed)" in said
+    assert "failed: 1 x ModelError (--retry-failed)" in "\n".join(found[2].lines())
     assert main(["study", "status", str(tmp_path)]) == 0
     assert "5 of 6 episodes done, 1 failed, 0 left" in capsys.readouterr().out
     assert main(["study", "status", str(tmp_path / "nothing")]) == 2

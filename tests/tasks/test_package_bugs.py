@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-import shutil
 import tarfile
-import tempfile
 from collections import Counter
 from dataclasses import replace
 from importlib.util import find_spec
@@ -14,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from rlm_loop import Workspace
 from rlm_loop.tasks import Attempt, get_suite
 from rlm_loop.tasks.mutation import Mutation
 from rlm_loop.tasks.package_bugs import Bug, package_bugs, recorded
@@ -42,7 +39,6 @@ FILES = {
     "src/lengths/__pycache__/__init__.cpython-311.pyc": "byte code",
 }
 NAMES = tuple(f"tests/test_lengths.py::test_clamp[{pair}]" for pair in ("1-2", "2-2", "3-3", "9-4"))
-SAMPLE = ("inflection", "xmltodict")  # fetched by `make slow`
 
 
 @pytest.fixture
@@ -62,16 +58,10 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Package:
 
 @pytest.fixture
 def bug(package: Package, tmp_path: Path) -> Bug:
-    (tmp_path / "cache" / "sdists").mkdir(parents=True)
-    shutil.copy(tmp_path / "lengths-1.0.tar.gz", tmp_path / "cache" / "sdists")
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "sdists").symlink_to(tmp_path)
     slip = Mutation(3, 13, "<", ">", "compare")
     return Bug("lengths-1", package, FILE, "clamp", slip, NAMES[2:3], NAMES, "assert 2 == 3", "Keep a value.", 5)
-
-
-def fix(bug: Bug) -> str:
-    with Workspace(bug.files()) as space:
-        (space.root / FILE).write_text(CODE)
-        return space.diff()
 
 
 @pytest.mark.slow
@@ -93,7 +83,6 @@ def test_pip_fetches_a_package_once_and_again_when_damaged_and_never_runs_it(pac
 def test_the_checkout_has_the_bug_and_no_trace_of_what_was_there_before(bug: Bug) -> None:
     (task,) = package_bugs(bugs=[bug]).tasks
     assert (bug.fail_to_pass[0] in task.question, bug.output in task.question) == (True, True)
-    assert (task.facts["package"], task.facts["file"], task.facts["tests"]) == ("lengths", FILE, 4)
     assert task.workspace is not None
     with task.workspace() as space:
         names = sorted(str(p.relative_to(space.root)) for p in space.root.rglob("*.py*"))
@@ -104,20 +93,16 @@ def test_the_checkout_has_the_bug_and_no_trace_of_what_was_there_before(bug: Bug
 
 
 @pytest.mark.slow
-def test_taking_the_bug_back_resolves_it_and_changing_tests_does_not(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_taking_the_bug_back_resolves_it_and_changing_tests_does_not(bug: Bug) -> None:
     (task,) = package_bugs(bugs=[bug]).tasks
-    mended = task.score(Attempt(artifact=fix(bug)))
-    assert mended.resolved, mended.reason
-    with Workspace(bug.files()) as space:
-        (space.root / "tests/test_lengths.py").write_text("def test_clamp(): pass\n")
-        cheat = space.diff()
-    for artifact in (None, "  \n", cheat, "no patch at all"):
+    assert task.workspace is not None
+    with task.workspace() as mended, task.workspace() as cheat:
+        (mended.root / FILE).write_text(CODE)
+        (cheat.root / "tests/test_lengths.py").write_text("def test_clamp(): pass\n")
+        patches = mended.diff(), cheat.diff()
+    for artifact, resolved in zip((*patches, None, "  \n", "no patch at all"), (True, *[False] * 4), strict=True):
         judged = task.score(Attempt(artifact=artifact))
-        assert not judged.resolved
-        assert judged.reason
-    monkeypatch.setattr(tempfile, "tempdir", "/there/is/no/such/folder")
-    with pytest.raises(OSError):  # a machine that cannot judge is not held against a patch
-        task.score(Attempt(artifact=fix(bug)))
+        assert (judged.resolved, bool(judged.reason)) == (resolved, True), judged.reason
 
 
 def test_the_recorded_bugs_are_many_spread_and_small() -> None:
@@ -136,13 +121,12 @@ def test_names_and_options() -> None:
     assert {t.facts["package"] for t in few} == {"xmltodict"}
     with pytest.raises(ValueError, match="other"):
         get_suite("package_bugs@other")
-    for options in ({"statement": "other"}, {"packages": ["nothing"]}):
-        with pytest.raises(ValueError, match=r"other|nothing"):
-            get_suite("package_bugs", **options)
+    with pytest.raises(ValueError, match="nothing"):
+        get_suite("package_bugs", packages=["nothing"])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.parametrize("name", ["inflection", "xmltodict"])  # fetched by `make slow`
 def test_a_sample_is_as_recorded_and_resolved_by_taking_the_bug_back(name: str) -> None:
     bug = next(bug for bug in recorded() if bug.package.name == name)
     if cached(bug.package) is None:

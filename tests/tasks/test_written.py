@@ -15,23 +15,17 @@ from rlm_loop.tasks.written import Written, definition_of, left_in_repl, written
 
 TWO, THREE = "def f(x):\n    return 2 * x", "def f(x):\n    return 3 * x"
 RAN = Observation(cause="repl_output")
-UNREAD, DENIED, SKIPPED = (
-    Observation(failure=Failure(kind, "not run"), cause="error") for kind in ("malformed", "denied", "skipped")
+UNREAD, DENIED, SKIPPED, REFUSED, RAISED = (
+    Observation(failure=Failure(kind, "why"), cause="error")
+    for kind in ("malformed", "denied", "skipped", "rejected", "runtime")
 )
-REFUSED = Observation(failure=Failure("rejected", "no number"), cause="error")
-RAISED = Observation(failure=Failure("runtime", "NameError"), cause="repl_output")
 
 
 def turn(reply: str, *done: tuple[Action, Observation]) -> Turn:
     return Turn(1, Reply(reply), tuple(a for a, _ in done), tuple(o for _, o in done))
 
 
-def call(code: str) -> CallTool:
-    return CallTool("python", json.dumps({"code": code}))
-
-
 def value(turns: list[Turn]) -> int | None:
-    """What `f(1)` of the definition that counts is."""
     source, names = definition_of("f", written_in(turns)), {}
     if source is None:
         return None
@@ -40,7 +34,7 @@ def value(turns: list[Turn]) -> int | None:
 
 
 def ran(code: str, saw: Observation = RAN) -> Turn:
-    return turn("", (call(code), saw))
+    return turn("", (CallTool("python", json.dumps({"code": code})), saw))
 
 
 def gives(answer: str, action: Action | None = None) -> tuple[Action, Observation]:

@@ -17,9 +17,10 @@ import pytest
 from lazy import needs
 
 from rlm_loop import LeanAgent, ToolLoopAgent
-from rlm_loop.models import Reply, ScriptedModel, ToolCall
+from rlm_loop.models import Reply, ScriptedModel
 from rlm_loop.tools import McpError, McpTools, ToolGateway, mcp_tools
 from rlm_loop.tools.mcp import python_names, type_of
+from tests.agents.replies import call, calls, code
 from tests.repl.processes import gone
 
 pytestmark = needs("mcp", extra="mcp")
@@ -32,23 +33,13 @@ def tools() -> Iterator[McpTools]:
         yield made
 
 
-def calls(*made: tuple[str, dict[str, Any]]) -> list[Reply | str]:
-    """A script of one call a turn, then an answer in words."""
-    return [*(Reply(tool_calls=(ToolCall("1", n, json.dumps(a)),)) for n, a in made), "Done."]
-
-
-def cell(code: str) -> str:
-    return f"```python\n{code}\n```"
-
-
-def seen(script: Any, tools: Any, loop: Any = LeanAgent) -> list[str]:
-    """What the turns of a run observed."""
-    outcome = loop(ScriptedModel(script), tools=tools).run("Well?")
-    return [observation.text for turn in outcome.turns for observation in turn.observations]
+def seen(tools: Any, *replies: Reply | str, loop: Any = LeanAgent) -> list[str]:
+    """What the turns of a run observed, before its answer."""
+    outcome = loop(ScriptedModel([*replies, "Done."]), tools=tools).run("Well?")
+    return [observation.text for turn in outcome.turns[:-1] for observation in turn.observations]
 
 
 def ended(*pids: str) -> bool:
-    """Whether the processes end, within two seconds."""
     return all(gone(int(pid), 2) for pid in pids)
 
 
@@ -141,26 +132,17 @@ def test_a_server_that_cannot_be_used_is_said_in_one_line(server: Any, reason: s
     assert "\n" not in str(raised.value)
 
 
-def test_both_loops_see_the_same_of_the_same_server(tools: McpTools) -> None:
-    lean = seen(calls(("people", {"in": "London"})), tools)[0]
-    loop = seen([cell("print(people(in_='London'))"), "Done."], tools, ToolLoopAgent)[0]
-    assert json.loads(lean) == eval(loop) == [{"name": "Ada", "age": 36, "city": "London"}]
+def test_both_loops_are_told_the_same_and_a_cell_also_what_helps(tools: McpTools) -> None:
+    (called,) = seen(tools, calls(("people", {"in": "London"})))
+    cells = "print(people(in_='London'))", "help(add_numbers)", "try: refuse()\nexcept Exception as e: print(e)"
+    printed, told, error = seen(tools, *map(code, cells), loop=ToolLoopAgent)
+    assert json.loads(called) == eval(printed) == [{"name": "Ada", "age": 36, "city": "London"}]
+    assert "add_numbers(a: int, b: int) -> str" in told
+    assert "Both are whole.\n\na: the first" in told.replace("\n    ", "\n")
+    assert "the disk is full" in error
 
 
-@pytest.mark.parametrize(
-    ("code", "told"),
-    [
-        ("help(add_numbers)", "add_numbers(a: int, b: int) -> str"),
-        ("help(add_numbers)", "Both are whole.\n\na: the first"),
-        ("try:\n    refuse()\nexcept Exception as error:\n    print(error)", "the disk is full"),
-    ],
-)
-def test_a_cell_is_told_what_the_server_says(tools: McpTools, code: str, told: str) -> None:
-    text = seen([cell(code), "Done."], tools, ToolLoopAgent)[0]
-    assert told in text.replace("\n    ", "\n")
-
-
-COUNT = [cell("final_answer = count()")]
+COUNT = [code("final_answer = count()")]
 
 
 def test_each_run_has_a_server_of_its_own_which_ends_with_it(tmp_path: Path) -> None:
@@ -169,7 +151,7 @@ def test_each_run_has_a_server_of_its_own_which_ends_with_it(tmp_path: Path) -> 
     assert len(own) == 10
     assert LeanAgent(ScriptedModel(["Four."]), tools=own).run("2 + 2?").answer == "Four."  # it calls nothing
     assert started.read_text() == "started\n"  # to be asked for its tools
-    (once, pids, *_), (again, others, *_) = (seen(calls(("count", {}), ("pid", {})), own) for _ in range(2))
+    (once, pids), (again, others) = (seen(own, call("count"), call("pid")) for _ in range(2))
     assert (once, again) == ("1", "1")
     assert ended(*pids.split(), *others.split())
     assert started.read_text() == "started\n" * 3
@@ -185,15 +167,15 @@ def test_a_block_has_one_server_for_all_its_runs(tmp_path: Path) -> None:
 
 
 def test_a_sub_agent_has_the_server_of_its_run() -> None:
-    script = [cell("final_answer = (count(), llm_query('How often?'))"), *COUNT]
+    script = [code("final_answer = (count(), llm_query('How often?'))"), *COUNT]
     agent = ToolLoopAgent(ScriptedModel(script), tools=mcp_tools(SERVER), max_depth=2)
     assert agent.run("How often?").answer == ("1", "2")
 
 
 @pytest.mark.slow
 def test_a_run_that_ends_in_the_middle_of_a_call_ends_its_server() -> None:
-    script = calls(("pid", {}), ("wait", {}))
-    outcome = LeanAgent(ScriptedModel(script), tools=mcp_tools(SERVER), seconds=6).run("Wait.")
+    model = ScriptedModel([call("pid"), call("wait")])
+    outcome = LeanAgent(model, tools=mcp_tools(SERVER), seconds=6).run("Wait.")
     assert outcome.stop == "seconds"
     assert ended(*outcome.turns[0].observations[0].text.split())
 
@@ -210,7 +192,7 @@ def test_calls_at_the_same_time_and_from_another_process(tools: McpTools) -> Non
     with ThreadPoolExecutor(8) as pool:
         assert [int(n) for n in pool.map(tools["add_numbers"], range(8), range(8))] == list(range(0, 16, 2))
     copied = pickle.loads(pickle.dumps(list(tools)))
-    assert seen(calls(("count", {})), copied)[0] == "1"  # of a server of its own
+    assert seen(copied, call("count")) == ["1"]  # of a server of its own
 
 
 AT_AN_ADDRESS = """
@@ -280,18 +262,12 @@ def test_types(schema: Any, hint: Any) -> None:
 
 def test_two_servers_of_the_same_tools_need_a_prefix() -> None:
     both = [*mcp_tools(SERVER, prefix="first_"), *mcp_tools(SERVER, prefix="second_")]
-    assert seen(calls(("second_add_numbers", {"a": 1, "b": 2})), both)[0] == "3"
-
-
-def test_nothing_is_no_server() -> None:
-    for server in ("", []):
-        with pytest.raises(ValueError, match="a command or a URL"):
-            mcp_tools(server)
+    assert seen(both, call("second_add_numbers", a=1, b=2)) == ["3"]
 
 
 def test_what_the_server_gets_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_SECRET_KEY", "x")
-    code = "import os, sys; sys.exit(str(sorted(set(os.environ) & {'MY_SECRET_KEY', 'GIVEN', 'PATH'})))"
+    told = "import os, sys; sys.exit(str(sorted(set(os.environ) & {'MY_SECRET_KEY', 'GIVEN', 'PATH'})))"
     with pytest.raises(McpError, match=r"\['GIVEN', 'PATH'\]"):
-        len(mcp_tools([sys.executable, "-c", code], env={"GIVEN": "1"}))
+        len(mcp_tools([sys.executable, "-c", told], env={"GIVEN": "1"}))
     assert "MY_SECRET_KEY" in os.environ

@@ -11,7 +11,7 @@ import pytest
 
 from rlm_loop.tools import ToolError, ToolGateway
 from rlm_loop.tools.code import MAX_BYTES, CodeTools
-from rlm_loop.tools.code.paths import read_bytes, write_bytes
+from rlm_loop.tools.code.paths import write_bytes
 
 
 @pytest.fixture
@@ -81,10 +81,8 @@ CASES = [(call(tool, *given), kind, says) for tools, given, kind, says in REFUSE
 def test_refusals(root: Path, asked: tuple[str, dict[str, Any]], kind: str, says: str) -> None:
     before = tree(root)
     result = ToolGateway(CodeTools(root).tools()).call(*asked)
-    assert result.error == kind
-    assert result.message.startswith(says)
-    assert "\n" not in result.message
-    assert len(result.message) < 500
+    assert (result.error, result.message[: len(says)]) == (kind, says)
+    assert (len(result.message) < 500, "\n" in result.message) == (True, False)
     assert tree(root) == before
 
 
@@ -92,18 +90,12 @@ def tree(root: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() if path.is_file() and not path.is_symlink() else b"" for path in root.rglob("*")}
 
 
-def test_a_link_made_between_the_check_and_the_opening_leads_nowhere(root: Path, tmp_path: Path) -> None:
-    """What `inside` has checked is opened by parts: here the check is left out."""
-    with pytest.raises(ToolError, match="symbolic link"):
-        read_bytes(root, "link.py")
-    with pytest.raises((ToolError, FileNotFoundError)):
-        read_bytes(root, "out/secret.txt")
+def test_a_link_made_between_reading_and_writing_leads_nowhere(root: Path) -> None:
     for path in ("out/secret.txt", "out/new/file"):
         with pytest.raises(ToolError):
             write_bytes(root, path, b"x")
     write_bytes(root, "link.py", b"x")  # the link itself is replaced, not what it leads to
     assert not (root / "link.py").is_symlink()
-    assert (tmp_path / "outside" / "secret.txt").read_text() == "secret"
 
 
 def test_a_written_file_keeps_its_mode_and_other_names_their_contents(root: Path, tmp_path: Path) -> None:
@@ -125,16 +117,6 @@ def test_what_may_not_be_read_or_written(root: Path) -> None:
     with pytest.raises(ToolError, match=r"^runtime: pkg/mod.py cannot be written: Permission denied$"):
         tools.apply_edit("pkg/mod.py", 1, 1, "x = 2")
     (root / "pkg").chmod(0o755)
-
-
-def test_further_tools_are_offered_on_request(tmp_path: Path) -> None:
-    def run_tests(selector: str = "") -> str:
-        """Run the tests."""
-        return f"ran {selector}"
-
-    gate = ToolGateway(CodeTools(tmp_path).offer(run_tests).tools())
-    assert [t.name for t in gate.tools] == ["search_code", "read_file", "apply_edit", "run_tests"]
-    assert gate.call("run_tests", {"selector": "x"}).text == "ran x"
 
 
 @pytest.mark.parametrize("named", ["latin-1", "shift_jis", "punycode", "unicode_escape", "rot13"])

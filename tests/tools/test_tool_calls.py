@@ -1,16 +1,15 @@
-"""Idempotency keys and dry runs at the gate: semantics 33, and what a result holds (31)."""
+"""Idempotency keys and dry runs at the gate: semantics 33."""
 
 from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from rlm_loop.accounting import BudgetSpent
-from rlm_loop.tools import ToolError, ToolGateway, ToolResult, as_tool, tool
+from rlm_loop.tools import ToolError, ToolGateway, as_tool, tool
 
 
 class Counter:
@@ -63,8 +62,7 @@ def test_a_repeated_result_says_so_and_calls_that_never_ran_are_not_kept() -> No
     gate = Counter().gate(allow=["add"])
     assert gate.call("add", {"n": "1", "idempotency_key": "k"}).error == "invalid_arguments"
     first, again = (gate.call("add", {"n": 1, "idempotency_key": "k"}) for _ in range(2))
-    assert (first.repeated, again.repeated) == (False, True)
-    assert (again.ok, again.data, again.text) == (True, first.data, first.text)
+    assert (first.repeated, again.repeated, again.ok, again.text) == (False, True, True, first.text)
     assert gate.call("add", {"n": 1}).text == "1, 2 in all"  # without a key each call is a new one
 
 
@@ -125,7 +123,6 @@ def named(dry_run: str = "", idempotency_key: int = 0) -> str:
     ("name", "arguments", "says"),
     [
         ("wipe", {"dry_run": "yes"}, "wipe has no dry run, and was not run"),
-        ("wipe", {"dry_run": True}, "wipe has no dry run, and was not run"),
         ("add", {"n": 1, "dry_run": True}, "unexpected 'dry_run'. add takes (n)"),  # it changes nothing
         ("add", {"n": 1, "idempotency_key": "k"}, "unexpected 'idempotency_key'. add takes (n)"),
     ],
@@ -142,24 +139,15 @@ def test_a_tools_own_parameters_come_first_and_no_schema_grows() -> None:
     assert add.parameters == as_tool(Counter().add).parameters
 
 
-def test_a_result_holds_all_of_it() -> None:
-    held = {"tool", "data", "text", "failure", "seconds", "truncated", "full", "repeated", "printed"}
-    assert {f.name for f in fields(ToolResult)} == held
-    result = Counter().gate(cap=40).call("ad", {})
-    assert (result.error, result.truncated, result.seconds >= 0) == ("unknown_tool", True, True)
-
-
 def test_results_are_bounded_in_the_hosts_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     text = tool(name="text", description="Give a text.")(lambda n: "x" * n)
     monkeypatch.setattr("rlm_loop.tools.gateway._MAX_TEXT", 1000)
     assert ToolGateway([text]).call("text", {"n": 1001}).message == "text gave 1,001 characters: ask for less"
 
 
-def test_the_callers_arguments_and_lists_are_left_as_they_are() -> None:
-    arguments, kwargs, allow = {"n": 1, "dry_run": True}, {"n": 1, "idempotency_key": "k"}, ["add"]
-    gate = Counter().gate(allow=allow)
+def test_the_callers_arguments_are_left_as_they_are() -> None:
+    arguments, kwargs = {"n": 1, "dry_run": True}, {"n": 1, "idempotency_key": "k"}
+    gate = Counter().gate()
     gate.call("add", arguments)
     gate.call_function("add", (), kwargs)
-    allow.clear()
     assert (arguments, kwargs) == ({"n": 1, "dry_run": True}, {"n": 1, "idempotency_key": "k"})
-    assert gate.call("add", {"n": 1}).ok

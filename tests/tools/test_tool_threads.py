@@ -1,11 +1,8 @@
-"""Threads in which tools run: used again when they are free, left to a tool that does not return."""
+"""Threads in which tools and models run, and what is used or late of what they give."""
 
 from __future__ import annotations
 
 import contextlib
-import os
-import subprocess
-import sys
 import threading
 import time
 import warnings
@@ -16,7 +13,6 @@ import pytest
 
 from rlm_loop.accounting.scope import Scope, call_scope
 from rlm_loop.repl.host.shielded import interrupt_thread
-from rlm_loop.tools import ToolGateway, tool
 from rlm_loop.tools.code import CodeTools
 from rlm_loop.tools.python_source import source_state
 from rlm_loop.tools.threads import GivenUp, Pending
@@ -68,32 +64,6 @@ def test_a_stop_that_strikes_while_the_thread_starts_ends_the_scope() -> None:
             Pending(work, "model", Scope()).result(lambda: None)
         assert over.wait(30)
         assert ended == [True]
-
-
-def test_tools_that_call_tools_do_not_wait_for_their_own_thread() -> None:
-    inner = ToolGateway([tool(name="deep", description="Deep.")(lambda: threading.current_thread().name)])
-
-    @tool
-    def outer() -> list[str]:
-        """Outer."""
-        return [threading.current_thread().name, inner.call("deep").data]
-
-    assert ToolGateway([outer]).call("outer").data == ["tool-outer", "tool-deep"]
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_child_has_threads_of_its_own() -> None:
-    code = (
-        "import os\n"
-        "from rlm_loop.tools import ToolGateway, tool\n"
-        "gate = ToolGateway([tool(name='f', description='F.')(lambda: 7)], timeout=20)\n"
-        "assert gate.call('f').data == 7\n"
-        "child = os.fork()\n"
-        "if child == 0:\n"
-        "    os._exit(gate.call('f').data)\n"
-        "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7\n"
-    )
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)
 
 
 def test_source_is_compiled_by_one_thread_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

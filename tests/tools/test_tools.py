@@ -10,15 +10,17 @@ import json
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field
 
 from rlm_loop.accounting import BudgetSpent, Cancelled
-from rlm_loop.tools import Hooks, Tool, ToolError, ToolGateway, ToolResult, as_tool, tool
+from rlm_loop.tools import Hooks, Tool, ToolError, ToolGateway, as_tool, tool
 
 
 @tool
@@ -52,9 +54,13 @@ class Mute(Exception):
         raise RuntimeError("no text")
 
 
+@tool
+def tally(n: Annotated[int, Field(description="how many", ge=0, examples=[[1]])]) -> int:
+    """Count."""
+    return n
+
+
 def test_a_tool_describes_itself() -> None:
-    assert read_lines.name == "read_lines"
-    assert read_lines.description == "Read a range of lines."
     assert read_lines.signature == (
         "read_lines(path: str, start: int = 1, mode: Literal['a', 'b'] = 'a', copy: list[int] | None = None)"
         " -> str: Read a range of lines."
@@ -68,20 +74,8 @@ def test_a_tool_describes_itself() -> None:
     function = {"name": "ratio", "description": "Give the arguments back.", "parameters": parameters}
     assert ratio.schema == {"type": "function", "function": function}
     assert read_lines("x", start=4) == "x|4|a|None"
-
-
-def test_annotated_parameters_carry_their_description() -> None:
-    from pydantic import Field
-
-    def f(n: int) -> int:
-        """Count."""
-        return n
-
-    f.__annotations__["n"] = Annotated[int, Field(description="how many", ge=0, examples=[[1]])]
-    made = tool(f)
-    assert made.parameters["properties"]["n"]["description"] == "how many"
-    assert made.signature == "f(n: int) -> int: Count."
-    assert ToolGateway([made]).call("f", '{"n": -1}').error == "invalid_arguments"
+    assert tally.signature == "tally(n: int) -> int: Count."
+    assert tally.parameters["properties"]["n"]["description"] == "how many"
 
 
 def named(name: str, function: Any, **options: Any) -> Tool:
@@ -143,10 +137,9 @@ def test_methods_partials_and_simple_objects_become_tools() -> None:
     ("name", "arguments", "kind", "says"),
     [
         ("read_line", "{}", "unknown_tool", "no tool 'read_line'; did you mean 'read_lines'? tools: read_lines, ratio"),
-        ("zzz", "{}", "unknown_tool", "no tool 'zzz'; tools: read_lines, ratio, fail"),
+        ("zzz", "{}", "unknown_tool", "no tool 'zzz'; tools: read_lines, ratio, fail, tally"),
         ("read_lines", "", "invalid_arguments", "missing 'path'"),
         ("read_lines", "{path: 1}", "invalid_arguments", "for a quote and"),
-        ("read_lines", '{"path": "a"', "invalid_arguments", "not JSON"),
         ("read_lines", "[" * 100_000, "invalid_arguments", "not JSON"),
         ("read_lines", '{"path": "a", "start": ' + "9" * 5000 + "}", "invalid_arguments", "not JSON"),
         ("read_lines", '["a"]', "invalid_arguments", "must be a JSON object"),
@@ -156,24 +149,22 @@ def test_methods_partials_and_simple_objects_become_tools() -> None:
         ("read_lines", '{"path": "a", "start": true}', "invalid_arguments", "valid integer, not True"),
         ("read_lines", '{"path": "a", "mode": "c"}', "invalid_arguments", "'a' or 'b'"),
         ("ratio", '{"value": 1, "pair": [1, "2"]}', "invalid_arguments", "'pair.1'"),
+        ("tally", '{"n": -1}', "invalid_arguments", "'n': "),
         ("fail", "", "runtime", "ValueError: no\nway"),
         ("fail", '{"how": "own"}', "denied", "line 3 is not yours"),
         ("fail", '{"how": "mute"}', "runtime", "Mute"),
     ],
 )
 def test_failures_are_data(name: str, arguments: str, kind: str, says: str) -> None:
-    result = ToolGateway([read_lines, ratio, fail]).call(name, arguments)
-    assert (result.ok, result.error, result.data) == (False, kind, None)
+    result = ToolGateway([read_lines, ratio, fail, tally]).call(name, arguments)
+    assert (result.ok, result.error, result.data, result.text) == (False, kind, None, result.message)
     assert says in result.message
-    assert result.text == result.message
-    if kind != "runtime":
-        assert "\n" not in result.message
+    assert kind == "runtime" or "\n" not in result.message
 
 
 @pytest.mark.parametrize(
     ("name", "arguments", "text"),
     [
-        ("read_lines", '{"path": "a"}', "a|1|a|None"),
         ("read_lines", '{"path": "a\nb"}', "a\nb|1|a|None"),  # a real line break inside a JSON string
         ("read_lines", {"path": "a", "copy": [1]}, "a|1|a|[1]"),
         ("ratio", '{"value": 3}', '{"value": 3.0, "pair": [], "title": ""}'),
@@ -189,9 +180,7 @@ def test_good_calls(name: str, arguments: Any, text: str) -> None:
     ("value", "text"),
     [
         (None, ""),
-        ("ä", "ä"),
-        (True, "true"),
-        ([1, None], "[1, null]"),
+        ([True, None], "[true, null]"),
         ({"é": 1}, '{"é": 1}'),
         (float("inf"), "Infinity"),
         (b"x", "b'x'"),
@@ -202,36 +191,6 @@ def test_good_calls(name: str, arguments: Any, text: str) -> None:
 def test_text_of_a_value(value: Any, text: str) -> None:
     result = ToolGateway([named("give", lambda: value)]).call("give")
     assert (result.text, result.data) == (text, value)
-
-
-def test_a_timeout_is_enforced_from_outside() -> None:
-    release, done = threading.Event(), threading.Event()
-    hang = named("hang", lambda: (release.wait(), done.set(), "late"))
-    result = ToolGateway([hang], timeout=0.05).call("hang")
-    assert (result.ok, result.error, "0.05 s" in result.message) == (False, "timeout", True)
-    assert not done.is_set()  # it was not waited for
-    release.set()
-    assert done.wait(10)
-    assert result.data is None  # a late result is credited to nobody
-
-
-def test_a_tool_may_have_a_limit_of_its_own() -> None:
-    assert ToolGateway([named("slow", lambda: "ok", timeout=30)], timeout=0).call("slow").ok
-
-
-class Told:
-    """A hook that counts what starts and what ends."""
-
-    def __init__(self) -> None:
-        self.seen: list[str] = []
-        self.printed: list[str] = []
-
-    def on_tool_start(self, tool: str) -> None:
-        self.seen.append(f"start {tool}")
-
-    def on_tool_end(self, tool: str, result: ToolResult) -> None:
-        self.seen.append(f"end {tool} {result.error}")
-        self.printed.append(result.printed)
 
 
 SIGNALS = [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), BudgetSpent("calls", "no more"), Cancelled("ended")]
@@ -245,15 +204,16 @@ def test_what_a_tool_raises_ends_the_call_and_only_the_runs_own_signals_more(
     def leave() -> None:
         raise raised
 
-    told = Told()
-    gate = ToolGateway([named("leave", leave)], timeout=timeout, hooks=Hooks([told]))
+    told: list[str] = []
+    hook = SimpleNamespace(on_tool_start=lambda tool: told.append("start"), on_tool_end=lambda tool: told.append("end"))
+    gate = ToolGateway([named("leave", leave)], timeout=timeout, hooks=Hooks([hook]))
     if isinstance(raised, (BudgetSpent, Cancelled)):
         with pytest.raises(type(raised)):
             gate.call("leave")
     else:
         result = gate.call("leave")
         assert (result.error, type(raised).__name__ in result.message) == ("runtime", True)
-    assert [s.split()[0] for s in told.seen] == ["start", "end"]
+    assert told == ["start", "end"]
 
 
 def test_async_tools_are_awaited_also_in_a_notebook() -> None:
@@ -280,14 +240,6 @@ async def rename(value: Any) -> str:
     return value
 
 
-def _seven() -> int:
-    """Give seven."""
-    return 7
-
-
-stated = tool(name="stated")(_seven)
-
-
 def _elsewhere(value: Any) -> Nowhere:  # type: ignore[name-defined]  # noqa: F821
     """Say what it returns in a type of elsewhere."""
     return value
@@ -310,51 +262,40 @@ def _elsewhere(value: Any) -> Nowhere:  # type: ignore[name-defined]  # noqa: F8
 def test_a_result_that_breaks_the_declared_type_is_an_error_of_the_tool(
     name: str, value: Any, says: str | None
 ) -> None:
-    gate = ToolGateway([lookup, rename, _elsewhere])
-    result = gate.call(name, {"value": value})
-    assert result.error == (None if says is None else "runtime")
+    result = ToolGateway([lookup, rename, _elsewhere]).call(name, {"value": value})
+    assert (result.error, result.data) == ((None, value) if says is None else ("runtime", None))
     assert (says or "") in result.message
     assert len(result.message) < 200
-    if says is not None:
-        assert result.data is None
-        with pytest.raises(ToolError):
-            gate.call_function(name, (value,))
 
 
 def test_a_tool_that_was_called_can_go_to_another_process() -> None:
-    assert ToolGateway([stated]).call("stated").data == 7
-    assert pickle.loads(pickle.dumps(stated))() == 7
+    made = as_tool(_elsewhere)
+    assert ToolGateway([made]).call("_elsewhere", {"value": 7}).data == 7
+    assert pickle.loads(pickle.dumps(made))(7) == 7
 
 
 def test_what_a_tool_prints_is_kept_with_its_call_and_still_shown(capsys: pytest.CaptureFixture[str]) -> None:
     both, go = threading.Barrier(2, timeout=30), threading.Event()
 
-    @tool
-    def count(name: str) -> str:
-        """Count."""
-        print(f"{name} began")
+    def count(name: str) -> None:
+        print(name)
         both.wait()
         print(f"{name} ended")
         if name == "b":
             raise ValueError(name)
-        return name
 
     async def later() -> None:
         print("later")
 
-    told = Told()
     hang = named("hang", lambda: (print("hanging"), go.wait(30)), timeout=0.05)
-    gate = ToolGateway([count, hang, named("later", later)], hooks=Hooks([told]))
+    gate = ToolGateway([named("count", count), hang, named("later", later)])
     with ThreadPoolExecutor() as pool:
-        list(pool.map(lambda name: gate.call("count", {"name": name}), "ab"))
+        counted = list(pool.map(lambda name: gate.call("count", {"name": name}).printed, "ab"))
     print("not of a tool")
-    assert sorted(told.printed) == ["a began\na ended\n", "b began\nb ended\n"]
-    assert gate.call("hang").printed == "hanging\n"
-    assert gate.call("later").printed == "later\n"
+    kept = [*counted, gate.call("hang").printed, gate.call("later").printed]
     go.set()
-    assert sorted(capsys.readouterr().out.splitlines()) == sorted(
-        ["a began", "b began", "a ended", "b ended", "not of a tool", "hanging", "later"]
-    )
+    assert kept == ["a\na ended\n", "b\nb ended\n", "hanging\n", "later\n"]
+    assert sorted(capsys.readouterr().out.splitlines()) == sorted([*"".join(kept).splitlines(), "not of a tool"])
 
 
 def test_what_a_tool_prints_is_kept_where_the_stream_was_replaced_while_another_runs() -> None:

@@ -54,8 +54,3 @@ def test_an_escaped_process_that_holds_the_pipes_does_not_hold_us(tmp_path: Path
     code = f"import os, time\nif not os.fork():\n    os.setsid()\n    {goes_on}\nprint('done')"
     ended, lines = watched(code, tmp_path, timeout=300.0)
     assert (ended.code, ended.timed_out, lines) == (0, False, [b"done"])
-
-
-def test_a_command_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(OSError):
-        watch(["/nowhere"], cwd=tmp_path, env={}, stdin=b"", timeout=1, on_line=print)

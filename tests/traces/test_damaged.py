@@ -19,12 +19,7 @@ from rlm_loop.replay.recorded import Recorded, ReplayError
 from rlm_loop.traces import RunRecord, TraceError, read
 
 REPLIES = ["```python\nprint(llm_query('hi'))\n```", "there", "```python\n1/0\n```", "```python\nfinal_answer = 7\n```"]
-READERS: dict[str, Callable[[RunRecord], object]] = {
-    "outcome": outcome_of,
-    "replay": Recorded,
-    "export": conversation_of,
-    "tree": tree_of,
-}
+READERS: list[Callable[[RunRecord], object]] = [outcome_of, Recorded, conversation_of, tree_of]
 
 
 def places(value: Any, levels: int = 5) -> Iterator[tuple[Any, ...]]:
@@ -76,12 +71,12 @@ def test_a_part_that_is_not_what_it_should_be(lines: list[str], value: Any, each
             except TraceError:
                 refused += 1
                 continue
-            for name, reader in READERS.items():
+            for reader in READERS:
                 try:
                     reader(record)
                 except (TraceError, ReplayError):
                     refused += 1
                 except Exception as error:
-                    wrong.append((name, event["event"], place, repr(error)[:100]))
+                    wrong.append((reader, event["event"], place, repr(error)[:100]))
     assert wrong == []
     assert refused > 10

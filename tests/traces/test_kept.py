@@ -18,11 +18,6 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "log"
 
 
-def test_the_folder_is_closed_to_others(folder: Path) -> None:
-    kept.new_log()
-    assert folder.stat().st_mode & 0o077 == 0
-
-
 @pytest.mark.parametrize(("files", "size"), [(2, 10_000), (100, 20)])
 def test_the_oldest_make_room(folder: Path, monkeypatch: pytest.MonkeyPatch, files: int, size: int) -> None:
     monkeypatch.setattr(kept, "_MOST_FILES", files)
@@ -37,22 +32,18 @@ def test_the_oldest_make_room(folder: Path, monkeypatch: pytest.MonkeyPatch, fil
     assert left == (["4.jsonl", "mine.txt"] if files == 2 else ["3.jsonl", "4.jsonl", "mine.txt"])
 
 
-@pytest.mark.parametrize("off", ["off", "OFF", "0"])
-def test_it_can_be_off(monkeypatch: pytest.MonkeyPatch, off: str) -> None:
-    monkeypatch.setenv(kept.LOG_VARIABLE, off)
-    assert (kept.log_folder(), kept.new_log()) == (None, None)
-
-
 def test_a_folder_that_cannot_be_made_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(kept.LOG_VARIABLE, str(tmp_path / "file" / "log"))
     assert kept.new_log() is None
 
 
-def test_a_script_keeps_nothing_and_a_notebook_does(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_script_keeps_nothing_and_a_notebook_does_where_others_cannot_look(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     agent = LeanAgent(model=ScriptedModel(["42", "43"]))
     assert agent.run("What?").trace is None
     assert not folder.exists()
     monkeypatch.setattr(kept, "in_kernel", lambda: True)
     assert agent.run("What?").trace is not None
-    assert len(list(folder.iterdir())) == 1
+    assert (len(list(folder.iterdir())), folder.stat().st_mode & 0o077) == (1, 0)

@@ -26,10 +26,10 @@ def call(number: str, item: str) -> Reply:
     return Reply("", (ToolCall(number, "stock", f'{{"item": "{item}"}}'),), "tool_calls")
 
 
-def work(caplog: pytest.LogCaptureFixture, level: int = logging.DEBUG) -> Outcome:
+def work(caplog: pytest.LogCaptureFixture) -> Outcome:
     final = Reply("", (ToolCall("c3", "final_answer", '{"answer": 5}'),), "tool_calls")
     model = ScriptedModel([call("c1", "apple"), call("c2", "none"), final], name="m")
-    with caplog.at_level(level, logger="rlm_loop"):
+    with caplog.at_level(logging.DEBUG, logger="rlm_loop"):
         return LeanAgent(model=model, tools=(stock,), budget=Budget(steps=9)).run("How many?")
 
 
@@ -37,15 +37,20 @@ def told(caplog: pytest.LogCaptureFixture, what: str) -> list[logging.LogRecord]
     return [r for r in caplog.records if r.getMessage().startswith(what + " ")]
 
 
-def test_every_line_has_every_field_and_says_those_that_are_known(caplog: pytest.LogCaptureFixture) -> None:
+def test_every_line_has_every_field_says_those_that_are_known_and_no_secret(caplog: pytest.LogCaptureFixture) -> None:
     outcome = work(caplog)
     assert caplog.records
+    assert KEY not in caplog.text
+    assert all(
+        isinstance(h, logging.NullHandler) for h in logging.getLogger("rlm_loop").handlers if h is not caplog.handler
+    )
     for record in caplog.records:
         known = {name: getattr(record, name) for name in FIELDS}
         assert (known["run"], known["task"], known["node"]) == (outcome.run, "question", "0")
         line = record.getMessage()
         assert [name for name in FIELDS if f" {name}=" in line] == [name for name in FIELDS if known[name] is not None]
         assert "\n" not in line
+        assert KEY not in str(vars(record))
 
 
 def test_a_turn_and_a_tool_say_what_they_took_and_what_is_left(caplog: pytest.LogCaptureFixture) -> None:
@@ -72,22 +77,10 @@ def test_a_failure_of_a_model_is_told_with_its_kind(caplog: pytest.LogCaptureFix
     assert KEY not in caplog.text
 
 
-def test_no_line_holds_a_secret(caplog: pytest.LogCaptureFixture) -> None:
-    work(caplog)
-    assert KEY not in caplog.text
-    assert all(KEY not in str(vars(record)) for record in caplog.records)
-
-
 def test_a_name_cannot_forge_a_line_or_a_field(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="rlm_loop"):
         Trace(ids=lambda: "r2").start(task='x"\nturn run=r1 100%s')
     assert caplog.records[0].getMessage().startswith('run_start run=r2 task="x\\"\\nturn run=r1 100%s" ')
-
-
-def test_nothing_is_told_where_nobody_listens(caplog: pytest.LogCaptureFixture) -> None:
-    work(caplog, logging.WARNING)
-    assert caplog.records == []
-    assert all(isinstance(h, logging.NullHandler) for h in logging.getLogger("rlm_loop").handlers)
 
 
 def test_runs_of_one_trace_are_told_apart(caplog: pytest.LogCaptureFixture) -> None:

@@ -59,7 +59,6 @@ OPENAI = "sk-proj-abc_def-GHIjkl0123456789"
 
 def test_each_kind_has_examples() -> None:
     assert [kind.name for kind in kinds() if not kind.gone or not kind.stays] == []
-    assert {name.partition(":")[0] for name in GONE} == {kind.name.partition(":")[0] for kind in kinds()}
 
 
 @pytest.mark.parametrize("name", GONE | OWN)
@@ -117,11 +116,6 @@ def test_no_line_of_a_private_key_is_left(name: str) -> None:
     assert found.endswith("\n$ ls\nkey.pem a_function_of_many_words_in_2026\n")
 
 
-def test_a_line_that_speaks_of_private_keys_stays() -> None:
-    text = 'if "-----BEGIN PRIVATE KEY-----" in text and text[-25:] == "-----END PRIVATE KEY-----":\n    load_pem_key()'
-    assert redactor({})(text) == text
-
-
 PIECES = parts("sk-|token|password|api_key|cookie: a|=|:|\"|'|\\|\n| |a1|B2b3c4d5|://|@|Bearer |PASS=|--|.|&")
 
 
@@ -157,6 +151,7 @@ DATA = {
     "a schema": '{"properties": {"token": {"type": "string", "description": "The API key to use"}}}',
     "a certificate": "-----BEGIN CERTIFICATE-----\nMIIDdzCCAl+gAwIBAgIEAgAAuTANBg\n-----END CERTIFICATE-----",
     "a lock file": "integrity sha512-" + base64.b64encode(NOISE[:64]).decode(),
+    "talk of keys": 'if "-----BEGIN PRIVATE KEY-----" in x and x[-25:] == "-----END PRIVATE KEY-----":\n    load()',
 }
 
 
@@ -222,52 +217,37 @@ class Loud:
         raise ValueError(self.text)
 
 
-@pytest.fixture(scope="module")
-def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The trace of a run in which each secret was asked about, said by the model, and printed by its code."""
-    path = tmp_path_factory.mktemp("planted") / "run.jsonl"
+def test_no_secret_is_in_what_is_kept_or_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of a run in which each secret was asked about, said by the model, and printed by its code."""
+    path, shown = tmp_path / "run.jsonl", io.StringIO()
     text = "\n".join([re.sub("[«»]", "", text) for text in (GONE | OWN).values()] + [PRINTED["as it is"]])
     cells = [f"```python\nprint({text!r})\n```", f"```python\nfinal_answer = {text!r}\n```"]
-    shown, lines, log = io.StringIO(), io.StringIO(), logging.getLogger("rlm_loop")
-    handler = logging.StreamHandler(lines)
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in ENVIRON.items():
-            patch.setenv(name, value)
-        log.addHandler(handler)
-        log.setLevel(logging.DEBUG)
-        try:
-            live = LiveView()
-            patch.setattr(sys, "stderr", shown)
-            agent = ToolLoopAgent(model=ScriptedModel(cells, name="m"), hooks=(live, Loud(text)))
-            outcome = agent.run(f"What are these?\n{text}", trace=path)
-        finally:
-            log.removeHandler(handler)
-            log.setLevel(logging.NOTSET)
-        live.outcome = None
-        kept = {
-            "page.html": run_page(path),
-            "live.txt": shown.getvalue(),
-            "live.html": live.html(),
-            "outcome.html": outcome.to_html(),
-            "outcome.txt": f"{outcome!r}\n{outcome}",
-            "record.html": read(path)._repr_html_(),
-            "log.txt": lines.getvalue(),
-        }
-    for name, said in kept.items():
-        (path.parent / name).write_text(said)
-    return path
-
-
-def test_no_secret_is_in_what_is_kept_or_shown(everything: Path) -> None:
-    files = sorted(everything.parent.iterdir())
-    assert len(files) == 8
+    for name, value in ENVIRON.items():
+        monkeypatch.setenv(name, value)
+    live = LiveView()
+    agent = ToolLoopAgent(model=ScriptedModel(cells, name="m"), hooks=(live, Loud(text)))
+    with caplog.at_level(logging.DEBUG, "rlm_loop"), monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", shown)
+        outcome = agent.run(f"What are these?\n{text}", trace=path)
+    live.outcome = None
+    kept = {
+        "trace": path.read_text(),
+        "page": run_page(path),
+        "live view in a terminal": shown.getvalue(),
+        "live view": live.html(),
+        "outcome in a notebook": outcome.to_html(),
+        "outcome": f"{outcome!r}\n{outcome}",
+        "record": read(path)._repr_html_(),
+        "log": caplog.text,
+    }
     secrets = {s for text in (GONE | OWN).values() for s in re.findall("«(.*?)»", text, re.DOTALL)} | set(BODY)
-    for kept in files:
-        text = kept.read_text()
-        assert REDACTED in text, kept.name
-        for secret in secrets - {":pw", "sesame", "hunter2"}:  # others hold these words, too
-            forms = {secret, json.dumps(secret)[1:-1], escape(secret)}
-            assert [form for form in forms if form in text] == [], kept.name
+    secrets -= {":pw", "sesame", "hunter2"}  # others hold these words, too
+    forms = {form for s in secrets for form in (s, json.dumps(s)[1:-1], escape(s))}
+    for name, said in kept.items():
+        assert REDACTED in said, name
+        assert [form for form in forms if form in said] == [], name
 
 
 def test_a_page_of_an_older_trace_is_redacted_too(tmp_path: Path) -> None:
@@ -279,24 +259,15 @@ def test_a_page_of_an_older_trace_is_redacted_too(tmp_path: Path) -> None:
     assert JWT not in run_page(path)
 
 
-def test_an_error_of_a_provider_does_not_quote_the_key() -> None:
-    error = ModelError(f"Incorrect API key provided: {OPENAI}")
-    assert str(error) == error.message == f"Incorrect API key provided: {REDACTED}"
-
-
-PATCH = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-{}\n+{}\n"
-
-
-@pytest.mark.parametrize(("old", "new", "kept"), [("a", "b", 1), (f"k = {JWT!r}", "k = load()", 1), ("a", JWT, 0)])
+@pytest.mark.parametrize(("old", "new", "kept"), [(f"k = {JWT!r}", "k = load()", 1), ("a", JWT, 0)])
 def test_a_patch_that_adds_a_secret_is_no_prediction(old: str, new: str, kept: int) -> None:
-    outcome = Outcome(None, Stop.ANSWERED, (), Usage(1, 1), Ledger(), artifact=PATCH.format(old, new))
-    found = predictions_of({"t": outcome})
-    assert len(found) == kept
-    assert ("looks like a key" in found.left_out.get("t", "")) == (not kept)
+    patch = f"--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-{old}\n+{new}\n"
+    found = predictions_of({"t": Outcome(None, Stop.ANSWERED, (), Usage(1, 1), Ledger(), artifact=patch)})
+    assert (len(found), "looks like a key" in found.left_out.get("t", "")) == (kept, not kept)
 
 
-def test_a_key_that_was_given_in_python_is_a_secret_too() -> None:
-    OpenAICompatibleModel("m", "http://127.0.0.1:9/v1", api_key="local-gateway-7f3a91")
-    OpenAICompatibleModel("m", "http://127.0.0.1:9/v1", api_key="no-key-needed")
-    told = str(ModelError("local-gateway-7f3a91 is no key here, no-key-needed"))
-    assert told == f"{REDACTED} is no key here, no-key-needed"
+def test_an_error_of_a_provider_quotes_no_key_also_of_those_that_were_given_in_python() -> None:
+    for key in ("local-gateway-7f3a91", "no-key-needed"):
+        OpenAICompatibleModel("m", "http://127.0.0.1:9/v1", api_key=key)
+    error = ModelError(f"{OPENAI} and local-gateway-7f3a91 are no keys here, no-key-needed")
+    assert str(error) == error.message == f"{REDACTED} and {REDACTED} are no keys here, no-key-needed"

@@ -224,21 +224,19 @@ def test_a_trace_that_forked_processes_share_holds_a_run_of_each(tmp_path: Path)
     assert all([e["turn"] for e in run.of("turn")] == list(range(50)) and run.end is not None for run in found)
 
 
-def test_a_full_disk_leaves_no_half_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_no_half_a_line(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     write(path, 1, turns=2)
     before = path.read_bytes()
     trace = Trace(path)
     resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 100, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 100, hard))  # Python ignores the signal of it
     try:
         with pytest.raises(TraceError, match="free some space"):
             trace.start(text="x" * 4096)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, old)
     assert path.read_bytes() == before
     trace.start()
     trace.close()
@@ -277,11 +275,9 @@ def test_requests_of_equal_bytes_keep_their_causes(node: Callable[[int], str]) -
     [
         ('{"event": "reply"}\n', "not a trace"),
         ('{"event": "run_start", "schema": 99}\n', "schema 99; this version of rlm-loop reads 5"),
-        ('{"event": "run_start", "schema": 1}\n', "schema 1; this version"),
         ('{"event": "run_start", "schema": "five", "run": "r1"}\n', "schema five"),
         ("", "holds 0 runs"),
         ('{"run":"r1","ev', "holds 0 runs"),
-        ("not json\n", "is not a trace"),
         ('{"type": "user", "sessionId": "x", "message": {}}\n', "is not a trace"),  # of Claude Code
         ('{\n  "info": {},\n  "messages": [],\n  "trajectory_format": "mini-swe-agent-1"\n}\n', "is not a trace"),
     ],
@@ -292,41 +288,25 @@ def test_what_is_not_a_trace_is_refused(tmp_path: Path, text: str, match: str) -
         read(tmp_path / "t.jsonl")
 
 
-def test_a_missing_file_and_an_unwritable_place_are_told(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match="cannot read"):
-        read(tmp_path / "none.jsonl")
+def test_a_trace_is_written_to_no_pipe_and_an_unwritable_place_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(TraceError, match="cannot write"):
-        Trace(tmp_path / "file" / "t.jsonl")
+    os.mkfifo(tmp_path / "pipe")
+    for name, says in (("file/t.jsonl", "cannot write"), ("pipe", "it is a pipe")):
+        with pytest.raises(TraceError, match=says):
+            Trace(tmp_path / name)
 
 
-def test_without_a_path_events_are_kept_in_memory() -> None:
-    trace = Trace()
-    trace.start(x=1)
-    assert [e["event"] for e in trace.events] == ["run_start"]
-    trace.record("turn", turn=1)  # and what was looked at before is the same list
-    trace.record("request", prompt=Prompt.ask("q"))
-    assert [e["event"] for e in trace.events] == ["run_start", "turn", "message", "settings", "request"]
-
-
-def test_settings_are_stored_when_they_change_and_only_then(tmp_path: Path) -> None:
-    tools: tuple[dict[str, str], ...] = ({"name": "f"},)
-    with Trace(tmp_path / "t.jsonl") as trace:
-        trace.start()
-        for prompt in (Prompt(), Prompt(tools=tools), Prompt(tools=tools), Prompt(), Prompt(stop=("x",))):
-            trace.record("request", prompt=prompt)
-    events = read(tmp_path / "t.jsonl").events
-    stored = [e["hash"] for e in events if e["event"] == "settings"]
-    assert [stored.index(e["settings"]) for e in events if e["event"] == "request"] == [0, 1, 1, 0, 2]
-
-
-def test_a_request_is_written_at_once_and_whole_and_is_read_when_compressed(tmp_path: Path) -> None:
+def test_requests_are_written_at_once_bodies_when_they_change_and_are_read_when_compressed(tmp_path: Path) -> None:
     path, packed = tmp_path / "t.jsonl", tmp_path / "t.jsonl.gz"
+    messages = (say("system", "s", "system"), say("user", "q", "task"))
     with Trace(path) as trace:
         trace.start()
-        trace.record("request", prompt=Prompt((say("system", "s", "system"), say("user", "q", "task"))))
+        for tools in ((), ({"name": "f"},), ()):
+            trace.record("request", prompt=Prompt(messages, tools=tools))
         events = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [event["event"] for event in events] == ["run_start", *["message"] * 2, "settings", "request"]
+    first = ["run_start", *["message"] * 2, "settings", "request"]
+    assert [event["event"] for event in events] == [*first, "settings", "request", "request"]
+    assert events[-1]["settings"] == events[4]["settings"] != events[-2]["settings"]
     assert events[0]["schema"] == 5  # the first line says how to read the others
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert read(packed).events == read(path).events
@@ -341,15 +321,11 @@ def test_a_request_is_written_at_once_and_whole_and_is_read_when_compressed(tmp_
         (object, {"repr": "<class 'object'>"}),
         ((1, "a", None), [1, "a", None]),
         ({1: 2.5}, {"1": 2.5}),
+        ("a\ud800b\x00", "a\ud800b\x00"),
         (Usage(1, 2, None), {"is": "Usage", "calls": 1, "input_tokens": 1, "output_tokens": 2} | UNKNOWN),
     ],
 )
-def test_values_are_made_json(value: object, expected: object) -> None:
-    (trace := Trace()).start(x=value)
-    assert trace.events[0]["x"] == expected
-
-
-def test_lone_surrogates_survive(tmp_path: Path) -> None:
+def test_values_are_made_json(value: object, expected: object, tmp_path: Path) -> None:
     with Trace(tmp_path / "t.jsonl") as trace:
-        trace.start(text="a\ud800b\x00")
-    assert read(tmp_path / "t.jsonl").start["text"] == "a\ud800b\x00"
+        trace.start(x=value)
+    assert read(tmp_path / "t.jsonl").start["x"] == expected

@@ -190,8 +190,10 @@ def test_a_test_is_not_rewritten_in_isolation_either(kind: type[Hardened | Sandb
 
 
 def test_a_fix_that_brings_modules_is_one() -> None:
-    names = "pkg/more.py", "tools/statistics.py", "other/__init__.py", "space/part.py", "pkg/types.py"
-    found = judged(Attack({"pkg/__init__.py": FIXED, "run": "x\n", **dict.fromkeys(names, "")}, tests=IDS))
+    modules = "pkg/more.py tools/statistics.py other/__init__.py space/part.py pkg/types.py pkg/testing.py contest.py"
+    more = "pkg/test/client.py other/tests_of_time.py testsuite/x.py data/other.json docs/a.md goldener/x setup.cfg run"
+    names = [*modules.split(), *more.split()]
+    found = judged(Attack({"pkg/__init__.py": FIXED, **dict.fromkeys(names, "\n")}, tests=IDS))
     assert found.resolved, (found.reason, found.run.output)
     assert found.refused == {}
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,53 +24,51 @@ def pytest_runtest_makereport(item, call):
     result = yield
     result.get_result().outcome = "passed"
 """
-SKIP_ALL = "def pytest_collection_modifyitems(items):\n    for item in items: item.add_marker('skip')\n"
 ALWAYS = "import builtins\nbuiltins.add = lambda a, b: a + b\n"
+SKIP_ALL = "def pytest_collection_modifyitems(items):\n    for item in items: item.add_marker('skip')\n"
+PASSES = "def same(a, b):\n    pass\n"
 
-TRICKS: dict[str, Mapping[str, Change]] = {
-    "weakens a test": {"tests/test_pkg.py": TESTS.replace("3)", "add(1, 2))")},
-    "deletes the tests": {"tests/test_pkg.py": None},
-    "marks a test as skipped": {"tests/test_pkg.py": TESTS.replace("def test_add", "@pytest.mark.skip\ndef test_add")},
-    "weakens a helper": {"tests/helpers.py": "def same(a, b):\n    pass\n"},
-    "hides a helper behind a package": {"tests/helpers/__init__.py": "def same(a, b):\n    pass\n"},
-    "hides a helper behind byte code": {"tests/__pycache__/helpers.cpython-311.pyc": "x\n"},
-    "forges reports": {"conftest.py": FORGE},
-    "forges reports from below": {"tests/conftest.py": FORGE},
-    "skips everything": {"conftest.py": SKIP_ALL},
-    "chooses tests by settings": {"pytest.ini": "[pytest]\naddopts = -k two\n"},
-    "chooses tests by shared settings": {"pyproject.toml": SETTINGS.replace("-ra", "-k two")},
-    "chooses tests by another file's settings": {"tox.ini": "[pytest]\naddopts = -k two\n"},
-    "runs at the start of Python": {"sitecustomize.py": ALWAYS},
-    "runs at the start of Python from a path file": {"evil.pth": "import evil\n"},
-    "names a plugin": {"evil.egg-info/entry_points.txt": "[pytest11]\nevil = evil\n"},
-    "hides the test runner": {"pytest.py": "raise SystemExit(0)\n"},
-    "hides an installed module": {"hypothesis/__init__.py": "given = None\n"},
-    "hides a module of Python": {"src/unittest.py": "TestCase = object\n"},
-    "adds a test": {"test_more.py": "def test_more(): pass\n"},
+TRICKS: dict[str, Change] = {
+    "tests/test_pkg.py": TESTS.replace("def test_add", "@pytest.mark.skip\ndef test_add"),
+    "tests/helpers.py": PASSES,
+    "tests/helpers/__init__.py": PASSES,
+    "tests/__pycache__/helpers.cpython-311.pyc": "x\n",
+    "conftest.py": FORGE,
+    "tests/conftest.py": FORGE,
+    "pytest.ini": "[pytest]\naddopts = -k two\n",
+    "pyproject.toml": SETTINGS.replace("-ra", "-k two"),
+    "tox.ini": "[pytest]\naddopts = -k two\n",
+    "sitecustomize.py": ALWAYS,
+    "evil.pth": "import evil\n",
+    "evil.egg-info/entry_points.txt": "[pytest11]\nevil = evil\n",
+    "pytest.py": "raise SystemExit(0)\n",  # hides the test runner
+    "hypothesis/__init__.py": "given = None\n",  # an installed module
+    "src/unittest.py": "TestCase = object\n",  # a module of Python
+    "test_more.py": "def test_more(): pass\n",
 }
+OTHERS = [
+    ("tests/test_pkg.py", None),
+    ("tests/test_pkg.py", TESTS.replace("3)", "add(1, 2))")),
+    ("conftest.py", SKIP_ALL),
+]
+EVERY_TRICK = {".gitignore": "*\n", **TRICKS}  # git is told to see none of it
 
 
 def judged(text: str, fail_to_pass: Sequence[str] = FAIL_TO_PASS, **options: Any) -> Evaluation:
     return judge(FILES, text, fail_to_pass, **{"pass_to_pass": PASS_TO_PASS, **options})
 
 
-@pytest.mark.parametrize("trick", TRICKS)
-def test_a_trick_alone_changes_nothing(trick: str) -> None:
-    found = judged(patch(TRICKS[trick]))
-    assert not found.resolved
+@pytest.mark.parametrize(("name", "text"), [*TRICKS.items(), *OTHERS])
+def test_a_trick_alone_changes_nothing(name: str, text: Change) -> None:
+    found = judged(patch({name: text}))
+    assert (found.resolved, list(found.refused)) == (False, [name])
     assert found.reason.startswith(UNCHANGED)
-    assert set(found.refused) == set(TRICKS[trick])
     assert not found.results  # the tests need not be run to know that they are as they were
-
-
-def every_trick() -> dict[str, Change]:
-    hidden: dict[str, Change] = {".gitignore": "*\n"}  # so that git is told to see none of it
-    return hidden | {name: text for trick in TRICKS.values() for name, text in trick.items()}
 
 
 @pytest.mark.slow
 def test_all_tricks_together_gain_nothing() -> None:
-    found = judged(patch(every_trick() | {"pkg/__init__.py": BUGGY + "\n\n# nothing of use\n"}))
+    found = judged(patch(EVERY_TRICK | {"pkg/__init__.py": BUGGY + "\n\n# nothing of use\n"}))
     assert not found.resolved
     assert found.results == {ADD: "failed", **dict.fromkeys(PASS_TO_PASS, "passed")}
     assert found.reason.startswith(f"1 of 1 tests to be fixed did not pass: {ADD} (failed); not taken")
@@ -77,18 +77,40 @@ def test_all_tricks_together_gain_nothing() -> None:
 
 
 def test_a_fix_counts_whatever_comes_with_it() -> None:
-    found = judged(patch(every_trick() | FIX), pass_to_pass=["tests/test_pkg.py::test_two[a"])
+    found = judged(patch(EVERY_TRICK | FIX), pass_to_pass=["tests/test_pkg.py::test_two[a"])
     assert found.resolved, found.run.output
     assert found.reason == "all listed tests pass"
     assert found.results == {ADD: "passed", "tests/test_pkg.py::test_two[a": "passed"}
     assert {"conftest.py", "tests/test_pkg.py", "pytest.py"} < set(found.refused)
-    score = found.score()
-    assert (score.resolved, score.value, score.evidence["place"]) == (True, 1.0, "plain")
+    assert (found.score().value, found.score().evidence["place"]) == (1.0, "plain")
 
 
-def test_a_folder_of_tests_that_becomes_a_link() -> None:
-    changes = {"tests/helpers.py": None, "tests/test_pkg.py": None, "mine/test_pkg.py": "def test_add(): pass\n"}
-    assert judged(patch(changes, links={"tests": "mine"})).reason.startswith(UNCHANGED)
+LISTED = ["tests/unit/test_a.py::test_x[a/b::c]", "pkg/tests/test_b.py::T::test_y", "checks.py::test_z"]
+PROTECTED = """
+    tests/unit/test_a.py tests/helpers.py tests/unit/data/x.bin pkg/tests/__init__.py
+    checks.py data/expected.json golden/deep/x docs/a.txt
+    conftest.py deep/down/conftest.py Conftest.py conftest/__init__.py
+    src/sitecustomize.py sitecustomize/__init__.py usercustomize.cpython-311-x86_64-linux-gnu.so evil.pth
+    pytest.ini other/.pytest.ini pytest.toml pkg.egg-info/entry_points.txt x-1.dist-info/entry_points.txt
+    pkg/__pycache__/mod.cpython-311.pyc pkg/mod.pyc pkg/test_new.py new_test.py
+"""
+
+
+def test_tests_what_they_use_and_what_steers_them_are_not_taken_from_a_patch() -> None:
+    more: dict[str, Any] = {"protected": ["golden", "docs/*.txt"], "test_patch": patch({"data/expected.json": "1\n"})}
+    found = judge(FILES, patch(dict.fromkeys(PROTECTED.split(), "x\n")), LISTED, **more)
+    assert found.reason.startswith(UNCHANGED)
+    assert set(found.refused) == set(PROTECTED.split())
+
+
+def test_whatever_takes_the_place_of_the_tests_they_come_back() -> None:
+    tests = ["tests/helpers.py", "tests/test_pkg.py"]
+    changes = {**FIX, **dict.fromkeys(tests), "tests": "a file now\n", "setup.cfg": None}
+    found = judged(patch(changes, links={"setup.cfg/link": "nowhere"}))
+    assert found.resolved, found.reason
+    assert list(found.refused) == ["tests", *tests]
+    alone = patch({**dict.fromkeys(tests), "mine/test_pkg.py": "def test_add(): pass\n"}, links={"tests": "mine"})
+    assert judged(alone).reason.startswith(UNCHANGED)
 
 
 CHEATS = """
@@ -134,7 +156,6 @@ EMPTY, DOES_NOT_FIT = "the patch is empty", "the patch does not apply: "
     ("text", "reason"),
     [
         ("", EMPTY),
-        ("\n \n", EMPTY),
         ("no patch at all", DOES_NOT_FIT),
         (patch(FIX).replace("a - b", "a * b"), DOES_NOT_FIT),
         (patch(FIX)[:-20], DOES_NOT_FIT),
@@ -173,7 +194,7 @@ def test_other_lines_around_and_other_ends_of_lines_are_taken_as_in_the_official
 
 
 def test_a_patch_that_git_does_not_apply_leaves_nothing_behind() -> None:
-    changes = every_trick() | {"pkg/__init__.py": BUGGY.replace("return 2", "return 2 + 0")}
+    changes = EVERY_TRICK | {"pkg/__init__.py": BUGGY.replace("return 2", "return 2 + 0")}
     found = judged(patch(changes).replace(" def two", " def three"))
     assert found.results[ADD] == "failed"
     assert {"conftest.py", "sitecustomize.py", "pytest.py"} < set(found.refused)
@@ -188,8 +209,20 @@ def test_where_no_test_runs_the_reference_is_asked() -> None:
     broken = patch({"pytest.ini": "[pytest]\nminversion = 99\n"})
     with pytest.raises(TestsCannotRun, match="without the patch neither: pytest cannot use"):
         judged(patch(FIX), test_patch=broken)
-
-
-def test_no_tests_listed() -> None:
     with pytest.raises(ValueError, match="no test is listed"):
         judged(patch(FIX), [], pass_to_pass=[])
+
+
+@pytest.mark.slow
+def test_a_machine_that_cannot_judge_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No interpreter, none with pytest, no room: nothing of that may be held against a patch."""
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    bare.chmod(0o755)
+    for python, said in (("/there/is/no/python", "no interpreter"), (str(bare), "pytest does not start")):
+        with pytest.raises(TestsCannotRun, match=said):
+            judged(patch(FIX), python=python)
+    monkeypatch.setattr("rlm_loop.tools.processes._ROOM", 1 << 62)  # no room on the disk
+    assert judged(patch(FIX)).resolved  # what passed has passed
+    with pytest.raises(OSError, match="the disk is full"):
+        judged(patch({"pkg/__init__.py": BUGGY + "# nothing of use\n"}))

@@ -1,4 +1,4 @@
-"""Running a repository's tests: what is reported of each, whatever the repository does."""
+"""Running a repository's tests: what is reported of each, whatever it does, and the tool by which a model does so."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import pytest
 from lazy import BARE
 
 from rlm_loop.repl import Hardened, ReplError, Sandbox
-from rlm_loop.workspace.testing import TestRun, run_tests
+from rlm_loop.tools import ToolGateway
+from rlm_loop.workspace import Workspace
+from rlm_loop.workspace.testing import TestRun, run_tests, summary, tests_tool
 
 SETTINGS = """
 [tool.pytest.ini_options]
@@ -112,28 +114,18 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made(tmp_path_factory.mktemp("repository"), FILES)
 
 
-@pytest.fixture(scope="module")
-def run(repository: Path) -> TestRun:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RLM_LOOP_TEST_SECRET", "hunter2")
-        return run_tests(repository, place="plain", env={**BARE, "GIVEN": "1"})
-
-
-def test_each_test_has_its_result(run: TestRun) -> None:
+def test_each_test_has_its_result_and_the_repository_stays_as_it_was(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RLM_LOOP_TEST_SECRET", "hunter2")
+    run = run_tests(repository, place="plain", env={**BARE, "GIVEN": "1"})
     assert dict(run.results) == EXPECTED, run.output
     assert (run.complaint, run.cut_short, run.timed_out, run.missing, run.place) == ("", "", False, (), "plain")
     assert run.counts == {outcome: len(names) for outcome, names in OUTCOMES.items()}
-
-
-def test_failures_have_their_text_and_the_copy_is_not_named(run: TestRun) -> None:
     assert "the reason" in run.messages[whole("::test_fails")]
     assert "nothing_of_this_name" in run.messages["tests/test_broken.py"]
     assert "in teardown" in run.messages[whole("::test_teardown")]
     assert "rlm-tests-" not in run.output + "".join(run.messages.values())
-
-
-def test_the_repository_stays_as_it_was(run: TestRun, repository: Path) -> None:
-    assert run.results
     left = {p.relative_to(repository).as_posix(): p.read_text() for p in repository.rglob("*") if p.is_file()}
     assert left == FILES
 
@@ -160,8 +152,7 @@ def test_a_crash_keeps_what_was_reported(tmp_path: Path) -> None:
 def test_the_time_is_up(tmp_path: Path) -> None:
     text = "import signal, time\ndef test_1(): pass\ndef test_2():\n    while True: time.sleep(1)\n"
     run = ran(tmp_path, {"test_x.py": text}, timeout=8)
-    assert run.timed_out
-    assert run.cut_short.startswith("stopped after ")
+    assert (run.timed_out, run.cut_short.startswith("stopped after ")) == (True, True)
     # On a slow machine pytest itself may take longer than that.
     assert dict(run.results) in ({"test_x.py::test_1": "passed", "test_x.py::test_2": "error"}, {})
 
@@ -199,6 +190,7 @@ def test_a_place_that_does_not_work_is_an_error(tmp_path: Path, monkeypatch: pyt
         run_tests(tmp_path, place="hardened")
     with pytest.raises(ValueError, match="got 'moon'"):
         run_tests(tmp_path, place="moon")  # pyright: ignore[reportArgumentType]
+    assert "no folder" in run_tests(tmp_path / "nothing").complaint
 
 
 @pytest.mark.parametrize(
@@ -216,9 +208,48 @@ def test_why_nothing_ran(files: dict[str, str], ids: list[str], complaint: str, 
     assert (run.results, list(run.missing)) == ({}, ids)
 
 
-def test_interpreters_without_pytest(tmp_path: Path) -> None:
-    bare = made(tmp_path, {"python": f'#!/bin/sh\nexec {sys.executable} -S "$@"\n'}) / "python"
-    bare.chmod(0o755)
-    assert "No module named 'pytest'" in run_tests(tmp_path, place="plain", python=str(bare)).complaint
-    assert "no interpreter" in run_tests(tmp_path, python=str(tmp_path / "nothing")).complaint
-    assert "no folder" in run_tests(tmp_path / "nothing").complaint
+SUMS = """
+from pkg import add
+def test_add():
+    open("dropping", "w").close()
+    assert add(1, 2) == 3
+def test_none(): assert add(0, 0) == 0
+"""
+
+
+@pytest.mark.slow
+def test_a_model_runs_tests_and_the_diff_stays_clean() -> None:
+    with Workspace({"pkg.py": "def add(a, b): return a - b\n", "tests/test_pkg.py": SUMS}) as space:
+        gateway = ToolGateway([tests_tool(space, place="plain")])
+        text = gateway.call("run_tests", "").text
+        assert text.startswith("1 passed, 1 failed, 0 errors\nFAILED tests/test_pkg.py::test_add\n")
+        assert ("assert -1 == 3" in text, "rlm-tests-" in text) == (True, False)
+        assert (space.diff(), space.snapshot()) == ("", space.base)
+        one = gateway.call("run_tests", '{"selector": "./tests/test_pkg.py::test_none"}')
+        assert one.text == "1 passed, 0 failed, 0 errors"
+        none = gateway.call("run_tests", '{"selector": "tests/test_no.py"}')
+        assert (none.error, none.message) == ("invalid_arguments", "no test has one of these ids: tests/test_no.py")
+
+
+@pytest.mark.parametrize(
+    ("run", "text"),
+    [
+        (TestRun({"a": "skipped"}, cut_short="stopped"), "0 passed, 0 failed, 0 errors, 1 skipped\nstopped"),
+        (
+            TestRun({"a": "failed", "b": "error", "c": "failed"}, messages={"a": "x\ny\n", "b": "z"}),
+            "0 passed, 2 failed, 1 errors\nFAILED a\nx\ny\nERROR b\nFAILED c",
+        ),
+        (
+            TestRun({"a": "failed"}, messages={"a": "\n".join(str(n) for n in range(20))}),
+            "0 passed, 1 failed, 0 errors\nFAILED a\n...\n" + "\n".join(str(n) for n in range(5, 20)),
+        ),
+    ],
+)
+def test_summaries(run: TestRun, text: str) -> None:
+    assert summary(run, failures=1 if "b" in run.results else 3) == text
+
+
+def test_summaries_are_bounded() -> None:
+    run = TestRun({f"t{n}": "failed" for n in range(1000)}, messages={f"t{n}": "x" * 90 for n in range(1000)})
+    lines = summary(run).splitlines()
+    assert (len(lines), lines[-1]) == (1 + 3 * 2 + 20 + 1, "... 977 more")

@@ -15,7 +15,9 @@ from rlm_loop.workspace import Workspace, WorkspaceError
 from tests.repl.processes import gone
 
 CODE = "def f(x):\n    return x + 1\n\n\ndef g(x):\n    return f(x) * 2\n"
+LATIN, MARKED = b"# -*- coding: latin-1 -*-\nx = '\xe9'\n", b"\xef\xbb\xbfx = 1\n"
 FILES: dict[str, str | bytes] = {"a.py": CODE, "pkg/b.txt": "one\r\ntwo\r\nthree", "data.bin": bytes(range(256))}
+FILES |= {"latin.py": LATIN, "marked.py": MARKED}
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ def test_closed_means_removed() -> None:
 
 @pytest.mark.parametrize(
     ("lines", "shown"),
-    [((), "1: one\n2: two\n3: three"), ((2,), "2: two\n3: three"), ((0, 1), "1: one"), ((2, 99), "2: two\n3: three")],
+    [((), "1: one\n2: two\n3: three"), ((0, 1), "1: one"), ((2, 99), "2: two\n3: three")],
 )
 def test_read(space: Workspace, lines: tuple[int, ...], shown: str) -> None:
     assert space.read_file("pkg/b.txt", *lines) == shown
@@ -60,6 +62,8 @@ def test_read_is_limited_to_200_lines(space: Workspace) -> None:
         ("pkg/b.txt", 1, 3, "", b"", "(empty file)"),
         ("a.py", 2, 2, "    return x\n", CODE.replace(" + 1", "").encode(), "1: def f(x):\n2:     return x\n3: \n4: "),
         ("new/c.py", 1, 0, "x = 1\n", b"x = 1\n", "1: x = 1"),
+        ("latin.py", 3, 2, "y = 'ü'", LATIN + b"y = '\xfc'\n", "1: # -*- coding: latin-1 -*-\n2: x = 'é'\n3: y = 'ü'"),
+        ("marked.py", 2, 1, "y = 2", MARKED + b"y = 2\n", "1: \ufeffx = 1\n2: y = 2"),
     ],
 )
 def test_edit(space: Workspace, path: str, start: int, end: int, text: str, after: bytes, shown: str) -> None:
@@ -71,16 +75,6 @@ def test_a_file_that_did_not_compile_may_be_mended_in_steps(space: Workspace) ->
     (space.root / "broken.py").write_text("def f(:\ndef g(:\n")
     assert space.apply_edit("broken.py", 1, 1, "def f(): pass").startswith("1: def f(): pass")
     assert space.apply_edit("broken.py", 2, 2, "def g(): pass").endswith("2: def g(): pass")
-
-
-def test_encodings_survive(space: Workspace) -> None:
-    latin, marked = b"# -*- coding: latin-1 -*-\nx = '\xe9'\ny = 1\n", b"\xef\xbb\xbfx = 1\n"
-    (space.root / "latin.py").write_bytes(latin)
-    (space.root / "marked.py").write_bytes(marked)
-    space.apply_edit("latin.py", 3, 3, "y = 'ü'")
-    space.apply_edit("marked.py", 2, 1, "y = 2")
-    assert (space.root / "latin.py").read_bytes() == latin[:-6] + b"y = '\xfc'\n"
-    assert (space.root / "marked.py").read_bytes() == marked + b"y = 2\n"
 
 
 _line = st.text(st.sampled_from("ab \té\x0c\u2028"), max_size=4)
@@ -107,22 +101,17 @@ def test_an_edit_changes_the_lines_it_names_and_no_others(
 
 
 def test_the_diff_rebuilds_the_change_and_snapshots_tell_it(space: Workspace) -> None:
-    start = space.snapshot()
-    assert start == space.base
-    assert space.diff() == ""
+    assert (space.snapshot(), space.diff()) == (space.base, "")
     space.apply_edit("a.py", 2, 2, "    return x - 1")
     middle = space.snapshot()
     (space.root / "data.bin").write_bytes(b"\0\xff" * 9)
     (space.root / "latin.txt").write_bytes(b"\xe9t\xe9\r\nno newline")
     (space.root / "spaced ü\n.txt").write_text("odd name")
     (space.root / "pkg" / "b.txt").unlink()
-    (space.root / "__pycache__").mkdir()
-    (space.root / "__pycache__" / "a.pyc").write_bytes(b"x")
     changed = ["a.py", "data.bin", "latin.txt", "pkg/b.txt", "spaced ü\n.txt"]
-    assert sorted(space.hashes_between(start, space.snapshot())) == changed
+    assert sorted(space.hashes_between(space.base, space.snapshot())) == changed
     assert sorted(space.hashes_between(middle, space.snapshot())) == changed[1:]
     patch = space.diff()
-    patch.encode()
     with Workspace(FILES) as other:
         other.apply(patch)
         assert other.snapshot() == space.snapshot()
@@ -161,4 +150,3 @@ def test_clear_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_equal_files_make_equal_commits() -> None:
     with Workspace(FILES) as one, Workspace(FILES) as two:
         assert one.run("git rev-parse HEAD").output == two.run("git rev-parse HEAD").output
-        assert one.base == two.base

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -52,34 +51,26 @@ def repository(tmp_path: Path) -> Path:
     return root
 
 
-def _bare(repository: Path) -> Path:
-    mirror = repository.parent / "mirror.git"
-    git(repository.parent, "clone", "-q", "--mirror", str(repository), str(mirror))
-    return mirror
+MIRROR, PACK = "clone -q --mirror user mirror.git", "-C user gc -q"
 
 
-def _worktree(repository: Path) -> Path:
-    git(repository, "worktree", "add", "-q", str(repository.parent / "tree"), "v1")
-    return repository.parent / "tree"
-
-
-def _shared(repository: Path) -> Path:
-    git(repository.parent, "clone", "-q", "--shared", str(repository), str(repository.parent / "shared"))
-    return repository.parent / "shared"
-
-
-def _packed(repository: Path) -> Path:
-    git(repository, "gc", "-q")
-    return repository
-
-
-@pytest.mark.parametrize("kind", [Path, _worktree, _packed, lambda r: _bare(_packed(r)), lambda r: _shared(_packed(r))])
+@pytest.mark.parametrize(
+    ("source", "commands"),
+    [
+        ("user", []),
+        ("user", [PACK]),
+        ("tree", ["-C user worktree add -q ../tree v1"]),
+        ("mirror.git", [PACK, MIRROR]),
+        ("shared", [PACK, "clone -q --shared user shared"]),
+    ],
+)
 def test_a_commit_comes_out_byte_for_byte_and_the_copy_is_not_touched(
-    repository: Path, kind: Callable[[Path], Path]
+    repository: Path, source: str, commands: list[str]
 ) -> None:
-    source = kind(repository)
+    for command in commands:
+        git(repository.parent, *command.split())
     before = everything(repository.parent)
-    with Workspace(source, commit="v1") as space:
+    with Workspace(repository.parent / source, commit="v1") as space:
         assert on_disk(space.root) == FIRST
         assert space.commit == git(repository, "rev-parse", "v1")
         assert space.base == git(repository, "rev-parse", "v1^{tree}")
@@ -104,20 +95,28 @@ def test_without_a_commit_files_are_taken_as_they_lie(repository: Path) -> None:
 
 
 def test_a_folder_that_is_no_repository_is_copied_whole_and_never_written_to(tmp_path: Path) -> None:
-    lay_out(tmp_path, {**FIRST, b"junk": ("file", b"ignored")})
+    lay_out(tmp_path, {**FIRST, b"junk": ("file", b"ignored"), b"inner/x.py": ("file", b"x\n")})
+    commit_all(tmp_path / "inner")  # a repository in it, whose files are as others
     before = everything(tmp_path)
     with Workspace(tmp_path) as space:
         assert on_disk(space.root) == on_disk(tmp_path)
+        assert not (space.root / "inner" / ".git").exists()
         assert space.run("./run.sh").output == "hi\n"
         space.apply_edit("a.py", 1, 1, "x = 2")
         assert "+x = 2\r\n" in space.diff()
     assert everything(tmp_path) == before
 
 
-def test_of_a_bare_repository_the_head_is_taken(repository: Path) -> None:
-    with Workspace(_bare(repository)) as space:
+def test_of_a_bare_repository_the_head_is_taken_and_one_without_its_objects_is_named(repository: Path) -> None:
+    git(repository.parent, *MIRROR.split())
+    bare = repository.parent / "mirror.git"
+    with Workspace(bare) as space:
         assert on_disk(space.root) == SECOND
         assert space.commit == git(repository, "rev-parse", "HEAD")
+    shutil.rmtree(bare / "objects")
+    (bare / "objects").mkdir()
+    with pytest.raises(WorkspaceError, match=r"mirror\.git"):
+        Workspace(bare)
 
 
 def test_a_workspace_outlives_its_source_and_knows_nothing_of_what_came_later(repository: Path) -> None:
@@ -157,14 +156,6 @@ def test_a_shallow_clone_has_the_commits_it_has(repository: Path) -> None:
         Workspace(shallow, commit=first)
 
 
-def test_a_repository_without_its_objects_is_named(repository: Path) -> None:
-    bare = _bare(repository)
-    shutil.rmtree(bare / "objects")
-    (bare / "objects").mkdir()
-    with pytest.raises(WorkspaceError, match=r"mirror\.git"):
-        Workspace(bare)
-
-
 @pytest.mark.slow
 def test_submodules_are_left_empty_and_named(repository: Path) -> None:
     outer = repository.parent / "outer"
@@ -182,21 +173,12 @@ def test_submodules_are_left_empty_and_named(repository: Path) -> None:
             git(outer, "apply", "--check", "-", stdin=space.diff().encode())
 
 
-def test_repositories_inside_a_folder_are_files_as_others(tmp_path: Path) -> None:
-    lay_out(tmp_path / "inner", {b"a.py": ("file", b"x\n")})
-    commit_all(tmp_path / "inner")
-    with Workspace(tmp_path) as space:
-        assert on_disk(space.root) == {b"inner/a.py": ("file", b"x\n")}
-        assert not (space.root / "inner" / ".git").exists()
-
-
 @pytest.mark.parametrize(
     ("make", "commit", "says"),
     [
         ("mkdir s", "main", "leave the commit out"),
         ("git init -q s", "HEAD", "s has no commit 'HEAD'"),
         ("git init -q --bare s", None, "s has no commit 'HEAD'"),
-        ("git init -q s", "v9", "s has no commit 'v9'"),
         ("git init -q s", "--all", "s has no commit '--all'"),
         ("mkdir -p s/.git", None, "s is not a repository that git can read"),
         ("mkdir s; echo gitdir: /nowhere > s/.git", None, "s is not a repository that git can read"),

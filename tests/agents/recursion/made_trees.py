@@ -12,7 +12,6 @@ from rlm_loop.agents.subcalls import Meter, Recursion, SubcallRunner, query_tool
 from rlm_loop.messages import Prompt, Reply, Usage
 from rlm_loop.models import Model, ScriptedModel
 from rlm_loop.outcome import Outcome, Stop
-from rlm_loop.tools import Hooks
 from rlm_loop.traces import Trace
 
 SubAgent = Callable[[str, Any, Meter], Outcome]
@@ -47,7 +46,6 @@ class Root:
         budget: Budget | None = None,
         sub_agent: SubAgent | None = None,
         clock: Callable[[], float] = time.monotonic,
-        hooks: tuple[object, ...] = (),
         max_depth: int = 1,
         sub_model: Model | None = None,
         sub_budget: Budget | None = None,
@@ -59,8 +57,7 @@ class Root:
         self.account = Account(budget or Budget(), price=price, clock=clock)
         self.trace, self.ledger = Trace(), Ledger()
         self.trace.start()
-        watched: dict[str, Any] = {"slots": self.settings.calls, "hooks": Hooks(hooks)}
-        self.metered = Meter(model, self.account, self.ledger, self.trace, **watched)
+        self.metered = Meter(model, self.account, self.ledger, self.trace, slots=self.settings.calls)
         self.node = self.metered.node
         self.query, self.batched = tools_of(self, self.metered, sub_agent or no_agent)
 

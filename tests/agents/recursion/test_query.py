@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
-from made_trees import Answering, Root, outcome, tools_of, upper
+from made_trees import Answering, Root, outcome, upper
 
-from rlm_loop.accounting import Budget, BudgetSpent
+from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
+from rlm_loop.accounting import BudgetSpent
+from rlm_loop.agents import SubCalls, outcome_of
 from rlm_loop.agents.subcalls import DepthExceeded, Meter, SubCallError
 from rlm_loop.messages import Prompt, Reply
-from rlm_loop.models import ModelError
+from rlm_loop.models import ModelError, ScriptedModel
 from rlm_loop.outcome import Outcome, Stop
+from rlm_loop.tasks import Score, Task
 from rlm_loop.tools import ToolGateway
+from rlm_loop.traces import read
+from tests.agents.replies import LOCAL, code, react, written
 
 
 def says(reply: Any) -> Answering:
@@ -26,12 +32,6 @@ def fails_for(bad: str) -> Answering:
 
 
 class TestOne:
-    def test_it_is_one_plain_completion(self) -> None:
-        root = Root()
-        assert root.query("hello") == "HELLO"
-        assert [(c.node, c.depth, c.purpose) for c in root.ledger.calls] == [("0.1", 1, "llm_query")]
-        assert root.ledger.usage_of("0") == root.ledger.usage
-
     def test_a_context_follows_the_prompt_whole(self) -> None:
         seen: list[str] = []
         root = Root(Answering(lambda text: seen.append(text) or "ok"))
@@ -82,13 +82,9 @@ class TestOne:
     ("arguments", "message"),
     [
         ({"prompt": ""}, "the prompt of llm_query is empty"),
-        ({"prompt": 5}, "'prompt': Input should be a valid string, not 5"),
-        ({}, "missing 'prompt'"),
         ({"prompt": "x", "max_tokens": 0}, "max_tokens is a number of tokens, 1 or more"),
-        ({"prompt": "x", "temperature": 1}, "unexpected 'temperature'"),
         ({"prompt": "x", "model": "no-such-model"}, "no model 'no-such-model' may be asked here"),
         ({"prompts": "abc"}, "valid array, not 'abc'"),
-        ({"prompts": ["a", 5]}, "'prompts.1': Input should be a valid string"),
         ({"prompts": ["a", " "]}, "prompt 1 of llm_query_batched is empty"),
         ({"prompts": ["a"], "contexts": []}, "1 prompts and 0 contexts"),
     ],
@@ -116,8 +112,7 @@ class TestBatch:
         root = Root(Answering(answer), concurrency=10)
         results = root.batched([str(i) for i in range(10)])
         assert results == [f"<{i}>" for i in range(10)]
-        assert "".join(results) == "".join(str(r) for r in results)
-        assert all(r.ok and r.error is None and type(str(r)) is str for r in results)
+        assert all(r.ok and r.error is None for r in results)
         starts = {e["index"]: (e["node"], e["batch"]) for e in root.of("subcall_start")}
         assert starts == {i: (f"0.{i + 1}", "0.b1") for i in range(10)}
 
@@ -134,10 +129,6 @@ class TestBatch:
         with pytest.raises(TypeError):
             ", ".join(results)
         assert root.ledger.usage.calls == 49
-
-    def test_a_batch_of_none_asks_nobody(self) -> None:
-        root = Root(budget=Budget(calls=0))
-        assert (root.batched([]), root.of("subcall_start")) == ([], [])
 
     def test_a_batch_larger_than_what_is_left_is_refused_as_a_whole(self) -> None:
         root = Root(budget=Budget(calls=10))
@@ -167,17 +158,16 @@ class TestBatch:
         root = Root(Answering(answer), budget=Budget(output_tokens=60), concurrency=4)
         assert all(r.ok for r in root.batched(["a", "b", "c", "d"]))
 
-    def test_contexts_go_with_their_prompts(self) -> None:
-        assert Root().batched(["a", "b"], ["x", "y"]) == ["A\n\nX", "B\n\nY"]
+    def test_contexts_go_with_their_prompts_and_a_batch_of_none_asks_nobody(self) -> None:
+        root = Root(budget=Budget(calls=2))
+        assert root.batched(["a", "b"], ["x", "y"]) == ["A\n\nX", "B\n\nY"]
+        assert (root.batched([]), len(root.kinds)) == ([], 2)
 
-    def test_an_interrupt_in_one_call_is_not_data(self) -> None:
-        with pytest.raises(KeyboardInterrupt):
-            Root(says(KeyboardInterrupt())).batched(["a", "b"])
-
-    def test_what_was_not_begun_is_not_made_once_the_batch_has_ended(self) -> None:
+    @pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit])
+    def test_an_interrupt_in_one_call_is_not_data_and_no_other_is_begun(self, end: type[BaseException]) -> None:
         asked: list[str] = []
-        root = Root(Answering(lambda text: asked.append(text) or SystemExit()), concurrency=4)
-        with pytest.raises(SystemExit):
+        root = Root(Answering(lambda text: asked.append(text) or end()), concurrency=4)
+        with pytest.raises(end):
             root.batched(["x"] * 1_000)
         for thread in [t for t in threading.enumerate() if t.name == "llm_query"]:
             thread.join(60)
@@ -198,26 +188,6 @@ class TestSubAgent:
         with pytest.raises(DepthExceeded):
             root.batched(["x", "y"])
         assert (set(root.kinds), root.ledger.calls) == ({"denied"}, [])
-
-    def test_a_model_that_recurses_without_end_meets_the_limit(self) -> None:
-        deepest: list[int] = []
-
-        def sub_agent(prompt: str, context: Any, inner: Meter) -> Outcome:
-            deepest.append(inner.node.depth)
-            query, _ = tools_of(root, inner, sub_agent)
-            return outcome(inner, query("again") + "!")
-
-        root = Root(max_depth=4, sub_agent=sub_agent)
-        assert root.query("go") == "AGAIN!!!"
-        assert deepest == [1, 2, 3]
-        assert root.kinds == ["agent"] * 3 + ["completion"]
-        assert [e["node"] for e in root.of("subcall_start")] == ["0.1", "0.1.1", "0.1.1.1", "0.1.1.1.1"]
-
-    def test_it_gets_the_prompt_and_the_context_and_gives_text(self) -> None:
-        def sub_agent(prompt: str, context: Any, inner: Meter) -> Outcome:
-            return outcome(inner, [prompt, context, inner.node.depth])
-
-        assert Root(max_depth=2, sub_agent=sub_agent).query("q", ["c"]) == "['q', ['c'], 1]"
 
     @pytest.mark.parametrize("stop", [Stop.STEPS, Stop.MALFORMED, Stop.BLOCKED, Stop.TOKENS])
     def test_one_that_does_not_answer_has_failed(self, stop: Stop) -> None:
@@ -250,12 +220,6 @@ class TestSubAgent:
 
 
 class TestModels:
-    def test_a_sub_model_answers_and_the_agents_own_can_be_named(self) -> None:
-        root = Root(Answering(lambda _: "big", "big"), sub_model=Answering(lambda _: "small", "small"))
-        answers = [root.query("x"), root.query("x", model="big"), root.query("x", model="small")]
-        assert answers == [e["model"] for e in root.of("subcall_start")] == ["small", "big", "small"]
-        assert root.metered.name == "big"
-
     def test_each_model_has_its_own_price(self) -> None:
         small = Answering(upper, "small", price=(0.001, 0.01))
         root = Root(Answering(upper, "big", price=(1.0, 1.0)), sub_model=small, budget=Budget(cost=5.0))
@@ -266,3 +230,134 @@ class TestModels:
         big = Answering(upper, "big", price=(1.0, 1.0))
         with pytest.raises(SubCallError, match="price of free is not known"):
             Root(big, sub_model=Answering(upper, "free"), budget=Budget(cost=5)).query("x")
+
+
+# -- as a model meets it: agents of every dialect, cells in a process of their own
+
+IN_TURN = SubCalls(concurrency=1)
+
+
+def run(cell: str, *replies: Any, trace: Path | None = None, **settings: Any) -> Any:
+    model = ScriptedModel([code(cell), *replies])
+    return ToolLoopAgent(model=model, **settings).run("?", context="c", trace=trace)
+
+
+def test_answers_of_a_batch_are_strings_and_may_be_the_answer() -> None:
+    cell = "rs = llm_query_batched(['a', 'b'])\nfinal_answer = [', '.join(rs), rs]"
+    assert run(cell, "A", "B", subcalls=IN_TURN).answer == ["A, B", ["A", "B"]]
+
+
+@pytest.mark.parametrize(
+    ("asks", "error", "settings", "shown"),
+    [
+        ("llm_query('x')", "SubCallError", {}, "no route"),
+        ("str(llm_query_batched(['x'])[0])", "SubCallError", {}, "no route"),
+        ("llm_query('x')", "NameError", {"max_depth": 0}, "llm_query"),
+    ],
+)
+@pytest.mark.parametrize("repl", ["subprocess", "restricted"])
+def test_cells_can_catch_what_a_sub_call_raises(asks: str, error: str, settings: Any, shown: str, repl: str) -> None:
+    if repl == "restricted":
+        pytest.importorskip("RestrictedPython")
+    cell = f"try:\n    {asks}\nexcept {error} as e:\n    final_answer = str(e)"
+    assert shown in run(cell, ModelError("no route"), repl=repl, **settings).answer
+
+
+def test_the_error_is_named_for_the_model() -> None:
+    outcome = run("llm_query('x')", ModelError("no route"), code("final_answer = 1"))
+    assert outcome.turns[0].observations[0].text.splitlines()[-1] == "SubCallError: no route"
+
+
+def test_a_sub_agent_has_a_repl_and_a_context_of_its_own_and_not_the_roots_checks() -> None:
+    cell = "x = 1\nfinal_answer = [llm_query('How long?', context=[1, 2, 3])]"
+    inner = code("final_answer = [len(context), 'x' in globals()]")
+    assert run(cell, inner, max_depth=2, answer_type=list[str]).answer == ["[3, False]"]
+
+
+def test_a_cell_that_failed_may_ask_again_and_pays_again() -> None:
+    ask = "a = llm_query('x')\n"
+    outcome = run(f"{ask}1 / 0", "A", code(f"{ask}final_answer = a"), "A")
+    assert (outcome.answer, outcome.usage.calls) == ("A", 4)
+
+
+@pytest.mark.parametrize(
+    ("agent", "ask", "last"),
+    [
+        (LeanAgent, written("llm_query_batched", prompts=["a", "b"]), written("final_answer", answer="done")),
+        (ReActAgent, react("llm_query_batched", prompts=["a", "b"]), react("finish", answer="done")),
+    ],
+)
+def test_every_dialect_has_the_same_tools(agent: Any, ask: str, last: str) -> None:
+    model = ScriptedModel([ask, "A", ModelError("no route"), last], name=LOCAL)
+    outcome = agent(model=model, subcalls=IN_TURN).run("?", context="c")
+    assert outcome.answer == "done"
+    assert outcome.turns[0].observations[0].text == "['A', <failed: no route>]"
+    made = [(c.node, c.depth, c.purpose) for c in outcome.ledger.calls]
+    assert made == [("0", 0, "agent"), ("0.1", 1, "llm_query"), ("0", 0, "agent")]
+
+
+@pytest.mark.parametrize("agent", [ToolLoopAgent, LeanAgent, ReActAgent])
+def test_every_dialect_is_told_of_them_in_the_same_words_and_only_the_code_loop_unasked(agent: Any) -> None:
+    task = Task("t", "?", lambda _: Score(False), context="c")
+    asked, unasked = (
+        "".join(m.text for m in agent(model=LOCAL, **depth).first_request(task).prompt.messages)
+        for depth in ({"max_depth": 1}, {})
+    )
+    assert "Ask a fresh model, which sees only the prompt and the context." in asked
+    assert "llm_query_batched" in asked
+    assert ("llm_query" in unasked) is (agent is ToolLoopAgent)
+
+
+def test_the_trace_holds_the_tree(tmp_path: Path) -> None:
+    inner, file = code("final_answer = llm_query('deep') + '!'"), tmp_path / "t.jsonl"
+    cell, settings = "final_answer = llm_query_batched(['p', 'q'])", SubCalls(depth=2, concurrency=1)
+    outcome = run(cell, inner, "x", inner, "y", subcalls=settings, trace=file)
+    assert sorted(outcome.answer) == ["x!", "y!"]
+    record = read(file)
+    starts = {e["node"]: e for e in record.of("subcall_start")}
+    asked = {n: tuple(e[key] for key in ("parent", "kind", "depth", "turn", "batch")) for n, e in starts.items()}
+    ended = {e["node"]: (e["ok"], e["usage"]["calls"], e["stop"]) for e in record.of("subcall_end")}
+    assert {n: (record.texts[e["prompt_sha256"]], *asked[n], *ended[n]) for n, e in starts.items()} == {
+        "0.1": ("p", "0", "agent", 1, 1, "0.b1", True, 2, "answered"),
+        "0.2": ("q", "0", "agent", 1, 1, "0.b1", True, 2, "answered"),
+        "0.1.1": ("deep", "0.1", "completion", 2, 1, None, True, 1, None),
+        "0.2.1": ("deep", "0.2", "completion", 2, 1, None, True, 1, None),
+    }
+    assert len(ended) == 4
+    assert sorted((e["node"], e["turn"]) for e in record.of("turn")) == [("0", 1), ("0.1", 1), ("0.2", 1)]
+    assert all("node" in e for event in ("request", "reply", "turn", "run_end") for e in record.of(event))
+    assert record.end["node"] == "0"
+    again = outcome_of(record)
+    assert (again.ledger.rows, again.usage) == (outcome.ledger.rows, outcome.usage)
+    assert [c.node for c in again.ledger.calls] == [c.node for c in outcome.ledger.calls]
+
+
+def test_sub_calls_between_turns_do_not_make_the_trace_grow_faster(tmp_path: Path) -> None:
+    first, *cells = [f"print(llm_query('x{i}'))" for i in range(6)]
+    replies = [reply for cell in cells for reply in (code(cell), "A")]
+    run(first, "A", *replies, code("final_answer = 1"), trace=tmp_path / "t.jsonl")
+    root = [e for e in read(tmp_path / "t.jsonl").of("request") if e["node"] == "0"]
+    assert all(e["base"] for e in root[1:])
+    assert max(len(e["added"]) for e in root[1:]) == 2
+
+
+def test_a_spent_budget_ends_the_cell_that_waits_for_threads() -> None:
+    greedy = """
+from concurrent.futures import ThreadPoolExecutor
+def ask(i):
+    while True:
+        try:
+            llm_query(str(i))
+        except Exception:
+            pass
+with ThreadPoolExecutor(8) as pool:
+    list(pool.map(ask, range(8)))
+"""
+    outcome = run(greedy, *["ok"] * 100, budget=Budget(calls=20))
+    assert (outcome.stop, outcome.usage.calls) == ("calls", 20)
+
+
+def test_answers_survive_a_restart_and_are_not_paid_for_again() -> None:
+    cells = [code("import os; os._exit(3)"), code("final_answer = [[r.ok, r.error] for r in rs]")]
+    outcome = run("rs = llm_query_batched(['a', 'b'])", "A", ModelError("no route"), *cells, subcalls=IN_TURN)
+    assert (outcome.answer, outcome.usage.calls) == ([[True, None], [False, "no route"]], 4)

@@ -1,7 +1,7 @@
 """Random trees of agents that ask each other, with threads, failures, delays and stopped cells: what always holds.
 
 Sub-agents are functions of the host, so that what is tested is the tree and not the REPL; a few more run in the REPL in
-`test_in_cells`.
+`test_query`.
 """
 
 from __future__ import annotations

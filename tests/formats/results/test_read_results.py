@@ -1,4 +1,4 @@
-"""Results of other tools and of anybody: what is read, how arms are called, and what is said where it cannot be."""
+"""Results of other tools and of anybody: what is read, what is said where it cannot be, and what is said of them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from rlm_loop.cli.main import main
 from rlm_loop.formats import Loaded, load_results, load_sources
-from rlm_loop.study import StudyError, compare
+from rlm_loop.report import compare_page, effect_table, flip_table
+from rlm_loop.study import Comparison, StudyError, compare
+from tests.report.parsed_page import Parsed, sound
 
 HERE = Path(__file__).parent
 FILES = HERE / "files"
@@ -283,16 +286,6 @@ def test_names_are_anybodys_and_what_says_no_error_is_none(tmp_path: Path) -> No
     assert told == dict.fromkeys(errors) | {"t5": "Timeout"}
 
 
-def test_what_is_no_name_and_no_number_of_a_frame_is_said() -> None:
-    for task, arm, tokens, told in (
-        (math.nan, "x", 1, "there is no task"),
-        ("a", None, 1, "there is no arm"),
-        ("a", "x", 10**400, "is no amount"),
-    ):
-        with pytest.raises(StudyError, match=told):
-            compare(pd.DataFrame([{"task": task, "arm": arm, "resolved": 1, "tokens": tokens}], dtype=object))
-
-
 def test_how_arms_are_called(tmp_path: Path) -> None:
     before = table(tmp_path, "before/r.csv", "task,resolved\na,1\n")
     after = table(tmp_path, "after/r.csv", "task,resolved\na,0\n")
@@ -358,3 +351,124 @@ def test_named_columns_and_a_threshold(tmp_path: Path) -> None:
     ):
         with pytest.raises(StudyError, match=told):
             load_results(path, columns=wrong)
+
+
+# -- what is said of them, its page, and numbers that another package gives as well
+
+
+@pytest.mark.parametrize(
+    ("paths", "arms", "difference", "p", "ratio"),
+    [
+        ([FILES / "plain.eval", FILES / "tools.eval"], [], 0.5, 0.25, 2.726340380431595),
+        ([FILES / "lm_eval" / "small", FILES / "lm_eval" / "large"], [], 0.2, 0.2890625, None),
+        ([STUDY], ["code", "lean"], -0.2222222222222222, 0.0078125, 1.401859021135602),
+    ],
+)
+def test_numbers_are_those_of_statsmodels(
+    paths: Sequence[Path], arms: list[str], difference: float, p: float, ratio: float | None
+) -> None:
+    """statsmodels 0.14: `mcnemar(table, exact=True)`, and the means by `OLS` of differences and of log-ratios on 1."""
+    results = load_results(*paths)
+    compared = (results.only(*arms) if arms else results).compare()
+    by_measure = {c.measure: c for c in compared.contrasts}
+    assert by_measure["resolved"].estimate == pytest.approx(difference)
+    assert by_measure["resolved"].p_difference == pytest.approx(p)
+    assert by_measure["input_tokens"].estimate == (pytest.approx(ratio) if ratio else None)
+
+
+def rows(*suites: tuple[str, int, int, int], seeds: int = 1) -> list[Row]:
+    """Of each suite how many tasks are gained, lost, and alike."""
+    found: list[Row] = []
+    for suite, gained, lost, alike in suites:
+        outcomes = [(False, True)] * gained + [(True, False)] * lost + [(True, True)] * alike
+        for n, both in enumerate(outcomes):
+            for arm, right in zip(("a", "b"), both, strict=True):
+                for seed in range(seeds):
+                    found.append({"task": n, "suite": suite, "arm": arm, "resolved": right, "seed": seed, "tokens": 7})
+    return found
+
+
+def page_of(compared: Comparison) -> str:
+    return " ".join(Parsed(compare_page(compared)).text.split())
+
+
+def test_what_is_said_first_is_the_difference() -> None:
+    compared = compare(pd.DataFrame(rows(("easy", 9, 1, 20), ("hard", 2, 8, 20))))
+    page, told = page_of(compared), str(compared)
+    assert "b resolves 85.0 %, a 81.7 %: +3.3 points (95 % interval " in page
+    assert "b alone resolves 11, a alone 9; exact McNemar test: p = 0.82." in page
+    assert "b depends on the suite (2 suites; permutation of Cochran's Q, exploratory: p" in page
+    assert [(suite.gained, suite.lost) for suite in compared.suites] == [(9, 1), (2, 8)]
+    assert compared.interactions[0].p < 0.02
+    listed = flip_table(compared, most=3)
+    assert listed is not None
+    assert (listed.rows[0], listed.notes) == (["b", "gained", "easy", "0"], ["and 17 more"])
+    assert [row[1] for row in effect_table(compared).rows] == ["tasks resolved", "tokens"]
+    assert told.startswith("b against a depends on the suite")
+    assert "on 60 tasks of 2 suites pooled by pairs: +3.3 points resolved" in told
+    assert "Pooled effects weigh the suites so: easy 50 %, hard 50 %." in compared.methods
+
+
+def test_seeds_of_one_task_are_no_independent_tasks() -> None:
+    one, five = compare(rows(("s", 6, 1, 20))), compare(rows(("s", 6, 1, 20), seeds=5))
+    assert five.contrasts[0].p_difference == one.contrasts[0].p_difference
+    assert "on 135 pairs of task and seed, 27 tasks" in page_of(five)
+    assert "exact McNemar test by task" in page_of(five)
+
+
+@pytest.mark.parametrize(
+    ("frame", "told"),
+    [
+        (pd.DataFrame({"task": [1], "ok": [True]}), r"no column for arm \(arm, system, .*; it has task, ok"),
+        (pd.DataFrame(), "the table holds no rows"),
+        ([{"task": 1, "arm": "a", "resolved": 1}] * 2, "the table, row 2: task '1' of arm 'a' is in row 1 already"),
+        ([{"task": 1, "arm": "a", "resolved": 1}], "a comparison needs two arms; there is only a"),
+        (7, "compare takes results, a frame or a list of rows, not int"),
+        (pd.DataFrame([{"task": math.nan, "arm": "x", "resolved": 1}], dtype=object), "there is no task"),
+        (pd.DataFrame([{"task": "a", "arm": None, "resolved": 1}], dtype=object), "there is no arm"),
+        (pd.DataFrame([{"task": "a", "arm": "x", "resolved": 1, "tokens": 10**400}], dtype=object), "is no amount"),
+    ],
+)
+def test_frames_that_cannot_be_compared(frame: Any, told: str) -> None:
+    with pytest.raises(StudyError, match=told):
+        compare(frame)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [str(FILES / "plain.eval"), f"new={FILES / 'tools.eval'}"]
+    assert main(["compare", *files]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(
+        "new resolves 83.3 %, scripted/plain 33.3 %: +50.0 points (95 % interval −4.0 to +77.3), on 6"
+    )
+    assert "new  gained                  sum-1" in out
+    assert main(["compare", *files, "--baseline", "new"]) == 0
+    assert capsys.readouterr().out.startswith("scripted/plain resolves 33.3 %, new 83.3 %: −50.0 points")
+    page = tmp_path / "new" / "page.html"
+    assert main(["compare", *files, "--html", str(page)]) == 0
+    assert capsys.readouterr().out == f"{page}\n"
+    shown = sound(page.read_text(encoding="utf-8"))
+    assert "new resolves 83.3 %, scripted/plain 33.3 %: +50.0 points" in shown.text
+    assert ("sum-3" in shown.text, bool(shown.all("img"))) == (True, True)
+    for words, told in (
+        (files[:1], "there is only the arm 'scripted/plain'"),
+        ([*files, "--column", "task"], "--column takes NAME=VALUE"),
+        ([*files, "--missing", "ignore"], "there is no policy 'ignore'"),
+    ):
+        assert main(["compare", *words]) == 2
+        assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("kind", "task"), [("lm_eval", "doubles_gen"), ("harbor", "sort-lines, seed 0")])
+def test_every_kind_of_results_has_its_page(kind: str, task: str) -> None:
+    compared = load_results(FILES / kind / "small", FILES / kind / "large").compare()
+    assert task in page_of(compared)
+
+
+def test_what_a_model_wrote_stays_text(tmp_path: Path) -> None:
+    evil = "</pre><script>alert(1)</script>"
+    for name, right in (("a", 1), ("b", 0)):
+        lines = [{"task": task, "arm": f"{name}<i>", "resolved": n} for task, n in ((evil, right), ("t", 1))]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    page = sound(compare_page(load_results(tmp_path / "a.jsonl", tmp_path / "b.jsonl").compare()))
+    assert (page.all("i"), evil in page.text) == ([], True)

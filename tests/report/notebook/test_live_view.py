@@ -8,6 +8,7 @@ import itertools
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 
 from rlm_loop import Budget, LeanAgent, ToolLoopAgent
 from rlm_loop.accounting import Ledger, Part
-from rlm_loop.actions import CallTool, Observation, RunCode
+from rlm_loop.actions import Observation, RunCode
 from rlm_loop.agents import outcome_of
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.models import ModelError, ScriptedModel, ToolCall
@@ -27,19 +28,17 @@ from rlm_loop.traces import read
 HOSTILE = "<script>alert(1)</script><img src=x onerror=y>\x1b[2J"
 
 
+@dataclass
 class Output:
-    """The output of a cell: every drawing of it."""
+    """The output of a cell: every drawing of it, as HTML and as text."""
 
-    def __init__(self) -> None:
-        self.drawn: list[dict[str, str]] = []
+    pages: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
 
     def update(self, part: dict[str, str], *, raw: bool) -> None:
         assert raw
-        self.drawn.append(part)
-
-    @property
-    def pages(self) -> list[str]:
-        return [part["text/html"] for part in self.drawn]
+        self.pages.append(part["text/html"])
+        self.texts.append(part["text/plain"])
 
 
 @pytest.fixture
@@ -88,9 +87,8 @@ def test_a_run_is_one_output_from_its_first_moment_to_its_outcome(outputs: list[
     first, *_, last = outputs[0].pages
     assert all(part in first for part in ("running", "<progress", "How many?", "a note"))
     assert not all("turn 1: code" in page for page in outputs[0].pages)
-    assert all(part in last for part in ("answered", "a note", "turn 2: code"))
-    assert "<progress" not in last
-    assert "answered: 2 turns" in outputs[0].drawn[-1]["text/plain"]
+    assert [part in last for part in ("answered", "a note", "turn 2: code", "<progress")] == [True, True, True, False]
+    assert "answered: 2 turns" in outputs[0].texts[-1]
 
 
 def test_outside_a_notebook_turns_are_lines(capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,15 +121,11 @@ def test_a_run_that_breaks_off_comes_to_its_end(outputs: list[Output], second: B
     with pytest.raises(BaseException) as caught:
         ToolLoopAgent(model=scripted("print(1)", second), hooks=(view,)).run("?")
     assert view.outcome is caught.value.outcome  # type: ignore[attr-defined]
-    assert (view.outcome.stop, view.outcome.steps) == (stop, 1)  # type: ignore[union-attr]
     assert stop in outputs[0].pages[-1]
-
-
-def test_an_error_before_the_first_turn_is_shown_in_place_of_the_run(outputs: list[Output]) -> None:
-    begun().on_run_error(error=ValueError(HOSTILE))
-    page = outputs[0].pages[-1]
+    begun().on_run_error(error=ValueError(HOSTILE))  # before the first turn: shown in place of the run
+    page = outputs[1].pages[-1]
     assert [part in page for part in ("failed", html.escape(HOSTILE[:25]), "<progress")] == [True, True, False]
-    assert outputs[0].drawn[-1]["text/plain"].startswith("failed: ValueError: <script>")
+    assert outputs[1].texts[-1].startswith("failed: ValueError: <script>")
 
 
 def test_a_view_that_breaks_does_not_end_the_run(
@@ -145,7 +139,9 @@ def test_a_view_that_breaks_does_not_end_the_run(
     assert "the notebook is gone" in caplog.text
 
 
-def test_the_steps_of_sub_agents_are_told_as_sub_calls(outputs: list[Output]) -> None:
+def test_the_steps_of_sub_agents_are_told_as_sub_calls_and_tools_are_named_while_they_run(
+    outputs: list[Output],
+) -> None:
     model = scripted("final_answer = llm_query('Sub?', context='part')", "final_answer = context", "never")
     outcome = ToolLoopAgent(model=model, max_depth=2, hooks=(LiveView(every=0.0),)).run("?", context="whole")
     assert outcome.answer == "part"
@@ -154,29 +150,32 @@ def test_the_steps_of_sub_agents_are_told_as_sub_calls(outputs: list[Output]) ->
     assert any("sub-calls: 1 done, 0 running" in page for page in pages)
     assert not any("turn 2" in page for page in pages)
 
-
-def test_tools_are_named_while_they_run(outputs: list[Output]) -> None:
     def look(place: str) -> str:
         """Look somewhere."""
         return place
 
     model = ScriptedModel([Reply("", (ToolCall("1", "look", '{"place": "here"}'),)), "done"])
     LeanAgent(model=model, presentation="native", tools=(look,), hooks=(LiveView(every=0.0),)).run("?")
-    assert any("turn 1: look runs" in page for page in outputs[0].pages)
+    assert any("turn 1: look runs" in page for page in outputs[1].pages)
+    assert "call look" in outputs[1].pages[-1]
 
 
-def test_what_comes_often_is_drawn_now_and_then_and_turns_always(outputs: list[Output]) -> None:
+def test_what_comes_often_is_drawn_now_and_then_and_turns_always_in_no_long_page(outputs: list[Output]) -> None:
     clock = itertools.count()  # a second at each look
     view = begun(every=10.0, clock=lambda: float(next(clock)))
     for number in range(100):
         view.on_subcall_start(node=f"0.{number}", kind="completion", prompt="?")
-    assert 5 <= len(outputs[0].drawn) <= 40
-    before = len(outputs[0].drawn)
-    view.on_step_end(turn=turn(1))
-    assert len(outputs[0].drawn) == before + 1
+    before = len(outputs[0].pages)
+    assert 5 <= before <= 40
+    for number in range(1, 101):
+        view.on_step_end(turn=turn(number, "y" * 10_000))
+    assert len(outputs[0].pages) == before + 100
+    page = outputs[0].pages[-1]
+    assert (len(page) < 60_000, page.count("<details")) == (True, 3)
+    assert ("77 earlier turns" in page, "turn 100: code" in page) == (True, True)
 
 
-def test_what_was_written_cannot_become_markup(outputs: list[Output]) -> None:
+def test_what_was_written_cannot_become_markup_and_causes_and_a_stop_are_shown(outputs: list[Output]) -> None:
     ledger = Ledger()
     ledger.charge([Part(HOSTILE, 0, 0, 1000)], Usage(1000, 30), turn=1)
     view = LiveView(note=HOSTILE, how_to_stop=HOSTILE)
@@ -187,28 +186,7 @@ def test_what_was_written_cannot_become_markup(outputs: list[Output]) -> None:
     view.on_tool_start(tool=HOSTILE)
     page = outputs[0].pages[-1]
     assert [part in page for part in ("<script", "<img", html.escape("<script>"))] == [False, False, True]
-    assert "\x1b" not in outputs[0].drawn[-1]["text/plain"]
-
-
-def test_a_long_run_makes_no_long_page(outputs: list[Output]) -> None:
-    view = begun(every=1e9)
-    for number in range(1, 101):
-        view.on_step_end(turn=turn(number, "y" * 10_000))
-    page = outputs[0].pages[-1]
-    assert len(page) < 60_000
-    assert page.count("<details") == 3
-    assert ("77 earlier turns" in page, "turn 100: code" in page) == (True, True)
-
-
-def test_causes_calls_and_a_stop_are_shown_while_it_runs(outputs: list[Output]) -> None:
-    ledger = Ledger()
-    ledger.charge([Part("task", 0, 0, 1000)], Usage(1000, 30), turn=1)
-    view = LiveView()
-    view.on_run_start(agent="a", model="m", ledger=ledger)
-    view.on_step_start(turn_index=1)
-    assert "1,000" in outputs[0].pages[-1]
-    view.on_step_end(turn=Turn(1, Reply("", usage=Usage(1000, 30)), (CallTool("f", "{}"),), (Observation("2"),), 0.1))
-    assert ("call f" in outputs[0].pages[-1], "stopping" in outputs[0].pages[-1]) == (True, False)
+    assert ("\x1b" in outputs[0].texts[-1], "1,000" in page, "stopping" in page) == (False, True, False)
     view.stopping()
     assert "stopping" in outputs[0].pages[-1]
 
@@ -231,8 +209,7 @@ def test_it_returns_at_once_is_shown_and_gives_the_outcome_later(capsys: pytest.
     run = begin("wait()", "final_answer = context", tools=(wait,), context=[1], show=True)
     assert (run.running, run.outcome, run.wait(0.01), "under way" in repr(run)) == (True, None, None, True)
     gate.set()
-    outcome = run.wait(300)
-    assert outcome is not None
+    outcome: Any = run.wait(300)
     assert (outcome.answer, run.running, "over" in repr(run)) == ([1], False, True)
     run.stop()  # too late to do anything
     assert run.view is not None
@@ -253,11 +230,9 @@ def test_a_cell_is_stopped_and_what_was_done_is_kept(tmp_path: Path) -> None:
     assert busy.wait(300)
     run.stop()
     run.stop()  # a second one does not kill
-    outcome = run.wait(300)
-    assert outcome is not None
+    outcome: Any = run.wait(300)
     assert (outcome.stop, outcome.steps, run.error) == ("interrupted", 2, None)
     seen = outcome.turns[1].observations[0]
-    assert seen.failure is not None
     assert (seen.failure.kind, seen.text[:8]) == ("interrupted", "partial\n")
     assert outcome_of(read(tmp_path / "t.jsonl")).stop == "interrupted"
 
@@ -283,6 +258,5 @@ def test_a_stop_before_the_first_step_is_not_lost() -> None:
     assert began.wait(300)
     run.stop()
     gate.set()
-    outcome = run.wait(300)
-    assert outcome is not None
+    outcome: Any = run.wait(300)
     assert (outcome.stop, outcome.steps) == ("interrupted", 0)

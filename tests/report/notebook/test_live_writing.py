@@ -50,15 +50,12 @@ def test_what_a_moment_shows(told: tuple[Told, ...], doing: str, shown: str) -> 
     assert (str(writing), writing.shown) == (doing, shown)
 
 
-def test_a_key_is_never_shown_in_part() -> None:
+def test_a_key_is_never_shown_in_part_and_of_a_long_reply_only_the_end_is_kept() -> None:
     text = f"The key is {KEY} and that is it. "
     for cut in range(len(text)):
         shown = after(("text", text[:cut])).shown
         assert not any(KEY[: size + 8] in shown for size in range(1, 8)), shown
     assert KEY not in after(("text", text), ("end", "")).shown
-
-
-def test_only_the_end_of_a_long_reply_is_kept() -> None:
     writing = after(*[("text", "word ")] * 10_000)
     assert (len(writing.text), writing.length) == (KEPT, 50_000)
 

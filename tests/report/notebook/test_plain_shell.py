@@ -117,20 +117,16 @@ def test_a_run_that_breaks_off_is_one_line_and_its_outcome_is_kept(
     assert f"{told} in the variable outcome" in said()
 
 
-def test_without_the_magic_it_says_where_the_outcome_is(shell: Any, said: Callable[[], list[str]]) -> None:
+def test_without_the_magic_an_error_is_its_line_and_message_and_says_where_the_outcome_is(
+    shell: Any, said: Callable[[], list[str]]
+) -> None:
     shell.push({"agent": ToolLoopAgent(model=scripted("print(1)", KeyboardInterrupt()))})
     shell.run_cell("agent.run('How many?')")
     assert said()[-1].endswith("what was done is in sys.last_value.outcome")
     assert sys.last_value.outcome.steps == 1
-
-
-def test_an_error_of_ours_is_the_own_line_and_the_message(shell: Any, said: Callable[[], list[str]]) -> None:
     shell.push({"agent": ToolLoopAgent(model=scripted(ModelError("no reply: try again")))})
     shell.run_cell("question = '?'\nagent.run(question)")
     assert said() == ["line 2 of <module>: agent.run(question)", "ModelError: no reply: try again"]
-
-
-def test_a_variable_that_cannot_be_sent_is_named(shell: Any, said: Callable[[], list[str]]) -> None:
-    shell.run_cell("held = (n for n in [])")
+    shell.run_cell("held = (n for n in [])")  # it cannot be sent
     assert not shell.run_cell("%%rlm --model model --context held\nHow many are in held?").success
     assert "context" in "\n".join(said())

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from growth import grows_in_proportion
+from growth import grows_in_proportion, parts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_traces import Told, told_tree
@@ -43,17 +43,9 @@ CELL = turn(
 
 
 def test_a_turn_as_text_shows_each_part_once() -> None:
-    assert step_text(CELL).splitlines() == [
-        "-- turn 1: 1,200 tokens in (1,000 cached), 30 out, 1.2 s",
-        "I count.",
-        "[code]",
-        "    print(6 * 7)",
-        "    final_answer = 42",
-        "[output]",
-        "    42",
-        "[answer]",
-        "    42",
-    ]
+    said = "I count.|[code]|    print(6 * 7)|    final_answer = 42|[output]|    42|[answer]|    42"
+    head = "-- turn 1: 1,200 tokens in (1,000 cached), 30 out, 1.2 s"
+    assert step_text(CELL).splitlines() == [head, *parts(said)]
 
 
 @pytest.mark.parametrize(
@@ -96,23 +88,20 @@ def test_the_words_beside_code_are_found_in_proportion_to_their_length() -> None
     grows_in_proportion(lambda text: step_text(turn(text, one)), " ", head="```", tail="!\n```\nx = 1\n```")
 
 
-def test_an_outcome_as_html() -> None:
-    text = text_in_notebook(
-        html_of(CELL, turn("done", (Answer("done"), Observation(answer=FinalAnswer("done"))), index=2))
-    )
-    said = ["answered", "why <it> ended", "How <many>?", "42", "turn 1: code", "turn 2: answer", "1,200", "run.jsonl"]
-    assert [part for part in [*said, "input tokens by cause", "template"] if part not in text] == []
+def test_an_outcome_as_html_shows_each_part_and_no_long_output() -> None:
+    long = turn("", (RunCode("print(1)"), Observation("x" * 1_000_000, cause="repl_output")), index=3)
+    done = turn("done", (Answer("done"), Observation(answer=FinalAnswer("done"))), index=2)
+    page = html_of(CELL, done, long)
+    text = text_in_notebook(page)
+    said = "answered|why <it> ended|How <many>?|42|turn 1: code|turn 2: answer|1,200|run.jsonl|by cause|template"
+    assert [part for part in parts(said) if part not in text] == []
+    assert len(page) < 30_000
 
 
 @given(st.text(), st.text(), st.text())
 def test_nothing_that_was_written_can_become_markup(written: str, code: str, output: str) -> None:
     pair = (RunCode(code), Observation(output, cause="repl_output"))
     text_in_notebook(html_of(turn(written, pair), answer=written))
-
-
-def test_long_output_does_not_make_a_long_page() -> None:
-    pair = (RunCode("print(1)"), Observation("x" * 1_000_000, cause="repl_output"))
-    assert len(html_of(turn("", pair))) < 20_000
 
 
 def test_displays_are_shown_and_cannot_run_anything() -> None:
@@ -124,11 +113,12 @@ def test_displays_are_shown_and_cannot_run_anything() -> None:
     )
     plotted = turn("```python\nplot()\n```", (RunCode("plot()"), Observation(displays=displays)))
     page = html_of(plotted)
-    assert '<img src="data:image/png;base64,iVBORw0KGgo="' in page
-    assert '<img src="data:image/svg+xml;base64,' in page
-    assert '<iframe sandbox srcdoc="&lt;meta http-equiv=&quot;Content-Security-Policy&quot; ' in page
-    assert '&lt;b&gt;t&lt;/b&gt;&lt;script&gt;x()&lt;/script&gt;&quot;"' in page
-    assert "&lt;$x$&gt;" in page
+    said = parts(
+        '<img src="data:image/png;base64,iVBORw0KGgo="|<img src="data:image/svg+xml;base64,|&lt;$x$&gt;|'
+        '<iframe sandbox srcdoc="&lt;meta http-equiv=&quot;Content-Security-Policy&quot; |'
+        '&lt;b&gt;t&lt;/b&gt;&lt;script&gt;x()&lt;/script&gt;&quot;"'
+    )
+    assert [part for part in said if part not in page] == []
     assert ("<script" in page, "<svg" in page) == (False, False)
     assert "[display image/png]" in step_text(plotted)
 
@@ -167,11 +157,9 @@ def test_calls_are_cells_too_and_secrets_are_left_out(tmp_path: Path, monkeypatc
         """Look at a place."""
         return f"at {place}: hunter2-hunter2-hunter2"
 
-    replies = [
-        '{"name": "look", "arguments": {"place": "home"}}',
-        '{"name": "final_answer", "arguments": {"answer": 7}}',
-    ]
-    cells = saved(LeanAgent(model=ScriptedModel(replies), presentation="text", tools=[look]).run("Look."), tmp_path)
+    called = '{"name": "look", "arguments": {"place": "home"}}'
+    model = ScriptedModel([called, '{"name": "final_answer", "arguments": {"answer": 7}}'])
+    cells = saved(LeanAgent(model=model, presentation="text", tools=[look]).run("Look."), tmp_path)
     assert "hunter2" not in (tmp_path / "run.ipynb").read_text()
     calls = [cell.source for cell in cells if cell.cell_type == "code"]
     assert calls == ["look(place='home')", "final_answer(answer=7)"]
@@ -196,19 +184,15 @@ def test_a_batch_is_one_line_and_its_failure_another() -> None:
     assert ("batch 0.b1" in shown, "failed: provider: no <route>" in shown) == (True, True)
 
 
-def test_a_batch_of_200_takes_few_lines() -> None:
+def test_a_batch_of_200_takes_few_lines_and_a_call_that_was_killed_has_not_ended() -> None:
     told = Told()
     told.batch([f"p{i}" for i in range(200)], ["t"] * 200)
-    tree = tree_of(told.end())
-    assert [len(tree.text(fold=fold).splitlines()) for fold in (None, 0, 200)] == [2, 201, 201]
-
-
-def test_a_call_that_was_killed_has_not_ended() -> None:
-    told = Told()
-    told.start()
     tree = tree_of(told.record)
-    assert (tree.root.ok, tree["0.1"].ok, tree["0.1"].seconds) == (None, None, None)
-    assert "not ended" in tree.text().splitlines()[1]
+    assert [len(tree.text(fold=fold).splitlines()) for fold in (None, 0, 200)] == [2, 201, 201]
+    node = told.start()
+    tree = tree_of(told.record)
+    assert (tree.root.ok, tree[node].ok, tree[node].seconds) == (None, None, None)
+    assert "not ended" in tree.text().splitlines()[-1]
 
 
 @settings(max_examples=30)

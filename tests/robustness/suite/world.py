@@ -122,18 +122,15 @@ def buried(secret: str) -> dict[str, int]:
 
 def marked(mark: str) -> set[int]:
     """Return the running processes that bear a mark in their name, command line or working folder."""
-    pids = (entry.name for entry in (os.scandir("/proc") if os.path.isdir("/proc") else ()) if entry.name.isdigit())
+    pids = [name for name in (os.listdir("/proc") if os.path.isdir("/proc") else ()) if name.isdigit() and _runs(name)]
     return {int(pid) for pid in pids if int(pid) != os.getpid() and _bears(f"/proc/{pid}", mark.encode())}
 
 
 def _bears(path: str, mark: bytes) -> bool:
     with contextlib.suppress(OSError):
-        if Path(f"{path}/stat").read_bytes().rpartition(b")")[2].split()[0] in (b"Z", b"X"):
-            return False  # it has ended, and only waits to be counted
         if any(mark in Path(path, name).read_bytes() for name in ("comm", "cmdline")):
             return True
-        with contextlib.suppress(PermissionError):
-            return mark in os.fsencode(os.readlink(f"{path}/cwd"))
+        return mark in os.fsencode(os.readlink(f"{path}/cwd"))
     return False
 
 
@@ -171,16 +168,17 @@ def leaving_nothing(prefix: str) -> Iterator[None]:
 
 def _children() -> set[int]:
     """Running processes that this one started."""
-    found: set[int] = set()
+    found: set[str] = set()
     for path in Path("/proc/self/task").glob("*/children"):
         with contextlib.suppress(OSError):
-            found |= {int(pid) for pid in path.read_text().split()}
-    return {pid for pid in found if _runs(pid)}
+            found |= {*path.read_text().split()}
+    return {int(pid) for pid in found if _runs(pid)}
 
 
-def _runs(pid: int) -> bool:
+def _runs(pid: str) -> bool:
+    """Whether a process has not ended; one that has may still wait to be counted."""
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
     return False
 
 

@@ -34,7 +34,6 @@ from rlm_loop.study.statistics import (
     sign_flip,
     sign_test,
     variance_of_mean,
-    wilson_by_cluster,
     wilson_interval,
 )
 from rlm_loop.study.statistics.ratios import bca_interval
@@ -65,9 +64,7 @@ def test_newcombe_as_published() -> None:
 
 
 def test_an_interval_at_an_alpha_beyond_floating_point_is_finite_and_silent() -> None:
-    codes = np.repeat(np.arange(4), 3)
-    values = np.array([1, 1, 0, 1, 0, 0, 1, 1, 1, 0, 0, 1.0])
-    _, low, high = rate_interval(values, codes, 1e-308)
+    _, low, high = rate_interval(np.array([1, 1, 0, 1, 0, 0, 1, 1, 1, 0, 0, 1.0]), np.repeat(np.arange(4), 3), 1e-308)
     assert 0 < low < high < 1
     assert wilson_interval(0.5, 20, 1e-308) == wilson_interval(0.5, 20, 1e-15)
 
@@ -198,35 +195,12 @@ def test_sign_flips_reject_just_what_lies_outside_their_interval(
     assert low <= values.mean() <= high
 
 
-def test_the_interval_of_a_ratio_excludes_nothing_that_the_test_does_not() -> None:
-    """8 tasks with the same steps and one with more: no test would call that a difference, and BCa alone might."""
-    values = np.array([0.0] * 8 + [math.log(3)])
-    mean, low, high = (float(x) for x in mean_interval(values, np.arange(9)))
-    assert low <= 0 < mean < high
-    rng = np.random.default_rng(1)
-    for _ in range(20):
-        values = rng.exponential(1, 16) - 0.6
-        _, low, high = (float(x) for x in mean_interval(values, np.arange(16), resamples=200))
-        assert float(sign_flip(values, np.arange(16))) <= 0.05 or low <= 0 <= high
-
-
 def test_pairs_that_never_vary_have_a_point_for_an_interval() -> None:
     assert [float(x) for x in mean_interval(np.full(9, 0.5), np.arange(9))] == [0.5, 0.5, 0.5]
     rows = np.array([[0.5] * 9, [0.0] * 8 + [0.9]])
     mean, low, high = mean_interval(rows, np.arange(9), resamples=200)
     assert [mean[0], low[0], high[0]] == [0.5, 0.5, 0.5]
     assert low[1] <= 0 < mean[1] < high[1]
-
-
-@pytest.mark.parametrize(("n", "known"), [(1, False), (2, False), (5, False), (6, True)])
-def test_no_interval_is_made_where_no_test_could_show_anything(n: int, known: bool) -> None:
-    """Five pairs that all point the same way have p = 2 / 32, so that nothing is outside of a 95 % interval."""
-    values = np.linspace(0.5, 0.6, n)
-    _, low, high = (float(x) for x in mean_interval(values, np.arange(n), resamples=200))
-    assert (low == low, high == high) == (known, known)
-    assert (float(sign_flip(values, np.arange(n))) <= 0.05) == known
-    assert np.isfinite([float(x) for x in flip_interval(values, np.arange(n))]).all() == known
-    assert np.isnan([float(x) for x in mean_interval(np.full(9, 0.5), np.zeros(9, dtype=int))[1:]]).all()
 
 
 def test_pairs_needed_as_published() -> None:
@@ -253,12 +227,6 @@ def test_no_power_is_promised_to_so_few_pairs_that_no_test_could_show_it() -> No
         tests = (mcnemar(np.ones(n), np.zeros(n), np.arange(n)), noninferiority(n, 0, n, 0.03))
         assert [*(power > 0.8 for power in powers), *(p <= 0.05 for p in tests)] == [shown] * 5
     assert [pairs_for_mean(effect=3.0, spread=spread) for spread in (0.1, 0.0)] == [6, 6]
-
-
-def test_without_a_margin_power_is_that_of_a_difference_in_either_direction() -> None:
-    worse, better = (power_of_rate(200, discordant=0.3, difference=d, margin=0.0) for d in (-0.1, 0.1))
-    assert worse == better > 0.5
-    assert power_of_rate(200, discordant=0.3, difference=-0.1, margin=0.03) == 0
 
 
 def test_no_p_is_zero() -> None:
@@ -301,13 +269,6 @@ def test_a_difference_lies_in_its_interval_and_turns_with_the_arms(units: list[t
     assert sum(float(x) for x in paired_table(here, there)) == len(units)
 
 
-@pytest.mark.parametrize("n", range(2, 12))
-def test_where_each_task_is_its_own_cluster_it_is_wilsons(n: int) -> None:
-    half = n // 2
-    found = wilson_by_cluster([1.0] * half + [0.0] * (n - half), range(n))
-    assert list(found) == pytest.approx([float(x) for x in wilson_interval(half / n, n)])
-
-
 @given(st.lists(st.floats(0.0001, 1), min_size=1, max_size=8), st.floats(0.01, 0.2))
 def test_a_claim_holds_after_holm_just_where_its_p_is_at_most_its_level(values: list[float], alpha: float) -> None:
     adjusted = [p for p in holm(values) if p is not None]
@@ -333,16 +294,13 @@ def p_of(*groups: tuple[int, int, int]) -> float:
         ([(10, 10, 80), (10, 10, 80)], 0.9, 1.0),
         ([(10, 10, 80), (0, 0, 100), (25, 25, 50)], 0.9, 1.0),  # they differ in spread alone
         ([(9, 1, 10)], 1.0, 1.0),
+        # Wald test of the suites in statsmodels 0.14, ols("d ~ C(suite)").fit(cov_type="HC1"): 0.0395 and 0.0894
+        ([(40, 20, 240), (22, 23, 255)], 0.0395 - 0.015, 0.0395 + 0.015),
+        ([(36, 24, 240), (33, 27, 240), (20, 30, 250)], 0.0894 - 0.01, 0.0894 + 0.01),
     ],
 )
 def test_groups_that_differ_and_that_do_not(groups: list[tuple[int, int, int]], low: float, high: float) -> None:
     assert low <= p_of(*groups) <= high
-
-
-def test_large_groups_agree_with_the_chi_squared_distribution() -> None:
-    """The p are those of statsmodels 0.14: ols("d ~ C(suite)").fit(cov_type="HC1"), Wald test of the suites."""
-    assert p_of((40, 20, 240), (22, 23, 255)) == pytest.approx(0.0395, abs=0.015)
-    assert p_of((36, 24, 240), (33, 27, 240), (20, 30, 250)) == pytest.approx(0.0894, abs=0.01)
 
 
 def test_a_cluster_stays_whole() -> None:
@@ -350,5 +308,4 @@ def test_a_cluster_stays_whole() -> None:
     differences = np.repeat([1.0, 1.0, -1.0, -1.0], 20)
     alone = heterogeneity_p(differences, np.arange(80), np.repeat([0, 1], 40))
     whole = heterogeneity_p(differences, np.repeat(np.arange(4), 20), np.repeat([0, 1], 40))
-    assert alone < 0.001
-    assert whole > 0.3
+    assert alone < 0.001 < 0.3 < whole

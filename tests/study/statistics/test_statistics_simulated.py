@@ -178,11 +178,6 @@ def test_the_interval_of_a_ratio_covers_by_repository_of_unequal_sizes() -> None
     assert covered(low, high, 0.0) < 0.95 - NEAR, "tasks of a repository taken for independent"
 
 
-@pytest.mark.parametrize(("kind", "n"), [("normal", 10), ("heavy", 25)])
-def test_sign_flips_err_at_most_as_often_as_they_say(kind: str, n: int) -> None:
-    assert at_most(sign_flip(log_ratios(kind, 4000, n), own(n), resamples=999) <= ALPHA, ALPHA)
-
-
 def test_sign_flips_of_whole_repositories() -> None:
     rng = np.random.default_rng(5)
     codes = np.repeat(np.arange(20), 4)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_instances import fake_row, row, write_rows
+from made_instances import BUGGY, fake_row, row, write_rows
 
 from rlm_loop.tasks import Attempt, SuiteFileError, get_suite
 from rlm_loop.tasks.swebench import CloneError, read_instance, read_instances, select
@@ -20,20 +20,18 @@ from tests.workspace.files_on_disk import git
 MANY = [fake_row(n, repo) for repo in ("django/django", "psf/requests") for n in range(1, 6)]
 
 
-FORMS: dict[str, Callable[[list[Any]], str]] = {
-    "set.jsonl": lambda rows: "".join(json.dumps(row) + "\n" for row in rows),
-    "set.json": json.dumps,
-    "by_id.json": lambda rows: json.dumps({row["instance_id"]: row for row in rows}),
-    "one.json": lambda rows: json.dumps(rows[0]),
-}
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_every_form_is_read_alike(name: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text(FORMS[name](MANY))
-    found = list(read_instances(str(tmp_path / name)))
-    assert [i.instance_id for i in found] == [r["instance_id"] for r in (MANY[:1] if name == "one.json" else MANY)]
-    assert (found[0].fail_to_pass, found[0].pass_to_pass) == (("test_a (app.tests.Case)",), ())
+@pytest.mark.parametrize(
+    ("name", "text", "count"),
+    [
+        ("set.jsonl", "".join(json.dumps(row) + "\n" for row in MANY), 10),
+        ("set.json", json.dumps(MANY), 10),
+        ("by_id.json", json.dumps({row["instance_id"]: row for row in MANY}), 10),
+        ("one.json", json.dumps(MANY[0]), 1),
+    ],
+)
+def test_every_form_is_read_alike(name: str, text: str, count: int, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    assert list(read_instances(str(tmp_path / name))) == [read_instance(row, "") for row in MANY[:count]]
 
 
 def test_without_repositories_the_tasks_can_be_listed(tmp_path: Path) -> None:
@@ -56,26 +54,15 @@ def test_an_instance_survives_its_row(fails: list[str], passes: list[str], as_te
     assert read_instance(json.loads(json.dumps(one.row())), "there") == one
 
 
-@pytest.mark.parametrize(
-    ("options", "chosen"),
-    [
-        ({"ids": ["psf__requests-2", "django__django-5"]}, [4, 6]),
-        ({"only": ["requests"]}, [5, 6, 7, 8, 9]),
-        ({"sample": 99}, list(range(10))),
-        ({"sample": 0}, []),
-    ],
-)
-def test_choosing(options: dict[str, Any], chosen: list[int]) -> None:
-    all_of_them = [read_instance(r, "here") for r in MANY]
-    assert list(select(all_of_them, **options)) == [all_of_them[n] for n in chosen]
-
-
-def test_a_draw_depends_on_seed_and_ids_alone() -> None:
+def test_choosing_and_a_draw_that_depends_on_seed_and_ids_alone() -> None:
     there = [read_instance(r, "here") for r in MANY]
-    first = {i.instance_id for i in select(there, sample=4, seed=3)}
-    assert {i.instance_id for i in select(reversed(there), sample=4, seed=3)} == first
-    assert any({i.instance_id for i in select(there, sample=4, seed=s)} != first for s in range(5))
-    assert [i for i in there if i.instance_id in first] == list(select(there, sample=4, seed=3))
+    assert list(select(there, ids=["psf__requests-2", "django__django-5"])) == [there[4], there[6]]
+    assert list(select(there, only=["requests"])) == there[5:]
+    assert list(select(there, sample=99)) == there
+    first = select(there, sample=4, seed=3)
+    assert list(first) == [i for i in there if i in first]
+    assert sorted(select(reversed(there), sample=4, seed=3), key=there.index) == list(first)
+    assert any(select(there, sample=4, seed=s) != first for s in range(5))
 
 
 @pytest.mark.parametrize(
@@ -83,10 +70,8 @@ def test_a_draw_depends_on_seed_and_ids_alone() -> None:
     [
         ({"FAIL_TO_PASS": "[not json"}, r"a\.jsonl:2 \(django__django-1\): field 'FAIL_TO_PASS' is .*not JSON"),
         ({"PASS_TO_PASS": '{"a": 1}'}, r"a\.jsonl:2 .*field 'PASS_TO_PASS' must be a list of names of tests"),
-        ({"FAIL_TO_PASS": [1]}, r"field 'FAIL_TO_PASS' must be a list"),
         ({"base_commit": None}, r"a\.jsonl:2: field 'base_commit' is missing"),
         ({"base_commit": "main; rm"}, r"field 'base_commit' must be a commit's hash, not 'main; rm'"),
-        ({"problem_statement": 3}, r"field 'problem_statement' must be a text"),
         ({"instance_id": "a/b"}, r"field 'instance_id' must be a plain name"),
         ({"instance_id": "psf__requests-1"}, r"a\.jsonl:2: field 'instance_id': .* used before, in .*a\.jsonl:1"),
         ({"test_patch": ["x"]}, r"field 'test_patch' must be a text"),
@@ -107,15 +92,21 @@ def test_a_bad_row_is_named_by_line_and_field(change: dict[str, Any], says: str,
         ("a.json", "[1]", r"a\.json:\[0\]: this is a JSON int, not an object"),
         ("a.json", "3", "not a list of rows"),
         ("a.json", "{", r"a\.json: this is not JSON"),
-        ("", "", "there is no file .*gone.jsonl"),
     ],
 )
 def test_a_bad_file(name: str, text: str, says: str, tmp_path: Path) -> None:
-    path = tmp_path / (name or "gone.jsonl")
-    if name:
-        path.write_text(text)
-    with pytest.raises((SuiteFileError, ImportError), match=says):
-        list(read_instances(str(path)))
+    (tmp_path / name).write_text(text)
+    with pytest.raises(SuiteFileError, match=says):
+        list(read_instances(str(tmp_path / name)))
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("light", "no set 'light': known are lite, verified"), ("gone.jsonl", "there is no file gone.jsonl")],
+)
+def test_an_unknown_set(name: str, says: str) -> None:
+    with pytest.raises(SuiteFileError, match=says):
+        get_suite(f"swebench:{name}")
 
 
 @pytest.mark.parametrize(
@@ -133,8 +124,6 @@ def test_a_bad_choice(options: dict[str, Any], error: type[Exception], says: str
     path = write_rows(tmp_path / "a.jsonl", *MANY)
     with pytest.raises(error, match=says):
         get_suite(f"swebench:{path}", **options)
-    with pytest.raises(SuiteFileError, match="there is no set 'light': known are lite, verified"):
-        get_suite("swebench:light")
 
 
 def test_a_task_is_the_repository_at_its_base(repos: Path, calc: Path, one: str) -> None:
@@ -142,7 +131,7 @@ def test_a_task_is_the_repository_at_its_base(repos: Path, calc: Path, one: str)
     assert (task.id, task.question) == ("local__calc-1", "add(1, 1) is 0.")
     assert task.workspace is not None
     with task.workspace() as space:
-        assert (space.root / "calc.py").read_text() == "def add(a, b):\n    return a - b\n"
+        assert (space.root / "calc.py").read_text() == BUGGY
         space.apply(task.expected)
         patch = space.diff()
     assert "+    return a + b" in patch
@@ -164,8 +153,7 @@ def test_the_reference_resolves_and_other_patches_do_not(repos: Path, one: str) 
     (task,) = get_suite(one, repos=repos, python=sys.executable)
     assert task.score(Attempt(artifact=task.expected)).resolved is True
     score = task.score(Attempt(artifact=task.expected.replace("a + b", "a * b")))
-    assert score.resolved is False
-    assert score.evidence["tests"]["tests/test_calc.py::test_two"] == "failed"
+    assert (score.resolved, score.evidence["tests"]["tests/test_calc.py::test_two"]) == (False, "failed")
 
 
 @pytest.mark.parametrize(
@@ -189,18 +177,20 @@ def test_clones_are_found_by_name(layout: str, calc: Path, one: str, tmp_path: P
     assert len(get_suite(one, repos=tmp_path)) == 1
 
 
-def test_a_clone_that_lacks_the_commit_says_how_to_get_it(calc: Path, one: str, tmp_path: Path) -> None:
-    git(tmp_path, "clone", "-q", "--depth=1", f"file://{calc}", "local__calc")
-    with pytest.raises(CloneError, match=r"local__calc-1: field 'base_commit': .* `git fetch --unshallow`"):
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("git clone -q --depth=1 file://{calc} local__calc", "local__calc-1: field 'base_commit': .* --unshallow`"),
+        ("true", "no clone of local/calc in .*git clone --mirror https://github.com/local/calc"),
+        ("mkdir local__calc", "local__calc is no git repository"),
+    ],
+)
+def test_without_a_clone_that_has_the_commit_it_says_how_to_get_it(
+    command: str, says: str, calc: Path, one: str, tmp_path: Path
+) -> None:
+    subprocess.run(command.format(calc=calc), shell=True, cwd=tmp_path, check=True)
+    with pytest.raises(CloneError, match=says):
         get_suite(one, repos=tmp_path)
-    (tmp_path / "other").mkdir()
-    with pytest.raises(
-        CloneError, match=r"no clone of local/calc in .*git clone --mirror https://github.com/local/calc"
-    ):
-        get_suite(one, repos=tmp_path / "other")
-    (tmp_path / "other" / "local__calc").mkdir()
-    with pytest.raises(CloneError, match="local__calc is no git repository"):
-        get_suite(one, repos=tmp_path / "other")
 
 
 def test_a_clone_is_made_only_when_asked_for(

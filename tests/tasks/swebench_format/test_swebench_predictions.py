@@ -63,32 +63,28 @@ def test_predictions_of_outcomes(suite: Any) -> None:
 
 def test_rows_that_nothing_judged_count_neither_way(study: Path) -> None:
     results = load_study(study)
-    mended = [r for r in results.rows if r["task"] == "local__calc-1"]
-    assert [(r["resolved"], r["value"]) for r in mended] == [(None, None)] * 2
-    assert all("swebench evaluate" in r["score_reason"] for r in mended)
+    for r in (r for r in results.rows if r["task"] == "local__calc-1"):
+        assert (r["resolved"], r["value"], "swebench evaluate" in r["score_reason"]) == (None, None, True)
     first, other = results.summary()
     # an empty patch resolves nothing, and neither does a run that crashed
     assert (first.n, first.judged, first.resolved, first.rate) == (3, 2, 0, 0.0)
     assert (other.n, other.judged, other.rate, other.low, other.high) == (3, 0, None, 0.0, 1.0)
     assert (other.wins, other.losses) == (0, 0)
-    assert "4 not judged" in str(results)
 
 
 def test_predictions_of_a_study(study: Path, suite: Any) -> None:
-    found = study_predictions(study, "lean", name="m")
-    mended = {p.instance_id: "+    return a + b" in p.model_patch for p in found.rows}
-    assert mended == {"local__calc-1": True, "local__calc-2": False}
-    assert found.left_out == {"local__calc-3": "the run crashed: RuntimeError: the server is gone"}
+    mended, left = study_predictions(study, "lean", name="m").rows
+    assert (mended.instance_id, left.instance_id, left.model_patch) == ("local__calc-1", "local__calc-2", "")
     assert [p.model_patch for p in study_predictions(study, "lean", crashed="empty").rows][1:] == ["", ""]
     assert study_predictions(study, "other").rows[0].model_name_or_path == "rlm-loop__other__local_scripted"
     with suite.tasks[0].workspace() as space:  # the patch fits a clean checkout
-        space.apply(found.rows[0].model_patch)
+        space.apply(mended.model_patch)
+        assert "return a + b" in (space.root / "calc.py").read_text()
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({}, "several arms: lean, other; name one"),
         ({"arm": "leen"}, "no arm 'leen'; it has lean, other"),
         ({"arm": "lean", "seed": 7}, "no seed 7; it has 0"),
         ({"arm": "lean", "suite": "x"}, "no suite 'x'"),
@@ -103,8 +99,7 @@ def test_a_patch_that_the_trace_blanked_out_is_not_handed_on(suite: Any, tmp_pat
     replies = mends(replacement="    return a + b  # sk-abcdefghijklmnopqrstuvwx")
     Study("swe", {"lean": agent(*replies)}, suite.take(["local__calc-1"])).run(tmp_path, progress=False)
     found = study_predictions(tmp_path)
-    assert found.rows == ()
-    assert "looks like a key" in found.left_out["local__calc-1"]
+    assert (found.rows, "looks like a key" in found.left_out["local__calc-1"]) == ((), True)
 
 
 def test_the_official_form_is_written_and_read(tmp_path: Path) -> None:
@@ -126,11 +121,9 @@ GOOD = '{"instance_id": "a", "model_name_or_path": "m", "model_patch": ""}\n'
     ("text", "says"),
     [
         (GOOD + "{\n", r"p\.jsonl:2: this is not JSON"),
-        (GOOD + "[]\n", r"p\.jsonl:2: this is a JSON list, not an object"),
         (GOOD + GOOD, r"p\.jsonl:2: a has a prediction in .*p\.jsonl:1 too"),
         ('{"instance_id": "a", "model_name_or_path": "m"}', r"p\.jsonl:1: field 'model_patch' must be a text"),
         ('{"instance_id": "", "model_name_or_path": "m", "model_patch": ""}', "field 'instance_id'"),
-        ('{"instance_id": "a", "model_name_or_path": 3, "model_patch": ""}', "field 'model_name_or_path'"),
         ("\n", "there is no prediction in it"),
     ],
 )
@@ -171,32 +164,23 @@ def report(tmp_path: Path) -> Path:
 
 def test_a_report_is_read_back(report: Path) -> None:
     found = read_report(report)
-    told = {v.instance_id: (v.status, v.resolved) for v in found.verdicts}
-    assert told == {
-        "e": ("error", None),
-        "local__calc-1": ("resolved", True),
-        "local__calc-2": ("empty", False),
-        "p": ("error", False),
-        "t": ("error", False),
-        "u": ("unresolved", False),
-    }
+    assert [(v.instance_id, v.status, v.resolved) for v in found.verdicts] == [
+        ("e", "error", None),
+        ("local__calc-1", "resolved", True),
+        ("local__calc-2", "empty", False),
+        ("p", "error", False),
+        ("t", "error", False),
+        ("u", "unresolved", False),
+    ]
     reasons = [found.verdict(name).reason for name in "peu"]
     assert reasons == ["the patch does not apply", "no image", "disk_full (likely a fault of the environment)"]
     alone = read_report(report, report.parent / "no logs").verdict("e")
-    assert (alone.resolved, alone.reason) == (None, "image not found")
-    assert found.verdict("i").resolved is None
+    assert (alone.resolved, alone.reason, found.verdict("i").resolved) == (None, "image not found", None)
     assert found.rate == pytest.approx(1 / 6)
     assert str(found) == "6 submitted: 1 resolved, 1 unresolved, 1 empty, 3 error"
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [("{", "not JSON"), ("[]", "'resolved_ids' is no list"), (json.dumps({**REPORT, "error_ids": 3}), "'error_ids'")],
-)
-def test_what_is_no_report(text: str, says: str, tmp_path: Path) -> None:
-    (tmp_path / "r.json").write_text(text)
-    with pytest.raises(SuiteFileError, match=says):
-        read_report(tmp_path / "r.json")
+    report.write_text("{")
+    with pytest.raises(SuiteFileError, match="not JSON"):
+        read_report(report)
 
 
 def test_verdicts_become_rows(study: Path, report: Path) -> None:
@@ -204,9 +188,7 @@ def test_verdicts_become_rows(study: Path, report: Path) -> None:
     told = {(r["arm"], r["task"][-1]): r["resolved"] for r in judged.rows}
     assert [told["lean", number] for number in "123"] == [True, False, False]  # the third crashed, and stays so
     assert told["other", "1"] is None
-    lean, other = judged.summary()
-    assert (lean.rate, other.rate) == (1 / 3, None)
-    assert (other.wins, other.losses) == (0, 0)  # what was not judged was not lost to the baseline
+    assert [arm.rate for arm in judged.summary()] == [1 / 3, None]
     assert load_study(study).rows[0]["resolved"] is None
 
 
