@@ -14,8 +14,17 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.repl import Container, KernelREPL, NotebookREPL, PythonREPL, ReplError, RestrictedREPL, open_repl
-from rlm_loop.repl.isolation.launchers import LAUNCHERS
+from rlm_loop.repl import (
+    Container,
+    Hardened,
+    KernelREPL,
+    NotebookREPL,
+    PythonREPL,
+    ReplError,
+    RestrictedREPL,
+    Sandbox,
+    open_repl,
+)
 
 KINDS = ("subprocess", "kernel", "restricted", "notebook")
 NEEDS = {"kernel": "ipykernel", "restricted": "RestrictedPython", "notebook": "IPython"}
@@ -37,7 +46,8 @@ class BudgetSpent(Exception):
 
 def need(kind: str) -> None:
     """Skip where the packages of a kind are not installed, or this machine has no such isolation."""
-    if kind in ("hardened", "sandbox") and (problem := LAUNCHERS[kind].problem(sys.executable)):
+    launcher = {"hardened": Hardened, "sandbox": Sandbox}.get(kind)
+    if launcher is not None and (problem := launcher().problem(sys.executable)):
         pytest.skip(f"`rlm-loop doctor` says how to get it: {problem}")
     if kind in NEEDS:
         extra = "restricted" if kind == "restricted" else "kernel"
