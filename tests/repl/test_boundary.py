@@ -24,7 +24,7 @@ from test_transfer import values
 from rlm_loop.repl import Launch, PythonREPL, ReplError
 from rlm_loop.repl.host import frames
 from rlm_loop.repl.host.child import Child
-from rlm_loop.repl.host.frames import LONGEST, FrameReader, decode, decode_within
+from rlm_loop.repl.host.frames import LONGEST, MOST, FrameReader, OutOfBounds, check, decode, decode_within
 from rlm_loop.repl.host.launch import WORKER, plain
 from rlm_loop.repl.isolation.readable import HARDEN
 from rlm_loop.repl.results import given as given_answer
@@ -423,3 +423,15 @@ def test_a_cell_that_a_tool_ended_at_once_did_not_fail(patient: PythonREPL, monk
     with pytest.raises(BudgetSpent):
         patient.run("stop()")
     assert patient.last.error == "budget"
+
+
+@pytest.mark.parametrize(
+    "line", [b"[" * 1000, b"[0" + b",0" * (MOST + 1) + b"]", b"{" * 300 + b"}" * 300, b" " * (LONGEST + 1)]
+)
+def test_a_line_out_of_bounds_is_refused(line: bytes) -> None:
+    with pytest.raises(OutOfBounds):
+        check(line)
+    reader = FrameReader()
+    assert [reader.take(line[i : i + 65_536]) for i in range(0, len(line), 65_536)].count([]) == -(-len(line) // 65_536)
+    reader.take(b"\n")
+    assert reader.refused

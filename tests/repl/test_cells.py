@@ -14,7 +14,7 @@ from session_kinds import SEEN, BudgetSpent, seen
 
 from rlm_loop.actions import FinalAnswer
 from rlm_loop.repl import PythonREPL, ReplError, SetupFailed, open_repl
-from rlm_loop.repl.text import clip, shown
+from rlm_loop.repl.text import Piece, clip, clip_parts, shown
 
 # -- names and output
 
@@ -358,3 +358,17 @@ def test_a_table_reaches_tools_as_csv(repl: PythonREPL) -> None:
     repl.add_tools({"look": looked.append})
     repl.run("import pandas as pd\nlook(pd.DataFrame({'n': range(100)}))")
     assert looked[0] == ",n\n" + "".join(f"{n},{n}\n" for n in range(100))
+
+
+PARTS = st.lists(st.tuples(st.text(max_size=20), st.integers(0, 50), st.text(max_size=20)), max_size=4)
+
+
+@given(PARTS, st.integers(40, 120))
+def test_pieces_add_up(parts: list[tuple[str, int, str]], limit: int) -> None:
+    whole = Piece()
+    for part in parts:
+        whole = whole.then(Piece(*part))
+    assert whole.characters == sum(len(h) + n + len(t) for h, n, t in parts)
+    text, cut = clip_parts(whole.head, whole.dropped, whole.tail, limit)
+    assert len(text) <= limit
+    assert cut or text == "".join(h + t for h, _, t in parts)

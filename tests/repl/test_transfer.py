@@ -16,7 +16,7 @@ from session_kinds import KINDS, session
 
 from rlm_loop.repl import ContextFile, EvaluationFailed, PythonREPL, ReplError
 from rlm_loop.repl.host.frames import IN_FRAME, check, decode
-from rlm_loop.repl.worker import encode
+from rlm_loop.repl.worker import NotExact, encode
 
 # -- values
 
@@ -178,3 +178,11 @@ def test_the_users_file_is_never_touched(repl: PythonREPL, file: Path) -> None:
     assert repl.get("kept") == TEXT
     repl.close()
     assert file.read_bytes() == TEXT.encode()
+
+
+def test_deep_nesting_is_refused() -> None:
+    deep: list[Any] = []
+    for _ in range(10_000):
+        deep = [deep]
+    with pytest.raises(NotExact):
+        encode(deep)
