@@ -15,8 +15,7 @@ from rlm_loop.study.compare.contrast import p_equals
 from rlm_loop.study.compare.pair_keys import is_resolved
 
 HERE = Path(__file__).resolve().parent
-#: The folder of each loop.
-LOOPS = {"code": "results", "lean": "results-lean"}
+LEAN = "results-lean"
 
 
 def table(loop: str, results: Results) -> str:
@@ -33,9 +32,16 @@ def table(loop: str, results: Results) -> str:
     return Table(f"{loop} loop", columns, rows).to_markdown().strip()
 
 
+def finding(code: Results) -> str:
+    """Return the tables of the code loop and, where its folder is there, of the lean loop."""
+    found = {"code": code}
+    if (HERE / LEAN).is_dir():
+        found["lean"] = load_study(HERE / LEAN)
+    return "\n\n".join(table(loop, results) for loop, results in found.items())
+
+
 def main() -> None:
-    found = {loop: load_study(HERE / folder) for loop, folder in LOOPS.items() if (HERE / folder).is_dir()}
-    text = "\n\n".join(table(loop, results) for loop, results in found.items())
+    text = finding(load_study(HERE / "results"))
     write_between(HERE / "README.md", "finding", text)
     print(text)
 
