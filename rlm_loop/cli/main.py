@@ -6,8 +6,9 @@ import contextlib
 import functools
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import typer.main
@@ -62,7 +63,9 @@ def main(argv: Sequence[str] | None = None, models: Models | None = None) -> int
         with contextlib.suppress(AttributeError, ValueError):  # an answer may hold what the terminal cannot show
             stream.reconfigure(errors="backslashreplace")  # pyright: ignore[reportAttributeAccessIssue]
     try:
-        code = _commands()(args=arguments, prog_name="rlm-loop", standalone_mode=False, obj=models or get_model)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warned
+            code = _commands()(args=arguments, prog_name="rlm-loop", standalone_mode=False, obj=models or get_model)
         sys.stdout.flush()
     except (typer.Abort, KeyboardInterrupt):
         note("interrupted")
@@ -77,6 +80,10 @@ def main(argv: Sequence[str] | None = None, models: Models | None = None) -> int
         note(_complaint(error))
         return MISUSE
     return code if isinstance(code, int) else 0
+
+
+def _warned(message: Warning | str, *_: Any) -> None:
+    note(f"note: {message}")
 
 
 def _without_debug(arguments: list[str]) -> tuple[list[str], bool]:

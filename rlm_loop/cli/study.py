@@ -94,7 +94,6 @@ def run_study(study: Study, folder: str, *, show: bool = True, **options: Any) -
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", StudyWarning)
-            warnings.showwarning = _tell
             results = study.run(folder, progress=True, **options)
     except StudyInterrupted as stopped:
         note(stopped.message)
@@ -105,10 +104,6 @@ def run_study(study: Study, folder: str, *, show: bool = True, **options: Any) -
     if show:
         show_results(results)
     return 0
-
-
-def _tell(message: Warning | str, *_: Any) -> None:
-    note(f"note: {message}")
 
 
 def show_results(results: Results) -> None:

@@ -7,12 +7,14 @@ import json
 import os
 import pty
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rlm_loop.messages import Prompt
 from rlm_loop.models import ScriptedModel
 
 Line = Callable[..., tuple[int, str, str]]
@@ -37,6 +39,19 @@ def test_an_answer_is_the_only_thing_on_standard_output(line: Line) -> None:
     said = ("turn 1", "I compute.", "print(6 * 7)", "tokens in", "answered: 1 turn")
     assert [part for part in said if part not in err] == []
     assert line("run", "Q?", "--agent", "direct", "--quiet", replies=("Paris",)) == (0, "Paris\n", "")
+
+
+def test_a_warning_is_a_line(line: Line) -> None:
+    def warned(_: Prompt) -> str:
+        warnings.simplefilter("always")
+        warnings.warn("paper is low", RuntimeWarning, stacklevel=1)
+        return "Paris"
+
+    assert line("run", "Q?", "--agent", "direct", "--quiet", replies=(warned,)) == (
+        0,
+        "Paris\n",
+        "note: paper is low\n",
+    )
 
 
 def test_json_is_one_object_and_nothing_else(line: Line) -> None:
