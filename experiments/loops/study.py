@@ -43,7 +43,7 @@ MAKERS: Mapping[str, Any] = {
 #: The code loop once more: how often it differs from itself is the noise floor.
 AGAIN = "code-again"
 #: Replies that are written side by side; a batch may change a text, which the noise floor shows.
-SLOTS = 4
+SLOTS = 16
 #: Loops of each part: without a second reply nothing can be searched, so repairs have no such arm.
 LOOPS = {"questions": tuple(MAKERS), "repairs": ("code", "lean", "react", "react-calls")}
 STEPS = {"questions": 6, "repairs": 10}

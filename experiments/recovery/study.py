@@ -25,8 +25,9 @@ HERE = Path(__file__).resolve().parent
 #: Drawn from each of reasoning-gym's families.  HumanEval is not asked: an action that defines a function hardly fails.
 EACH = 5
 STEPS = 6
-#: Replies that are written side by side: a batch may change a text, and the first turns are recorded ones.
-SLOTS = 4
+#: Replies that are written side by side: a batch may change a text, and the first turns are recorded ones.  They and
+#: the code loop's five ways were written four at a time.
+SLOTS = 16
 PLAN = Analysis(baseline="today", family=("resolved",), missing="worst")
 
 

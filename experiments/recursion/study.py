@@ -58,7 +58,7 @@ def study(
         arms=picked,
         tasks=suites("dev" if tune else split, tasks),
         seeds=(0,),
-        model=with_window(model, 8192, slots=4),
+        model=with_window(model, 8192, slots=16),
         differs=DIFFERS,
         analysis=PLAN if "depth-0" in picked else None,
         question="Which wording is best at each depth?" if tune else "What do sub-calls add where texts need reading?",
