@@ -124,7 +124,11 @@ def answer_of(
         _sentence([s for s in found if s.model == model], of) + (f" ({model})" if several else "") + "."
         for model in results.models
     ]
-    differs = [f"points against {baseline}", "prompt tokens", f"times {baseline}'s, per task"] if compared else ["prompt tokens"]
+    differs = (
+        [f"points against {baseline}", "prompt tokens", f"times {baseline}'s, per task"]
+        if compared
+        else ["prompt tokens"]
+    )
     heads, rows = ["model", "arm", "resolved", *differs], [[s.model, s.arm, *_row(s, of)] for s in found]
     table = Table("Arms, each on the same tasks", heads, rows, (), 2).without_same("model")
     verdicts = () if compared is None else compared.verdicts
