@@ -150,7 +150,7 @@ def switches_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_running_saving_and_being_out_of_date(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What a cell shows may differ, not its kind: a widget, which needs its kernel, is not kept."""
+    """Output of a cell may differ, but not in kind; a widget, which needs its kernel, is not kept."""
     alive = (
         "{'application/vnd.jupyter.widget-view+json': {'model_id': 'x'}, 'text/plain': os.environ.get(NAME, 'none')}"
     )

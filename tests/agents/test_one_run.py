@@ -1,4 +1,4 @@
-"""One `Run` for every question: its ends, its parts that are kept, and how short its way is."""
+"""One `Run` answers every question: tests of its ends, of the parts that are kept, and of its length in calls."""
 
 from __future__ import annotations
 

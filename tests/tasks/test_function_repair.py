@@ -141,7 +141,7 @@ def test_an_answer_runs_in_a_process_of_its_own_and_an_endless_one_is_stopped(mo
 
 
 def test_a_machine_that_cannot_judge_is_not_held_against_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it has no room, or would run the answer less isolated than its cells were."""
+    """The machine has no room, or would run the answer less isolated than its cells were."""
     with monkeypatch.context() as patch:
         patch.setattr(tempfile, "tempdir", "/there/is/no/such/folder")
         with pytest.raises((OSError, ReplError)):

@@ -34,7 +34,7 @@ def tools() -> Iterator[McpTools]:
 
 
 def seen(tools: Any, *replies: Reply | str, loop: Any = LeanAgent) -> list[str]:
-    """What the turns of a run observed, before its answer."""
+    """Return the observations of a run before its answer."""
     outcome = loop(ScriptedModel([*replies, "Done."]), tools=tools).run("Well?")
     return [observation.text for turn in outcome.turns[:-1] for observation in turn.observations]
 

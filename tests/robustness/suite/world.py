@@ -176,7 +176,7 @@ def _children() -> set[int]:
 
 
 def _runs(pid: str) -> bool:
-    """Whether a process has not ended; one that has may still wait to be counted."""
+    """Return True for a process that has not ended; one that has may still wait to be counted."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
     return False
