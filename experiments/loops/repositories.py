@@ -7,7 +7,7 @@ where the hidden tests of the broken function pass after the git diff was applie
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from rlm_loop import Suite, Task
@@ -25,11 +25,11 @@ MODULES = ("counting", "listing", "parsing", "rules")
 _FUNCTIONS = 8
 
 
-class FunctionWorkspace(Workspace):
-    """A checkout that offers `edit_function` in place of `apply_edit`."""
+class Checkout(Workspace):
+    """A workspace with two tools that edit: by lines, and by the name of a function.  An arm is allowed one of them."""
 
     def tools(self) -> tuple[Tool, ...]:
-        return (as_tool(self.search_code), as_tool(self.read_file), as_tool(self.edit_function))
+        return (*super().tools(), as_tool(self.edit_function))
 
     def edit_function(self, path: str, name: str, source: str) -> str:
         """Replace the function of this name in a file by new source."""
@@ -50,24 +50,20 @@ class FunctionWorkspace(Workspace):
         return f"{name} in {path} was replaced"
 
 
-def repositories(split: Split, *, leave_out: Collection[str] = (), function_edit: bool = False) -> Suite:
+def repositories(split: Split) -> Suite:
     """Return a task for each recorded slip of a split of HumanEval, in the order of the problems.
 
-    A repository has the broken function and the seven next ones of the split, so neighbours share functions.  Ids in
-    `leave_out` are no tasks, though their functions may stand in a repository.  With `function_edit` the tool
-    `edit_function` is offered in place of `apply_edit`.
+    A repository has the broken function and the seven next ones of the split, so neighbours share functions.
     """
     bugs = recorded()
     odd = split == "test"
     problems = [p for p in read_problems() if p.task_id in bugs and int(p.task_id.rpartition("/")[2]) % 2 == odd]
     tasks: list[Task] = []
     for number, problem in enumerate(problems):
-        if problem.task_id in leave_out:
-            continue
         around = [problems[(number + step) % len(problems)] for step in range(_FUNCTIONS)]
         sources = {p.entry_point: p.solution for p in around}
         sources[problem.entry_point] = apply(problem.solution, bugs[problem.task_id])
-        tasks.append(_task(problem, _files(sources, number), function_edit))
+        tasks.append(_task(problem, _files(sources, number)))
     return Suite(f"repositories/{split}", tuple(tasks), "mend one slip in a small package", LICENCE)
 
 
@@ -100,15 +96,14 @@ def _module(sources: Sequence[str]) -> str:
     return (f"{head}\n\n\n" if head else "") + "\n\n\n".join(bodies) + "\n"
 
 
-def _task(problem: HumanEvalProblem, files: Mapping[str, str], function_edit: bool) -> Task:
-    checkout = FunctionWorkspace if function_edit else Workspace
+def _task(problem: HumanEvalProblem, files: Mapping[str, str]) -> Task:
     return Task(
         id=problem.task_id.replace("HumanEval", "Repository"),
         question=f"`{problem.entry_point}` in the package {PACKAGE} does not do what its docstring says. "
         "Find the bug and fix the file.",
         score=partial(score, files, problem),
         expected=problem.solution,
-        workspace=partial(checkout, files),
+        workspace=partial(Checkout, files),
         needs_repl=False,
         tags=("code", "repair"),
     )

@@ -17,18 +17,19 @@ from experiments.loops.repositories import repositories
 from experiments.loops.texts import KINDS, text
 from experiments.shared import chosen, spread, with_window, words
 from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, Suite, ToolLoopAgent
-from rlm_loop.agents import Agent
+from rlm_loop.agents import Agent, Rules
 from rlm_loop.study import Analysis, Study
 from rlm_loop.tasks import Split, get_suite
 
 #: Problems of HumanEval's test split that no committed study has used.
 UNUSED = (107, 111, 119, 123, 127, 131, 135, 139, 151, 155, 159, 163)
-#: Tasks of each suite of dev splits on which the texts are chosen.
+#: Tasks of each suite on which the texts are chosen (of dev splits), and those that are asked in five wordings.
 TRIED = {"reasoning": 5, "humaneval": 3, "fresh_frames": 4, "repositories": 4}
-#: The chosen texts by part and loop; None where they are still to be chosen.
+REWORDED = {"reasoning": 12, "humaneval": 3, "fresh_frames": 9}
+#: The chosen texts by part and loop.
 CHOSEN: Mapping[str, Mapping[str, str]] = {"questions": {}, "repairs": {}}
 #: In what the arms differ; anything else stops the study (`rlm-loop study check`).
-DIFFERS = ("loop", "reply_format", "system", "injectors", "tool_presentation", "data", "budget")
+DIFFERS = ("loop", "reply_format", "system", "injectors", "tools", "tool_presentation", "data", "budget")
 #: Declared before the run: each loop against the code loop, in either direction.
 PLAN = Analysis(baseline="code", family=("resolved",), missing="worst")
 #: A function that makes each loop.  Calls are written as text for a local model, and native for others.
@@ -45,30 +46,58 @@ AGAIN = "code-again"
 #: Replies that are written side by side; a batch may change a text, which the noise floor shows.
 SLOTS = 16
 #: Loops of each part: without a second reply nothing can be searched, so repairs have no such arm.
-LOOPS = {"questions": tuple(MAKERS), "repairs": ("code", "lean", "react", "react-calls")}
-STEPS = {"questions": 6, "repairs": 10}
+LOOPS = {
+    "questions": tuple(MAKERS),
+    "repairs": ("code", "lean", "react", "react-calls"),
+    "wordings": ("code", "lean", "react"),
+}
+STEPS = {"questions": 6, "wordings": 6, "repairs": 10}
+#: What an arm edits with: `apply_edit` by lines, `edit_function` (added to the arm's name) by the name of a function.
+EDITS = {"": "apply_edit", "-by-name": "edit_function"}
 
 
-def agent(loop: str, kind: str, part: str, **options: Any) -> Agent:
+def agent(loop: str, kind: str, part: str, *, edit: str = "", wording: int = 1) -> Agent:
     """Return a loop with one of its candidate texts; `program` and `prose` have one reply, really one."""
-    steps = 1 if loop in ("program", "prose") else STEPS[part]
-    system = text(loop, kind, part, **options)
-    return MAKERS[loop](system=system, budget=Budget(steps=steps), max_tokens=500, max_depth=0)
-
-
-def suites(part: str, split: Split, tried: bool, function_edit: bool) -> list[Suite]:
-    """Return the tasks of a part; with `tried` the few of `TRIED`."""
+    options: dict[str, Any] = {}
     if part == "repairs":
-        found = [repositories(split, function_edit=function_edit)]
-        found = [replace(suite, tasks=spread(suite.tasks, 40)) for suite in found]
-    else:
-        found = [reasoning(split, 3), get_suite(f"humaneval/{split}"), fresh_frames(split)]
-        if split == "test":
-            unused = {f"HumanEval/{number}" for number in UNUSED}
-            found[1] = replace(found[1], tasks=tuple(task for task in found[1].tasks if task.id in unused))
-    if not tried:
+        options["rules"] = Rules(allow=("search_code", "read_file", EDITS[edit]))
+    of = "repairs" if part == "repairs" else "questions"
+    system = text(loop, kind, of, function_edit=bool(edit), wording=wording)
+    steps = 1 if loop in ("program", "prose") else STEPS[part]
+    return MAKERS[loop](system=system, budget=Budget(steps=steps), max_tokens=500, max_depth=0, **options)
+
+
+def arms(part: str, tune: bool) -> dict[str, Agent]:
+    """Return the arms of a part; with `tune` one for each candidate text of each loop."""
+    made: dict[str, Agent] = {}
+    texts = CHOSEN["repairs" if part == "repairs" else "questions"]
+    for loop in LOOPS[part]:
+        for edit in EDITS if part == "repairs" else ("",):
+            for kind in KINDS if tune else [texts.get(loop + edit, "both")]:
+                made[f"{loop}{edit}-{kind}" if tune else loop + edit] = agent(loop, kind, part, edit=edit)
+        for wording in range(2, 6) if part == "wordings" else ():
+            made[f"{loop}-{wording}"] = agent(loop, texts.get(loop, "both"), part, wording=wording)
+    if not tune:
+        made[AGAIN] = agent("code", texts.get("code", "both"), part)
+    return made
+
+
+def suites(part: str, split: Split, tune: bool) -> list[Suite]:
+    """Return the tasks of a part; with `tune` the few of `TRIED`."""
+    if part == "repairs":
+        return [_some(repositories(split), TRIED["repositories"] if tune else 40)]
+    found = [reasoning(split, 3), get_suite(f"humaneval/{split}"), fresh_frames(split)]
+    if split == "test":
+        unused = {f"HumanEval/{number}" for number in UNUSED}
+        found[1] = replace(found[1], tasks=tuple(task for task in found[1].tasks if task.id in unused))
+    if part == "questions" and not tune:
         return found
-    return [replace(suite, tasks=spread(suite.tasks, TRIED[suite.name.partition("/")[0]])) for suite in found]
+    counts = TRIED if tune else REWORDED
+    return [_some(suite, counts[suite.name.partition("/")[0]]) for suite in found]
+
+
+def _some(suite: Suite, count: int) -> Suite:
+    return replace(suite, tasks=spread(suite.tasks, count))
 
 
 def study(
@@ -76,24 +105,17 @@ def study(
     part: str = "questions",
     split: Split = "test",
     tune: bool = False,
-    function_edit: bool = False,
     only: str | Sequence[str] = (),
 ) -> Study:
-    """The grid of a part (`questions` or `repairs`); with `tune` every candidate text on a few dev tasks."""
-    tried: dict[str, Agent] = {}
-    options = {"function_edit": function_edit} if part == "repairs" else {}
-    for loop in LOOPS[part]:
-        kinds = KINDS if tune else [CHOSEN[part].get(loop, "both")]
-        tried |= {f"{loop}-{kind}" if tune else loop: agent(loop, kind, part, **options) for kind in kinds}
-    if not tune:
-        tried[AGAIN] = agent("code", CHOSEN[part].get("code", "both"), part, **options)
+    """The grid of a part (`questions`, `wordings`, `repairs`); with `tune` every candidate text on a few dev tasks."""
+    picked = chosen(arms(part, tune), words(only))
     return Study(
         name=f"loops-{part}" + ("-tuning" if tune else ""),
-        arms=chosen(tried, words(only)),
-        tasks=suites(part, "dev" if tune else split, tune, function_edit),
+        arms=picked,
+        tasks=suites(part, "dev" if tune else split, tune),
         seeds=(0,),
         model=with_window(model, 8192, slots=SLOTS),
         differs=DIFFERS,
-        analysis=None if tune or "code" not in chosen(tried, words(only)) else PLAN,
+        analysis=None if tune or "code" not in picked else PLAN,
         question="Which texts are best for each loop?" if tune else "Which loop resolves more, and at what price?",
     )

@@ -59,6 +59,37 @@ _RULES = {
     ("react", "repairs"): f"Mend the bug {_REACT}The tools search, read and change the files. When the bug is mended, "
     "use the action finish with a short note.",
 }
+#: The rules for questions told in four other ways; what a reply must look like stays word for word.
+_RETOLD = {
+    "code": (
+        "Work on the task with Python: write a ```python block, which runs in a REPL that keeps its variables, and its "
+        "stdout comes back to you. As soon as you know the answer, assign it to the variable final_answer in a block.",
+        "You have a persistent Python REPL. Code in a ```python block is run there, and you are shown what it prints. "
+        "Your answer is the variable final_answer, set in such a block.",
+        "Answer by running Python. Each reply is one ```python block; variables live on between blocks, and printed "
+        "output is returned. A block that sets final_answer ends the task.",
+        "Use Python step by step. A step is a ```python block, run in the same session as those before it; you then "
+        "get its stdout. The last step sets the variable final_answer.",
+    ),
+    "calls": (
+        "Work on the task with tool calls: each reply is one JSON object, a tool call, and nothing else. Let python "
+        "compute and print the result; as soon as you know the answer, call final_answer with it.",
+        "You have the tools python and final_answer. Each reply calls one of them as a JSON object, without other "
+        "text. Code given to python should print its result; your answer goes to final_answer.",
+        "Answer by calling tools. A reply is exactly one JSON object that calls a tool. What python prints is "
+        "returned. A call of final_answer ends the task.",
+        "Use the tools step by step. A step is one tool call, written as a JSON object and nothing else: first python, "
+        "whose printed result you get, and last final_answer.",
+    ),
+    "react": (
+        f"Work on the task {_REACT}Let python compute and print the result; as soon as you know the answer, use the "
+        "action finish with it.",
+        f"You answer the task {_REACT}Code given to python should print its result; your answer goes to the action "
+        "finish.",
+        f"Reason and act {_REACT}What python prints is returned. The action finish ends the task.",
+        f"Go step by step {_REACT}First use python, whose printed result you get, and last the action finish.",
+    ),
+}
 _ADVICE = {
     "questions": "First print the result and check it; answer in a later reply.",
     "repairs": "Read the function before you change it, and read it again before you end.",
@@ -84,10 +115,15 @@ _NAMED = {
 }
 
 
-def text(loop: str, kind: str, part: str = "questions", *, function_edit: bool = False) -> str:
-    """Return a candidate: of `FORMS` and `KINDS`, for a part of the study (`questions` or `repairs`)."""
+def text(loop: str, kind: str, part: str = "questions", *, function_edit: bool = False, wording: int = 1) -> str:
+    """Return a candidate: of `FORMS` and `KINDS`, for a part of the study (`questions` or `repairs`).
+
+    `wording` 1 is what is tuned; 2 to 5 tell the rule of questions in other words.
+    """
     form = FORMS[loop]
-    parts = [_RULES[form, part]]
+    parts = [_RULES[form, part] if wording == 1 else f"{_RETOLD[form][wording - 2]} {_FUNCTION}"]
+    if function_edit:
+        parts.append("Change a function with edit_function.")  # of apply_edit the task says so
     if kind in ("check", "both"):
         parts.append(_ADVICE[form if form in _ADVICE else part])
     if kind in ("solved", "both"):

