@@ -1,4 +1,4 @@
-"""Write the findings of both parts into README.md, and the figure: `python finding.py`.  No model is called."""
+"""Write the findings of all parts into README.md and tables.md, and the figures: `python finding.py`."""
 
 from __future__ import annotations
 
@@ -7,46 +7,89 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments`
 
-from experiments.loops.study import PLAN
-from experiments.shared import arms_against
+from experiments.loops.study import AGAIN, LOOPS, PLAN
+from experiments.loops.texts import KINDS
+from experiments.shared import arms_against, verdicts
 from rlm_loop.report import Table, write_between
 from rlm_loop.report.figures import resolve_rates, save
 from rlm_loop.study import Results, load_study
 from rlm_loop.study.compare.contrast import p_equals
-from rlm_loop.study.compare.pair_keys import is_resolved
 
 HERE = Path(__file__).resolve().parent
-#: The folder of each part.
+#: The folder of each part, and that of its tuning.
 PARTS = {"questions": "results", "repairs": "results-repairs"}
+TUNED = {"questions": "tuning", "repairs": "tuning-repairs"}
+WORDINGS = "results-wordings"
 
 
 def finding(results: Results) -> str:
-    """Return the arms, their differences from the code loop, the declared tests, and the suites."""
+    """Return the arms, their differences from the code loop, the declared tests, and the noise floor."""
     claims = [c for c in results.compare(analysis=PLAN).contrasts if c.measure == "resolved" and c.p_holm is not None]
     told = ", ".join(f"{c.arm} {p_equals(c.p_holm)}" for c in claims)
     declared = f"Against `code`, exact McNemar tests after Holm: {told}."
-    return "\n\n".join([arms_against(results, "code"), declared, by_suite(results)])
+    return "\n\n".join([arms_against(results, "code"), declared, noise(results)])
+
+
+def noise(results: Results) -> str:
+    """Return how often the code loop and the same loop once more differ."""
+    told = verdicts(results)
+    pairs = [(told["code", *rest], told.get((AGAIN, *rest))) for arm, *rest in told if arm == "code"]
+    known = [pair for pair in pairs if None not in pair]
+    return f"Noise floor: `code` and `{AGAIN}` differ in {sum(a != b for a, b in known)} of {len(known)} tasks."
 
 
 def by_suite(results: Results) -> str:
     """Return the tasks that each arm resolved in each suite."""
     suites = list(dict.fromkeys(row["suite"] for row in results.rows))
-    rows = [[arm, *(_count(results, arm, suite) for suite in suites)] for arm in results.arms]
+    rows = [[arm, *(count(results, arm, suite) for suite in suites)] for arm in results.arms]
     return Table("By suite", ["arm", *suites], rows).to_markdown().strip()
 
 
-def _count(results: Results, arm: str, suite: str) -> str:
-    own = [row for row in results.rows if row["arm"] == arm and row["suite"] == suite]
-    return f"{sum(bool(is_resolved(row)) for row in own)} of {len(own)}"
+def tuning(results: Results) -> str:
+    """Return, for each arm of a part, the dev tasks that each of its four texts resolved, and its prompt tokens."""
+    arms = list(dict.fromkeys(arm.rpartition("-")[0] for arm in results.arms))
+    rows = [
+        [arm, *(f"{count(results, f'{arm}-{kind}')}, {tokens(results, f'{arm}-{kind}'):,.0f}" for kind in KINDS)]
+        for arm in arms
+    ]
+    return Table("Dev tasks resolved, prompt tokens", ["arm", *KINDS], rows).to_markdown().strip()
+
+
+def wordings(results: Results) -> str:
+    """Return the tasks that each loop resolved in each of five wordings."""
+    rows = [
+        [loop, *(count(results, loop if n == 1 else f"{loop}-{n}") for n in range(1, 6))] for loop in LOOPS["wordings"]
+    ]
+    return Table("Resolved by wording", ["loop", *map(str, range(1, 6))], rows).to_markdown().strip()
+
+
+def count(results: Results, arm: str, suite: str | None = None) -> str:
+    own = [
+        known for (name, task, _), known in verdicts(results).items() if name == arm and task.startswith(suite or "")
+    ]
+    return f"{sum(own)} of {len(own)}"
+
+
+def tokens(results: Results, arm: str) -> float:
+    own = [row["input_tokens"] for row in results.rows if row["arm"] == arm]
+    return sum(own) / max(1, len(own))
 
 
 def main() -> None:
     found = {part: load_study(HERE / folder) for part, folder in PARTS.items() if (HERE / folder).is_dir()}
-    text = "\n\n".join(f"### {part.capitalize()}\n\n{finding(results)}" for part, results in found.items())
-    write_between(HERE / "README.md", "finding", text)
+    text = [f"### {part.capitalize()}\n\n{finding(results)}" for part, results in found.items()]
+    more = [f"## {part.capitalize()}\n\n{by_suite(results)}" for part, results in found.items()]
+    if (HERE / WORDINGS).is_dir():
+        reworded = load_study(HERE / WORDINGS)
+        text.append(f"### Wordings\n\n{wordings(reworded)}\n\n{noise(reworded)}")
+    tuned = {part: HERE / folder for part, folder in TUNED.items() if (HERE / folder).is_dir()}
+    more += [f"## Texts tried for {part}\n\n{tuning(load_study(folder))}" for part, folder in tuned.items()]
+    (HERE / "tables.md").write_text("# Loops: by suite, and the texts that were tried\n\n" + "\n\n".join(more) + "\n")
+    if text:
+        write_between(HERE / "README.md", "finding", "\n\n".join(text))
     for part, results in found.items():
         save(resolve_rates(results), HERE / "figures" / f"{part}.png")
-    print(text)
+    print("\n\n".join([*text, *more]))
 
 
 if __name__ == "__main__":

@@ -56,6 +56,11 @@ STEPS = {"questions": 6, "wordings": 6, "repairs": 10}
 EDITS = {"": "apply_edit", "-by-name": "edit_function"}
 
 
+def chosen_text(part: str, arm: str) -> str:
+    """Return the kind of text that was chosen for an arm of a part; `both` until one is."""
+    return CHOSEN["repairs" if part == "repairs" else "questions"].get(arm, "both")
+
+
 def agent(loop: str, kind: str, part: str, *, edit: str = "", wording: int = 1) -> Agent:
     """Return a loop with one of its candidate texts; `program` and `prose` have one reply, really one."""
     options: dict[str, Any] = {}
@@ -70,15 +75,14 @@ def agent(loop: str, kind: str, part: str, *, edit: str = "", wording: int = 1) 
 def arms(part: str, tune: bool) -> dict[str, Agent]:
     """Return the arms of a part; with `tune` one for each candidate text of each loop."""
     made: dict[str, Agent] = {}
-    texts = CHOSEN["repairs" if part == "repairs" else "questions"]
     for loop in LOOPS[part]:
         for edit in EDITS if part == "repairs" else ("",):
-            for kind in KINDS if tune else [texts.get(loop + edit, "both")]:
+            for kind in KINDS if tune else [chosen_text(part, loop + edit)]:
                 made[f"{loop}{edit}-{kind}" if tune else loop + edit] = agent(loop, kind, part, edit=edit)
         for wording in range(2, 6) if part == "wordings" else ():
-            made[f"{loop}-{wording}"] = agent(loop, texts.get(loop, "both"), part, wording=wording)
+            made[f"{loop}-{wording}"] = agent(loop, chosen_text(part, loop), part, wording=wording)
     if not tune:
-        made[AGAIN] = agent("code", texts.get("code", "both"), part)
+        made[AGAIN] = agent("code", chosen_text(part, "code"), part)
     return made
 
 
