@@ -29,7 +29,6 @@ READ_OTHERWISE = {
     "lean_vs_react/results/traces.tar.xz": 19,
     "noise_floor/results/traces.tar.xz": 126,
     "referee_arms/results/traces.tar.xz": 21,
-    "token_overhead/results/traces.tar.xz": 7,
 }
 READ = "what the reply asks for"
 

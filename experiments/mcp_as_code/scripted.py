@@ -24,9 +24,7 @@ from rlm_loop.tools import Tool
 sys.path.append(str(Path(__file__).resolve().parent))  # its own modules
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments`
 
-from session import SHOP, Session
-
-from experiments.token_overhead.scripted import Counted, Counts
+from session import SHOP, Counted, Counts, Session
 
 if TYPE_CHECKING:
     import pandas as pd

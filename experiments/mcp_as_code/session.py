@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from folder import ORDERS, files
 
-from rlm_loop.messages import Reply, ToolCall
+from rlm_loop.accounting import Part
+from rlm_loop.messages import Prompt, Reply, ToolCall, Usage
+from rlm_loop.models import ScriptedModel
 
+Counts = Callable[[Prompt], list[Part]]
 Call = tuple[str, dict[str, Any]]
+
+
+class Counted(ScriptedModel):
+    """A scripted model whose tokens are counted by `counts`, such as the `measure` of a local model."""
+
+    def __init__(self, replies: list[Reply], counts: Counts) -> None:
+        super().__init__([self._billed(reply) for reply in replies])
+        self._counts = counts
+
+    def measure(self, prompt: Prompt) -> list[Part]:
+        return self._counts(prompt)
+
+    def _billed(self, reply: Reply) -> Callable[[Prompt], Reply]:
+        def given(prompt: Prompt) -> Reply:
+            tokens = sum(part.tokens for part in self.measure(prompt))
+            return Reply(reply.text, reply.tool_calls, usage=Usage(tokens, 0))
+
+        return given
 
 
 @dataclass(frozen=True)

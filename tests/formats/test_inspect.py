@@ -55,7 +55,7 @@ def test_the_transcript_has_agents_calls_and_tools(tmp_path: Path) -> None:
 
 
 def test_a_study_is_a_log_for_each_arm_and_suite(tmp_path: Path) -> None:
-    study = load_study(ROOT / "experiments/token_overhead/results")
+    study = load_study(ROOT / "experiments/recovery/results")
     logs = [opened(path) for path in export_study(study, "inspect", tmp_path)]
     assert sum(len(log.samples) for log in logs) == len(study.rows)
     for log in logs:

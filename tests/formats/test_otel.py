@@ -229,7 +229,7 @@ def test_misuse(options: list[str], said: str, capsys: pytest.CaptureFixture[str
 
 
 def test_a_study_goes_out_with_its_scores(tmp_path: Path) -> None:
-    study = load_study(ROOT / "experiments/token_overhead/results")
+    study = load_study(ROOT / "experiments/recovery/results")
     rows = study.rows[:6]
     roots = [spans_in(parsed(path))[0] for path in export_study(replace(study, rows=rows), "otel", tmp_path)]
     labels = [attributes(root.events[0])["gen_ai.evaluation.score.label"] for root in roots]

@@ -153,7 +153,7 @@ from rlm_loop.report.study import study_page
 page = study_page(sys.argv[1], traces=False)
 print(page.count(".[studies]"), page.count(">Arms of"))
 """
-    argv = [sys.executable, "-c", code, str(EXPERIMENTS / "token_overhead" / "results")]
+    argv = [sys.executable, "-c", code, str(EXPERIMENTS / "recovery" / "results")]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["4", "0"]  # answer, tables, figures, differences
 
