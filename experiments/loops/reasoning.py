@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -36,10 +37,12 @@ FAMILIES = (
     "spiral_matrix",
     "time_intervals",
 )
+#: Of these, without three that no first reply solved in `experiments/recovery` and whose replies are the longest.
+SHORT = tuple(name for name in FAMILIES if name not in ("dice", "rotten_oranges", "shortest_path"))
 _SEEDS = {"dev": 20_261, "test": 20_262}
 
 
-def reasoning(split: Split, each: int = 2) -> Suite:
+def reasoning(split: Split, each: int = 2, families: Sequence[str] = FAMILIES) -> Suite:
     """Return `each` tasks of every family, families in turn."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)  # of a package that reasoning-gym imports
@@ -48,8 +51,8 @@ def reasoning(split: Split, each: int = 2) -> Suite:
         except ImportError:
             raise ImportError("these tasks are reasoning-gym's: pip install reasoning-gym") from None
 
-    drawn: dict[str, Any] = {name: gym.create_dataset(name, size=each, seed=_SEEDS[split]) for name in FAMILIES}
-    tasks = [_task(name, number, drawn[name]) for number in range(each) for name in FAMILIES]
+    drawn: dict[str, Any] = {name: gym.create_dataset(name, size=each, seed=_SEEDS[split]) for name in families}
+    tasks = [_task(name, number, drawn[name]) for number in range(each) for name in families]
     return Suite(f"reasoning/{split}", tuple(tasks), "reasoning-gym, by its verifiers", "Apache-2.0")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments`
 
 from experiments.loops.fresh_frames import fresh_frames
-from experiments.loops.reasoning import reasoning
+from experiments.loops.reasoning import SHORT, reasoning
 from experiments.loops.repositories import repositories
 from experiments.loops.texts import KINDS, text
 from experiments.shared import chosen, spread, with_window, words
@@ -90,7 +90,7 @@ def suites(part: str, split: Split, tune: bool) -> list[Suite]:
     """Return the tasks of a part; with `tune` the few of `TRIED`."""
     if part == "repairs":
         return [_some(repositories(split), TRIED["repositories"] if tune else 40)]
-    found = [reasoning(split, 3), get_suite(f"humaneval/{split}"), fresh_frames(split)]
+    found = [reasoning(split, 4, SHORT), get_suite(f"humaneval/{split}"), fresh_frames(split)]
     if split == "test":
         unused = {f"HumanEval/{number}" for number in UNUSED}
         found[1] = replace(found[1], tasks=tuple(task for task in found[1].tasks if task.id in unused))
