@@ -78,13 +78,15 @@ def test_the_readers_counts_are_those_of_the_rows(model: str, results: str, arm:
     assert said.format(len(rows) // 5, *counts) in (folder / "README.md").read_text("utf-8")
 
 
-def test_what_recovers_is_counted_in_the_rows() -> None:
+@pytest.mark.parametrize(("loop", "results"), [("code", "results"), ("lean", "results-lean")])
+def test_what_recovers_is_counted_in_the_rows(loop: str, results: str) -> None:
     pd = pytest.importorskip("pandas")
     folder = EXPERIMENTS / "recovery"
     text = (folder / "README.md").read_text("utf-8")
     first = pd.read_json(folder / "first" / "results.jsonl.gz", lines=True).dropna(subset="arm")
-    assert f"{first[first.arm == 'code'].resolved.sum():.0f} of its {len(first) // 2} first replies" in text
-    rows = pd.read_json(folder / "results" / "results.jsonl.gz", lines=True).dropna(subset="arm")
-    assert f"({rows.resolved.sum():.0f} of {len(rows)} continuations)" in text
+    assert f"{loop}: {first[first.arm == loop].resolved.sum():.0f} of {len(first) // 2} first replies" in text
+    rows = pd.read_json(folder / results / "results.jsonl.gz", lines=True).dropna(subset="arm")
+    assert f"{rows.resolved.sum():.0f} of {len(rows)} continuations" in text
+    of_loop = text.partition(f"**{loop} loop**")[2]
     for arm, of in rows.groupby("arm"):
-        assert f"| {arm} | {of.resolved.sum():.0f} of {len(of)} |" in text
+        assert f"| {arm} | {of.resolved.sum():.0f} of {len(of)} |" in of_loop
