@@ -249,8 +249,8 @@ def strongest(python: str, options: Options) -> Launch:
 
 @functools.cache
 def warn_once(told: str) -> None:
-    """Warn, unless this process was told so before."""
-    warnings.warn(told, RuntimeWarning, stacklevel=3)
+    """Warn, unless this process was told so before; no line of ours stands below it."""
+    warnings.warn_explicit(told, RuntimeWarning, "rlm_loop", 1)
 
 
 LAUNCHERS: dict[str, Any] = {"auto": strongest, "plain": plain, "hardened": Hardened(), "sandbox": Sandbox()}
