@@ -22,11 +22,12 @@ ARCHIVES = sorted(path.relative_to(EXPERIMENTS).as_posix() for path in EXPERIMEN
 #: By archive: how many runs have a reply that the reader of today reads otherwise (`dialects.reader`).  Their first
 #: difference is what that reply asks for; all others are as recorded.
 READ_OTHERWISE = {
-    "ablations/results/traces.tar.xz": 10,
+    "ablations/results/traces.tar.xz": 11,
     "answer_contract/results/traces.tar.xz": 55,
     "bug_fixing/results/traces.tar.xz": 1,
-    "headline/results/traces.tar.xz": 72,
-    "lean_vs_react/results/traces.tar.xz": 19,
+    "headline/results/traces.tar.xz": 73,
+    "lean_vs_react/results/traces.tar.xz": 20,
+    "mcp_as_code/results/traces.tar.xz": 1,
     "noise_floor/results/traces.tar.xz": 126,
     "referee_arms/results/traces.tar.xz": 21,
 }

@@ -1,21 +1,25 @@
 """The code-block loop: fenced Python blocks are run in a persistent REPL, one cell each, in order.
 
-`final_answer` set in the REPL, or a reply without a code block, is the answer (the Recursive Language Model's loop).
+`final_answer` set in the REPL, or a reply without a code block, is the answer (the Recursive Language Model's loop).  A
+reply that is Python and sets `final_answer` is run, fenced or not.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rlm_loop.actions import Action, Answer, Malformed, Note
+from rlm_loop.actions import Action, Answer, Malformed, Note, RunCode
 from rlm_loop.dialects.base import ActionMode, DialectDefaults
 from rlm_loop.dialects.fences import PYTHON, FencedReply, read_fences
-from rlm_loop.dialects.reader import cells_of, looks_like_refusal, strip_answer_prefix
+from rlm_loop.dialects.reader import cells_of, looks_like_refusal, own_words, strip_answer_prefix
 from rlm_loop.dialects.wording import CODE_RULE
 from rlm_loop.messages import Reply
 from rlm_loop.tools.function import Tool
-from rlm_loop.tools.python_source import SHELLS
+from rlm_loop.tools.python_source import SHELLS, looks_like_python
+
+_SETS_ANSWER = re.compile(r"^final_answer[ \t]*=(?!=)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -30,9 +34,14 @@ class CodeBlocks(DialectDefaults):
     may_block: bool = False
 
     def read(self, text: str, reply: Reply, tools: Mapping[str, Tool]) -> Sequence[Action]:
+        cells = cells_of(read_fences(own_words(text), languages=self.languages).blocks)
+        if cells and all(isinstance(cell, RunCode) for cell in cells):
+            return cells
         reading = read_fences(text, languages=self.languages)
         if cells := cells_of(reading.blocks):
             return cells
+        if _SETS_ANSWER.search(text) and looks_like_python(text.strip()):
+            return [RunCode(text.strip(), notes=(*reading.notes, "code without a fence"))]
         if problem := self._problem(reply, reading):
             return [Malformed(problem, notes=reading.notes)]
         if looks_like_refusal(text):

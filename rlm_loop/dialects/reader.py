@@ -4,7 +4,8 @@ Code may be carried by a fence, a call written in text, a native call or a ReAct
 
 Reasoning, a reply's beginning up to `</think>`, is never read.  Code is read as its container's format says; else
 repaired, where only one reading is Python: quotes and line breaks that are not escaped, triple quotes, an end that is
-missing, stray closing braces, the tool's signature copied before it; else a Python fence in a call's place is the call.
+missing, stray closing braces, the indentation of the JSON around it, the tool's signature copied before it; else a
+Python fence in a call's place is the call.  What follows an invented result is not read.
 Where a reply has labelled Python fences, those without a label are prose.  Repairs are notes of the action.
 
 Calls that a model wrote as text, as small models do, are read where there is only one way to read them: a JSON object
@@ -52,6 +53,11 @@ def without_reasoning(text: str) -> str:
     return "" if _OPEN.match(text, start) else text[start:].lstrip("\r\n") if start else text
 
 
+def own_words(text: str) -> str:
+    """Return a text up to where it goes on with a result of its own making."""
+    return text[: invented.start()] if (invented := INVENTED.search(text)) else text
+
+
 def _cell(code: str) -> tuple[str, tuple[str, ...], bool]:
     """Return the cell, the repairs, and whether it compiles: what no repair makes Python stays as it is."""
     text, notes = code, ()
@@ -62,7 +68,15 @@ def _cell(code: str) -> tuple[str, tuple[str, ...], bool]:
             text, notes = dedented(repaired), (*notes, note)
             if source_state(text) == "compiles":
                 return text, notes, True
+        if (flush := _flush(text)) != text and source_state(flush) == "compiles":
+            return flush, (*notes, "indented like its container"), True
     return code, (), False
+
+
+def _flush(code: str) -> str:
+    """Return code without the indentation that all lines but its first share: indented JSON gives it to a string."""
+    first, _, rest = code.partition("\n")
+    return code if first[:1].isspace() else f"{first}\n{dedented(rest)}"
 
 
 def _unsigned(code: str) -> str:
@@ -193,7 +207,7 @@ def calls_in_place(text: str, tools: Collection[str]) -> list[Action]:
     """Return calls of `python` for the Python fences of a text, or for the code after that tool's signature."""
     if CODE_TOOL not in tools:
         return []
-    text = text[: invented.start()] if (invented := INVENTED.search(text)) else text
+    text = own_words(text)
     blocks = [b for b in read_fences(text).blocks if looks_like_python(b.code) or (b.language and _no_data(b.code))]
     code = _unsigned(text)
     if not blocks and code != text and looks_like_python(code):
@@ -231,8 +245,7 @@ def read_calls(text: str, tools: Mapping[str, Tool]) -> tuple[list[Action], list
     and near linear in the text's length.
     """
     read: list[Action | str] = []
-    if invented := INVENTED.search(text):
-        text = text[: invented.start()]
+    text = own_words(text)
     start = failed = 0
     while failed < _MOST_FAILED and (match := _START.search(text, start)):
         begin = match.start()
