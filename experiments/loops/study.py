@@ -18,6 +18,7 @@ from experiments.loops.texts import KINDS, text
 from experiments.shared import chosen, spread, with_window, words
 from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, Suite, ToolLoopAgent
 from rlm_loop.agents import Agent, Rules
+from rlm_loop.agents.strategies import default_presentation
 from rlm_loop.study import Analysis, Study
 from rlm_loop.tasks import Split, get_suite
 
@@ -61,26 +62,28 @@ def chosen_text(part: str, arm: str) -> str:
     return CHOSEN["repairs" if part == "repairs" else "questions"].get(arm, "both")
 
 
-def agent(loop: str, kind: str, part: str, *, edit: str = "", wording: int = 1) -> Agent:
+def agent(loop: str, kind: str, part: str, *, edit: str = "", wording: int = 1, native: bool = False) -> Agent:
     """Return a loop with one of its candidate texts; `program` and `prose` have one reply, really one."""
     options: dict[str, Any] = {}
     if part == "repairs":
         options["rules"] = Rules(allow=("search_code", "read_file", EDITS[edit]))
     of = "repairs" if part == "repairs" else "questions"
-    system = text(loop, kind, of, function_edit=bool(edit), wording=wording)
+    system = text(loop, kind, of, function_edit=bool(edit), wording=wording, native=native)
     steps = 1 if loop in ("program", "prose") else STEPS[part]
     return MAKERS[loop](system=system, budget=Budget(steps=steps), max_tokens=500, max_depth=0, **options)
 
 
-def arms(part: str, tune: bool) -> dict[str, Agent]:
+def arms(part: str, tune: bool, native: bool) -> dict[str, Agent]:
     """Return the arms of a part; with `tune` one for each candidate text of each loop."""
     made: dict[str, Agent] = {}
     for loop in LOOPS[part]:
         for edit in EDITS if part == "repairs" else ("",):
             for kind in KINDS if tune else [chosen_text(part, loop + edit)]:
-                made[f"{loop}{edit}-{kind}" if tune else loop + edit] = agent(loop, kind, part, edit=edit)
+                made[f"{loop}{edit}-{kind}" if tune else loop + edit] = agent(
+                    loop, kind, part, edit=edit, native=native
+                )
         for wording in range(2, 6) if part == "wordings" else ():
-            made[f"{loop}-{wording}"] = agent(loop, chosen_text(part, loop), part, wording=wording)
+            made[f"{loop}-{wording}"] = agent(loop, chosen_text(part, loop), part, wording=wording, native=native)
     if not tune:
         made[AGAIN] = agent("code", chosen_text(part, "code"), part)
     return made
@@ -112,7 +115,8 @@ def study(
     only: str | Sequence[str] = (),
 ) -> Study:
     """The grid of a part (`questions`, `wordings`, `repairs`); with `tune` every candidate text on a few dev tasks."""
-    picked = chosen(arms(part, tune), words(only))
+    native = default_presentation(model) == "native"
+    picked = chosen(arms(part, tune, native), words(only))
     return Study(
         name=f"loops-{part}" + ("-tuning" if tune else ""),
         arms=picked,

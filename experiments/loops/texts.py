@@ -39,7 +39,12 @@ _REACT = (
     "Observation: the result (given to you)\n"
 )
 _FENCE = "writing Python in a ```python block. It runs in a persistent REPL and you get its stdout."
-_CALLS = "tool calls. Reply with one JSON object, a tool call, and nothing else."
+_CALLS = "tool calls."
+#: The form of a call, for a model that writes it as text; one with native calls knows its own.
+_WRITTEN = (
+    'A call is one JSON object, {"name": the tool, "arguments": its arguments as a JSON object}; reply with it and '
+    "nothing else."
+)
 _FUNCTION = "Where a function is asked for, define that function in Python."
 _RULES = {
     ("code", "questions"): f"Solve the task by {_FENCE} When you know the answer, set the variable final_answer in a "
@@ -72,14 +77,13 @@ _RETOLD = {
         "get its stdout. The last step sets the variable final_answer.",
     ),
     "calls": (
-        "Work on the task with tool calls: each reply is one JSON object, a tool call, and nothing else. Let python "
-        "compute and print the result; as soon as you know the answer, call final_answer with it.",
-        "You have the tools python and final_answer. Each reply calls one of them as a JSON object, without other "
-        "text. Code given to python should print its result; your answer goes to final_answer.",
-        "Answer by calling tools. A reply is exactly one JSON object that calls a tool. What python prints is "
-        "returned. A call of final_answer ends the task.",
-        "Use the tools step by step. A step is one tool call, written as a JSON object and nothing else: first python, "
-        "whose printed result you get, and last final_answer.",
+        "Work on the task with tool calls. Let python compute and print the result; as soon as you know the answer, "
+        "call final_answer with it.",
+        "You have the tools python and final_answer; each reply calls one of them. Code given to python should print "
+        "its result; your answer goes to final_answer.",
+        "Answer by calling tools. What python prints is returned. A call of final_answer ends the task.",
+        "Use the tools step by step. A step is one tool call: first python, whose printed result you get, and last "
+        "final_answer.",
     ),
     "react": (
         f"Work on the task {_REACT}Let python compute and print the result; as soon as you know the answer, use the "
@@ -115,13 +119,24 @@ _NAMED = {
 }
 
 
-def text(loop: str, kind: str, part: str = "questions", *, function_edit: bool = False, wording: int = 1) -> str:
+def text(
+    loop: str,
+    kind: str,
+    part: str = "questions",
+    *,
+    function_edit: bool = False,
+    wording: int = 1,
+    native: bool = False,
+) -> str:
     """Return a candidate: of `FORMS` and `KINDS`, for a part of the study (`questions` or `repairs`).
 
-    `wording` 1 is what is tuned; 2 to 5 tell the rule of questions in other words.
+    `wording` 1 is what is tuned; 2 to 5 tell the rule of questions in other words.  With `native` calls nothing is said
+    of how a call is written.
     """
     form = FORMS[loop]
     parts = [_RULES[form, part] if wording == 1 else f"{_RETOLD[form][wording - 2]} {_FUNCTION}"]
+    if form == "calls" and not native:
+        parts.append(_WRITTEN)
     if function_edit:
         parts.append("Change a function with edit_function.")  # of apply_edit the task says so
     if kind in ("check", "both"):
@@ -137,8 +152,8 @@ def _example(form: str, part: str, function_edit: bool) -> str:
     if form in ("program", "prose"):
         return f"{question}answered by\n" + ("15" if form == "prose" else f"```python\nfinal_answer = {_COUNT}\n```")
     steps, answer = solved(part, function_edit)
-    said = "Observation: " if form == "react" else "The result:\n"
-    shown = [f"{_reply(form, step)}\n{said}{step.result}" for step in steps] + [_end(form, *answer)]
+    # A reply that goes on with an `Observation:` of its own is read up to there, in every form.
+    shown = [f"{_reply(form, step)}\nObservation: {step.result}" for step in steps] + [_end(form, *answer)]
     return f"{question}solved in {len(shown)} replies. The first:\n" + "\nThe next reply:\n".join(shown)
 
 
