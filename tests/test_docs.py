@@ -6,6 +6,7 @@ import ast
 import contextlib
 import io
 import linecache
+import re
 import sys
 import types
 from pathlib import Path
@@ -18,6 +19,8 @@ from rlm_loop.cli.main import main
 PAGES = {str(page.relative_to(docs.ROOT)): page for page in docs.pages()}
 #: A docstring that begins so leaves its reader to find the subject; 1 in 100 may.
 NO_SUBJECT = {"what", "who", "how", "whether", "where", "why", "which", "when", "one", "those", "that"}
+#: How commands begin, and most examples.
+CODE = re.compile(r"\s*(\$ |rlm-loop |python |import \w|from \S+ import )")
 CHECKED = {**PAGES, "README.md": docs.ROOT / "README.md", "CONTRIBUTING.md": docs.ROOT / "CONTRIBUTING.md"}
 
 
@@ -91,18 +94,8 @@ def test_names_and_options_exist(name: str) -> None:
 @pytest.mark.parametrize("name", PAGES)
 def test_code_is_fenced_with_its_language(name: str) -> None:
     """Else it is neither run nor coloured."""
-    bare = [b.where for b in docs.blocks(PAGES[name]) if b.kind in ("indented", "", "sh", "bash") and is_code(b.text)]
-    assert bare == [], "fence these as ```python or ```console"
-
-
-def is_code(text: str) -> bool:
-    """Python that does something, or commands."""
-    if text.lstrip().startswith(("$ ", "rlm-loop ", "python ")):
-        return True
-    try:
-        return any(isinstance(n, ast.Call | ast.Import | ast.ImportFrom) for n in ast.walk(ast.parse(text)))
-    except SyntaxError:
-        return False
+    bare = [b for b in docs.blocks(PAGES[name]) if b.kind in ("indented", "", "sh", "bash")]
+    assert [b.where for b in bare if CODE.match(b.text)] == [], "fence these as ```python or ```console"
 
 
 STALE = """<!-- setup

@@ -1,11 +1,17 @@
-"""Tests look at the package through its public doors, so that a room can be written anew without its tests."""
+"""Tests look at the package through its public doors, so that a room can be written anew without its tests.
+
+And they stay on this machine: the guard of conftest.py.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
+import socket
 from importlib import import_module
 from pathlib import Path
+
+import pytest
 
 TESTS = Path(__file__).parent
 CONTRIBUTING = TESTS.parent / "CONTRIBUTING.md"
@@ -14,8 +20,8 @@ CONTRIBUTING = TESTS.parent / "CONTRIBUTING.md"
 INSIDE = {
     "any text or bytes, given to one reader": """
         dialects/test_any_text dialects/test_fences dialects/test_reader_table dialects/test_react_text
-        dialects/test_tool_text meter/test_meter_attacked meter/test_meter_blocks meter/test_meter_causes
-        report/test_page report/notebook/test_live_writing study/test_harness_tax tasks/test_written""",
+        dialects/test_tool_text meter/test_meter_attacked meter/test_meter_causes
+        report/test_page report/notebook/test_live_view study/test_harness_tax tasks/test_written""",
     "arithmetic, over values that no run makes": """
         accounting/test_attribution conformance/test_compaction_laws models/test_measure
         repl/test_cells repl/test_context repl/test_context_frame study/study_arms study/test_comparison_agrees
@@ -26,7 +32,7 @@ INSIDE = {
         models/test_weights providers/test_provider_troubles repl/test_boundary repl/test_folders repl/test_records
         repl/test_transfer tasks/test_function_repair tasks/test_humaneval tasks/test_judge
         tasks/test_package_bugs tools/test_mcp_tools tools/test_refusals tools/test_watch traces/test_damaged
-        traces/test_kept traces/test_received traces/test_redact workspace/test_reports""",
+        traces/test_kept traces/test_received traces/test_redact workspace/test_run_tests""",
     "rules and facts of the machine": """
         cli/test_doctor models/conftest models/test_http repl/escapes repl/test_isolated repl/test_lifetime
         repl/test_readable repl/test_seccomp""",
@@ -72,3 +78,19 @@ def test_tests_import_from_doors() -> None:
 def test_doors_exist() -> None:
     for door in DOORS:
         assert door == "rlm_loop" or is_module(door), door
+
+
+def test_nothing_leaves_this_machine() -> None:
+    there, six, name = ("192.0.2.1", 80), ("2001:db8::1", 80), ("example.invalid", 443)  # nobody is there
+    with socket.socket() as tcp, socket.socket(socket.AF_INET6) as tcp6, socket.socket(type=socket.SOCK_DGRAM) as udp:
+        for leave in (
+            lambda: tcp.connect(there),
+            lambda: tcp.connect_ex(there),
+            lambda: tcp6.connect(six),
+            lambda: tcp6.connect_ex(six),
+            lambda: udp.sendto(b"x", there),
+            lambda: socket.getaddrinfo(*name),
+            lambda: socket.create_connection(name),
+        ):
+            with pytest.raises(RuntimeError, match="stay on this machine"):
+                leave()

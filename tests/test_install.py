@@ -7,8 +7,6 @@ import tomllib
 from pathlib import Path
 from typing import get_args
 
-import pytest
-
 from rlm_loop.errors import Extra, install_line
 
 ROOT = Path(__file__).parents[1]
@@ -54,7 +52,6 @@ def test_the_distribution_has_a_name_of_its_own() -> None:
     assert {extra for _, _, extras in parts for extra in extras.split(",")} <= EXTRAS
 
 
-@pytest.mark.parametrize("extra", get_args(Extra))
-def test_every_extra_of_a_message_exists(extra: Extra) -> None:
-    assert extra in EXTRAS
-    assert install_line(extra).startswith(f'pip install -e ".[{extra}]"')
+def test_every_extra_of_a_message_exists() -> None:
+    assert set(get_args(Extra)) <= EXTRAS
+    assert install_line("local").startswith('pip install -e ".[local]"')

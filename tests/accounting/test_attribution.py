@@ -61,11 +61,9 @@ def test_the_parts_sum_to_the_bill_whatever_was_counted(prompt: Prompt, measured
 
 def test_too_few_counted_leaves_unattributed_ones_and_too_many_are_scaled_down() -> None:
     parts = [Part("system", 0, 0, 30), Part("task", 0, 1, 71)]
-    assert reconcile(parts, 101) == parts
     assert reconcile(parts, 120) == [*parts, Part(UNATTRIBUTED, 0, 1, 19)]
     assert reconcile(parts, 50) == [Part("system", 0, 0, 14), Part("task", 0, 1, 35), Part(UNATTRIBUTED, 0, 1, 1)]
     assert reconcile(parts, 0) == [Part("system", 0, 0, 0), Part("task", 0, 1, 0)]
-    assert reconcile([], 5) == [Part(UNATTRIBUTED, 0, 0, 5)]
 
 
 @pytest.mark.parametrize(
@@ -105,8 +103,7 @@ class Counted(Uncounted):
         return ScriptedModel([]).measure(prompt)
 
 
-STEP = "```python\nprint({})\n```"
-ANSWER = "```python\nfinal_answer = 3\n```"
+STEP, ANSWER = "```python\nprint({})\n```", "```python\nfinal_answer = 3\n```"
 WRONG: dict[str, tuple[list[Any], int, int]] = {
     "none": ([None] * 3, 3, 3),
     "empty": ([Usage(None, None)] * 3, 3, 3),
@@ -122,16 +119,12 @@ def test_a_run_with_a_wrong_usage_loses_nothing(kind: type[Uncounted], wrong: st
     texts = [STEP.format(1), STEP.format(2), ANSWER]
     model = kind(Reply(text, usage=usage) for text, usage in zip(texts, usages, strict=True))
     live = ToolLoopAgent(model=model, budget=Budget(steps=3)).run("Count.", trace=tmp_path / "t.jsonl")
-    assert live.answer == 3
     record = read(tmp_path / "t.jsonl")
-    assert ledger_of(record).calls == live.ledger.calls
+    assert (live.answer, ledger_of(record).calls) == (3, live.ledger.calls)
     assert [reply.usage for _, _, reply in record.replies()] == usages  # as it came
     for call in live.ledger.calls:
-        charged = sum(r.tokens for r in call.rows)
-        if call.usage.input_tokens is not None:
-            assert charged == call.usage.input_tokens
-        else:
-            assert (charged > 0) == (kind is Counted)
+        charged, stated = sum(r.tokens for r in call.rows), call.usage.input_tokens
+        assert charged == stated if stated is not None else (charged > 0) == (kind is Counted)
         assert not call.exact
     assert len(live.ledger.usage_warnings()) == warnings[kind is Uncounted]
     assert "re-sent" in live.ledger._repr_html_()
@@ -142,8 +135,7 @@ def test_messages_that_compaction_moved_forward_are_re_sent(tmp_path: Path) -> N
     agent = ToolLoopAgent(model=model, budget=Budget(steps=6), history=6)
     live = agent.run("Count.", trace=tmp_path / "t.jsonl")
     record, last = read(tmp_path / "t.jsonl"), live.ledger.calls[-1]
-    assert ledger_of(record).calls == live.ledger.calls
-    assert record.of("compaction")
+    assert (ledger_of(record).calls, record.of("compaction") != []) == (live.ledger.calls, True)
     for row in last.rows:
         if row.cause in ("system", "task", "assistant", "repl_output"):
             assert row.resent == (0 if row.origin_turn == last.turn - 1 else row.tokens), row
@@ -153,6 +145,4 @@ def test_a_sub_call_re_sends_nothing_and_counts_to_the_turn_that_made_it() -> No
     ask = STEP.format('llm_query("one"), llm_query("two")')
     model = ScriptedModel([STEP.format(1), ask, "eins", "zwei", ANSWER])
     live = ToolLoopAgent(model=model, budget=Budget(steps=4), max_depth=1, repl="subprocess").run("Count.")
-    below = [call for call in live.ledger.calls if call.depth]
-    assert len(below) == 2
-    assert all(row.resent == 0 for call in below for row in call.rows)
+    assert [sum(row.resent for row in call.rows) for call in live.ledger.calls if call.depth] == [0, 0]

@@ -9,8 +9,6 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import fields
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rlm_loop.accounting import Account, Budget, BudgetSpent, Cancelled, Price, Scope, known_price
 from rlm_loop.messages import Usage
@@ -38,8 +36,7 @@ def test_infinity_and_none_are_no_limit(field: str) -> None:
     assert budget == Budget(**{field: None})
     account = Account(budget, price=(0.1, 0.1))
     assert account.reserve(10**9, 7).max_tokens == 7
-    held = account.reserve(10**9, None)
-    account.settle(held, Usage(10**9, 10**9, 0))
+    account.settle(held := account.reserve(10**9, None), Usage(10**9, 10**9, 0))
     assert (held.max_tokens, account.exceeded(), account.over()) == (None, None, False)
 
 
@@ -68,26 +65,13 @@ def test_cost_is_reserved_too() -> None:
     held = account.reserve(10, 100)
     assert held.max_tokens == 9  # (1.00 - 0.10) / 0.10
     account.settle(held, Usage(10, 9, 0))
-    with pytest.raises(BudgetSpent) as spent:
+    with pytest.raises(BudgetSpent, match="dollars"):
         account.reserve(1, 1)
-    assert spent.value.kind == "cost"
 
 
-@given(st.integers(0, 3000), st.lists(st.tuples(st.integers(0, 200), st.integers(1, 200)), max_size=30))
-def test_output_never_overshoots(limit: int, calls: list[tuple[int, int]]) -> None:
-    account = Account(Budget(tokens=limit))
-    for size, wish in calls:
-        try:
-            held = account.reserve(size, wish)
-        except BudgetSpent:
-            continue
-        assert held.max_tokens is not None
-        account.settle(held, Usage(size, held.max_tokens, 0))
-    assert (account.spent.total_tokens or 0) <= limit
-
-
-def test_threads_cannot_race_past_a_limit() -> None:
-    account = Account(Budget(output_tokens=500, calls=40))
+@pytest.mark.parametrize("budget", [Budget(output_tokens=500), Budget(calls=40), Budget(tokens=600)])
+def test_threads_cannot_race_past_a_limit(budget: Budget) -> None:
+    account = Account(budget)
     barrier = threading.Barrier(8)
 
     def spend() -> None:
@@ -102,8 +86,10 @@ def test_threads_cannot_race_past_a_limit() -> None:
     with ThreadPoolExecutor(8) as pool:
         for done in [pool.submit(spend) for _ in range(8)]:
             done.result()
-    assert (account.spent.output_tokens or 0) <= 500
-    assert account.spent.calls <= 40
+    spent = account.spent
+    assert 0 < (spent.output_tokens or 0) <= (budget.output_tokens or 8 * 20 * 20)
+    assert 0 < spent.calls <= (budget.calls or 8 * 20)
+    assert (spent.total_tokens or 0) <= (budget.tokens or 8 * 20 * 23)
 
 
 def test_a_part_of_an_account_has_limits_of_its_own_and_spends_the_whole() -> None:
@@ -115,7 +101,7 @@ def test_a_part_of_an_account_has_limits_of_its_own_and_spends_the_whole() -> No
     assert held.max_tokens == 65  # 100 - 30 - 5: what is left of the whole
     other.settle(held, Usage(5, 65))
     assert (whole.spent.total_tokens, part.spent.total_tokens) == (70, 0)
-    assert whole.calls_left() == part.calls_left() == 3
+    assert (whole.calls_left(), part.calls_left()) == (3, 3)
 
 
 def test_the_clock_of_a_part_starts_with_it_and_the_nearest_limit_counts() -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from rlm_loop import ToolLoopAgent
+from rlm_loop import ToolLoopAgent, tool
 from rlm_loop.agents import Agent, Interrupted
 from rlm_loop.messages import Prompt
 from rlm_loop.models import Model, ModelError, Reply, ToolCall, Usage
+from rlm_loop.tools import Tool
 
 LOCAL = "local:scripted"  #: A model of this name is told of tools in text.
 
@@ -68,6 +70,21 @@ def final(agent: Agent, value: Any) -> Any:
 
 def writes_actions(agent: Agent) -> bool:
     return getattr(agent, "form", "") == "text"
+
+
+def named(name: str, function: Callable[..., Any], **options: Any) -> Tool:
+    """A tool of a function without a docstring."""
+    return tool(function, name=name, description="Do it.", **options)
+
+
+class Uncounted(Model):
+    """A model that reports its prompt tokens and cannot count them beforehand, as most providers."""
+
+    def __init__(self, inner: Model) -> None:
+        self.name, self._inner = inner.name, inner
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        return self._inner.complete(prompt, max_tokens=max_tokens)
 
 
 class Held(Model):

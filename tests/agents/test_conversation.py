@@ -36,24 +36,21 @@ def test_every_strategy_goes_on(agent: Agent, tmp_path: Path) -> None:
     model = ScriptedModel(["6", "7"] if direct else replies)
     with replace(agent, model=model).session(context=[1, 2, 3], trace=path) as s:
         outcomes = [s.ask("What is the sum?"), s.ask("And one more?")]
-    assert [o.answer for o in outcomes] == (["6", "7"] if direct else [6, 7])
+    assert ([o.answer for o in outcomes], s.outcomes) == (["6", "7"] if direct else [6, 7], outcomes)
     assert direct or outcomes[1].turns[0].observations[0].text.strip() == "7"
-    assert s.outcomes == outcomes
     for before, now in pairwise(model.prompts):  # the prefix grows through the session
         assert now.messages[: len(before.messages)] == before.messages
-        roles = [m.role for m in now.messages]
-        assert all((a, b) != ("user", "user") for a, b in pairwise(roles))
+        assert ("user", "user") not in pairwise(m.role for m in now.messages)
     assert [t.index for o in outcomes for t in o.turns] == list(range(1, len(model.prompts) + 1))
     for outcome in outcomes:
-        assert sum(row.tokens for row in outcome.ledger.rows) == outcome.usage.input_tokens
-        assert outcome.usage.calls == outcome.steps
+        billed = sum(row.tokens for row in outcome.ledger.rows)
+        assert (billed, outcome.steps) == (outcome.usage.input_tokens, outcome.usage.calls)
     assert s.usage == outcomes[0].usage + outcomes[1].usage
     records = list(read_all(path))
     assert [r.start["session"]["question"] for r in records] == [1, 2]
     assert records[1].start["session"]["after"] == records[0].id == outcomes[0].run
     for record, outcome in zip(records, outcomes, strict=True):
-        again = replay(record)
-        assert again.same, str(again)
+        assert (again := replay(record)).same, str(again)
         assert outcome_of(record).ledger.rows == outcome.ledger.rows
     with pytest.raises(ReplayError, match="question 2 of a session"):
         fork(records[1], at=0)
@@ -109,8 +106,7 @@ def test_history_bounds_the_turns_and_keeps_the_questions(history: Compaction, m
     with ToolLoopAgent(model=model, history=history, max_depth=0).session(trace=path) as s:
         outcomes = [s.ask(f"Question {n}?") for n in range(5)]
     last = "\n".join(text for _, text in said(model.prompts[-1]))
-    assert mark in last
-    assert [last.count(f"Question {n}?") for n in range(5)] == [1] * 5
+    assert (mark in last, [last.count(f"Question {n}?") for n in range(5)]) == (True, [1] * 5)
     assert last.index("Question 3?") < last.index("Question 4?")
     for outcome in outcomes:
         assert sum(row.tokens for row in outcome.ledger.rows) == outcome.usage.input_tokens
@@ -136,8 +132,7 @@ def test_a_question_without_a_turn_is_forgotten() -> None:
         with pytest.raises(ModelError):
             s.ask("Second?")
         s.ask("Third?")
-    assert [text for _, text in said(model.prompts[-1])] == ["First?", "One", "Third?"]
-    assert len(s.outcomes) == 3
+    assert ([text for _, text in said(model.prompts[-1])], len(s.outcomes)) == (["First?", "One", "Third?"], 3)
 
 
 def test_what_cannot_be_is_one_line() -> None:

@@ -13,12 +13,11 @@ from rlm_loop.accounting import UnknownPrice
 from rlm_loop.agents import Rules
 from rlm_loop.models import ModelError, Reply, ScriptedModel
 from rlm_loop.outcome import Outcome
-from rlm_loop.repl import PythonREPL
 from rlm_loop.replay import replay
 from rlm_loop.tasks import Score, Task
 from rlm_loop.tools import tool
 from rlm_loop.traces import RunRecord, Trace, read
-from tests.agents.replies import LOCAL, call, calls, code, react, written
+from tests.agents.replies import LOCAL, call, calls, code, named, react, written
 
 ONE, TWO, ANSWER = code("print(1)"), code("print(2)"), code("final_answer = 42")
 EVERY = [ToolLoopAgent, LeanAgent, ReActAgent, DirectAgent]
@@ -49,16 +48,13 @@ def test_at_a_limit_code_is_never_the_answer(agent: type[Any], replies: list[str
     ("reply", "told"),
     [
         ("```", "Only ```python blocks are run, and there is none."),
-        ("```json\n```", "Only ```python blocks are run, and there is none."),
         ("```python\n```", "The code block is empty."),
-        ("```bash\nls\n```", "Only ```python blocks are run, not ```bash."),
         ("I look first:\n```sh\ncat a.txt\n```\nIt is 42.", "Only ```python blocks are run, not ```sh."),
     ],
 )
 def test_a_reply_without_a_python_block_that_tries_one_is_no_answer(reply: str, told: str) -> None:
     outcome = runs(ToolLoopAgent, reply, ANSWER)
-    assert (outcome.stop, outcome.answer) == ("answered", 42)
-    assert [o.text for o in outcome.turns[0].observations] == [told]
+    assert (outcome.answer, [o.text for o in outcome.turns[0].observations]) == (42, [told])
 
 
 def test_refused_answers_are_called_so() -> None:
@@ -86,11 +82,7 @@ def test_refused_answers_are_called_so() -> None:
 def test_what_ends_a_run_as_repeated(
     agent: type[Any], look: str, budget: Budget, polls: bool, temperature: float | None, steps: int, stop: str
 ) -> None:
-    @tool(polls=polls)
-    def state() -> str:
-        """The state of the build."""
-        return "building"
-
+    state = named("state", lambda: "building", polls=polls)
     model, trace = ScriptedModel([*[look] * 5, "It is built."]), Trace()
     model.temperature = temperature
     outcome = agent(model=model, tools=(state,), budget=budget, repl="plain").run("Wait for it.", trace=trace)
@@ -105,6 +97,8 @@ def look(n: int) -> str:
     return str(10 // n)
 
 
+BOOK = named("book", lambda seat: f"booked {seat}", mutates=True)
+BOOKED = written("book", seat=4, idempotency_key="k")
 SEEN, MISSED = call("look", n=1), [call("look", n="one"), call("look", n=0)]
 
 
@@ -113,25 +107,16 @@ SEEN, MISSED = call("look", n=1), [call("look", n="one"), call("look", n=0)]
     [
         (LeanAgent, [*MISSED, call("loook")], "tool_failures"),
         (LeanAgent, [*MISSED, SEEN, *MISSED, "Done."], "answered"),
+        (LeanAgent, [BOOKED, BOOKED, BOOKED, "Done."], "answered"),
         (ToolLoopAgent, [*(code(f"{n} / 0") for n in range(4)), "Done."], "answered"),
         (ToolLoopAgent, [code("1 / 0")] * 2, "repeated"),  # though the cell in the traceback has another number
         (ToolLoopAgent, [code("object()")] * 2, "repeated"),  # whatever its address
     ],
-    ids=["failed calls", "one came off", "cells that raise", "the same error", "the same object"],
+    ids=["failed calls", "one came off", "retried by key", "cells that raise", "the same error", "the same object"],
 )
 def test_what_ends_a_run_softly_and_what_does_not(agent: type[Any], replies: list[Any], stop: str) -> None:
-    outcome = runs(agent, *replies, tools=[look], budget=Budget(tool_failures=3))
+    outcome = runs(agent, *replies, tools=[look, BOOK], budget=Budget(tool_failures=3))
     assert (outcome.stop, outcome.steps) == (stop, len(replies))
-
-
-def test_a_retried_call_with_a_key_is_no_repetition() -> None:
-    @tool(mutates=True)
-    def book(seat: int) -> str:
-        """Book a seat."""
-        return f"booked {seat}"
-
-    outcome = runs(LeanAgent, *[written("book", seat=4, idempotency_key="k")] * 3, "Done.", tools=[book])
-    assert (outcome.stop, outcome.steps) == ("answered", 4)
 
 
 @pytest.mark.parametrize("agent", EVERY)
@@ -173,11 +158,10 @@ def test_the_line_is_told_of_only_where_asked_for(agent: type[Any]) -> None:
     ("answer", "value"),
     [
         ("10**5000", 10**5000),
-        ("[-10**5000, {'a': (10**5000,)}]", [-(10**5000), {"a": (10**5000,)}]),
-        ("{10**5000: 1}", {10**5000: 1}),
+        ("[{10**5000: (-10**5000,)}]", [{10**5000: (-(10**5000),)}]),
         (r"'\ud800'", "\ud800"),
     ],
-    ids=["number", "within lists", "key", "surrogate"],
+    ids=["number", "within others", "surrogate"],
 )
 def test_an_answer_that_python_will_not_write_out_is_kept(tmp_path: Path, answer: str, value: Any) -> None:
     agent = ToolLoopAgent(ScriptedModel([code(f"final_answer({answer})")]), repl="plain")
@@ -197,17 +181,13 @@ def test_an_answer_that_python_will_not_write_out_is_kept(tmp_path: Path, answer
         (Budget(tokens=0), "tokens", 0),
         (Budget(seconds=0), "seconds", 0),
         (Budget(cost=0), "cost", 0),
-        (Budget(output_tokens=0), "tokens", 0),
         (Budget(output_tokens=12), "tokens", 2),
     ],
 )
 def test_every_limit_ends_the_run_and_is_named(budget: Budget, stop: str, calls: int) -> None:
     model = ScriptedModel([code(f"print({n})") for n in range(9)], price=(0.1, 0.1))
     outcome = ToolLoopAgent(model=model, budget=budget).run("Count.")
-    assert (outcome.stop, outcome.usage.calls, outcome.answered) == (stop, calls, False)
-    assert outcome.reason
-    if budget.output_tokens is not None:
-        assert (outcome.usage.output_tokens or 0) <= budget.output_tokens
+    assert (outcome.stop, outcome.usage.calls, outcome.answered, outcome.reason != "") == (stop, calls, False, True)
 
 
 def test_a_cost_limit_needs_a_price() -> None:
@@ -217,22 +197,13 @@ def test_a_cost_limit_needs_a_price() -> None:
     assert model.prompts == []
 
 
-def test_a_stale_answer_of_an_earlier_run_never_counts() -> None:
-    with PythonREPL() as repl:
-        first = ToolLoopAgent(model=ScriptedModel([code("x = 1\nfinal_answer = x")]), repl=repl).run("?")
-        again = ScriptedModel([code("print(x)"), code("final_answer = x + 1")])
-        second = ToolLoopAgent(model=again, repl=repl).run("?")
-    assert (first.answer, second.answer, second.steps) == (1, 2, 2)
-
-
 def test_a_failing_model_leaves_everything_on_the_exception(tmp_path: Path) -> None:
     model, path = ScriptedModel([code("final_answer = 5\n1/0"), ModelError("start it again")]), tmp_path / "t.jsonl"
     with pytest.raises(ModelError, match="start it again") as caught:
         ToolLoopAgent(model=model).run("?", trace=path)
     error: Any = caught.value
-    assert (error.partial_answer, error.trace, error.outcome.stop) == (5, str(path), "failed")
-    assert error.usage is not None
-    assert read(path).end["stop"] == "failed"
+    assert (error.partial_answer, error.trace, error.usage.calls) == (5, str(path), error.outcome.usage.calls)
+    assert error.outcome.stop == read(path).end["stop"] == "failed"
 
 
 class Heard:
@@ -256,11 +227,8 @@ class Heard:
 
 
 def test_hooks_hear_of_steps_and_tools_and_one_that_raises_is_harmless(caplog: pytest.LogCaptureFixture) -> None:
-    def double(n: int) -> int:
-        """Double a number."""
-        return 2 * n
-
     heard, trace = Heard(), Trace()
+    double = named("double", lambda n: 2 * n)
     replies = [code("x = double(4)\nfinal_answer = llm_query('?', context='c')"), code("final_answer = double(1)")]
     agent = ToolLoopAgent(ScriptedModel(replies), Budget(steps=3), tools=[double], max_depth=2, hooks=(heard,))
     assert agent.run("?", context="c", trace=trace).answer == "2"
@@ -309,13 +277,6 @@ def test_a_lean_loop_can_do_without_its_answer_tool() -> None:
     listed = LeanAgent(model=(said := ScriptedModel(["42"], name=LOCAL)), answer_tool=False)
     assert listed.run("?").answer == "42"
     assert "final_answer" not in said.prompts[0].messages[0].text
-
-
-def test_react_over_calls_goes_on_after_thinking_aloud() -> None:
-    model = ScriptedModel(["First I think. It is 42.", written("final_answer", answer=42)], name=LOCAL)
-    outcome = ReActAgent(model=model, form="calls").run("What is 6 times 7?")
-    assert (outcome.answer, outcome.stop, outcome.steps) == (42, "answered", 2)
-    assert model.prompts[1].messages[-1].text.startswith("No tool was called.")
 
 
 @pytest.mark.parametrize(

@@ -8,21 +8,15 @@ from typing import Any
 
 import pytest
 
-from rlm_loop import Compaction, LeanAgent, ReActAgent, ToolLoopAgent, tool
+from rlm_loop import Compaction, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.agents import Agent, outcome_of
 from rlm_loop.messages import Prompt
 from rlm_loop.models import ModelError, RecordedModel, Reply, RequestRejected, ScriptedModel
 from rlm_loop.replay import replay
 from rlm_loop.traces import read
-from tests.agents.replies import LOCAL, cell, code, final, react, written
+from tests.agents.replies import LOCAL, cell, code, final, named, react, written
 
-
-@tool
-def page(number: int) -> str:
-    """A page of the book."""
-    return f"page {number} " + "word " * 200
-
-
+page = named("page", lambda number: f"page {number} " + "word " * 200)
 LAST = written("final_answer", answer=5)
 
 
@@ -57,7 +51,6 @@ def test_it_is_sent_shorter_recorded_and_driven_again(agent: type[Agent], policy
     assert outcome.ledger.by_cause()["summary"] > 0
     assert "summary" not in plain.ledger.by_cause()
     assert ("compaction" in {c.purpose for c in outcome.ledger.calls}) == (policy == "summary")
-    # read back
     record = read(file)
     event = record.of("compaction")[0]
     assert event["policy"] == policy
@@ -68,15 +61,6 @@ def test_it_is_sent_shorter_recorded_and_driven_again(agent: type[Agent], policy
     again = RecordedModel.from_trace(file)
     second = agent(model=again, tools=(page,), history=plan).run("How many pages?")
     assert (again.left, second.answer) == (0, outcome.answer)
-
-
-SENSELESS = {"policy": ["forget"], "threshold_tokens": [0, 1.5, None], "keep_turns": [0, None], "summary_tokens": [0]}
-
-
-@pytest.mark.parametrize(("field", "value"), [(name, value) for name in SENSELESS for value in SENSELESS[name]])
-def test_a_compaction_that_means_nothing_is_refused(field: str, value: Any) -> None:
-    with pytest.raises(ValueError):
-        Compaction(**{field: value})
 
 
 def test_nothing_is_spent_after_the_answer() -> None:
@@ -96,9 +80,9 @@ def test_nothing_is_spent_after_the_answer() -> None:
 def test_a_summary_that_cannot_be_had_is_a_window(summary: Any, why: str, tmp_path: Path) -> None:
     file, plan = tmp_path / "run.jsonl", Compaction("summary", 800, 1)
     outcome, model = run(plan, pages(3, summary), trace=file)
-    assert outcome.stop == "answered", outcome.reason
     event = read(file).of("compaction")[-1]
-    assert (event["policy"], event["asked"], why in event["fallback"]) == ("window", "summary", True)
+    assert (event["policy"], event["asked"], outcome.stop) == ("window", "summary", "answered")
+    assert why in event["fallback"]
     assert "[earlier turns left out: 2]" in model.prompts[-1].messages[1].text
 
 
@@ -110,24 +94,18 @@ def test_a_summary_goes_on_from_the_one_before() -> None:
         return f"summary number {len(heard)}"
 
     outcome, model = run(Compaction("summary", 800, 1), pages(8, summary))
-    assert outcome.answered
-    assert len(heard) > 2
-    assert "summary number 1" in heard[1]
-    assert "How many pages?" in heard[1]
+    assert (outcome.answered, len(heard) > 2) == (True, True)
+    assert [part in heard[1] for part in ("summary number 1", "How many pages?")] == [True, True]
     last = model.prompts[-1].messages[1].text
-    assert f"summary number {len(heard)}" in last
-    assert last.count("summary number") == 1
-    # page 1 was summarised once and not again
-    assert sum("page 1 word" in text for text in heard) == 1
+    assert (f"summary number {len(heard)}" in last, last.count("summary number")) == (True, 1)
+    assert sum("page 1 word" in text for text in heard) == 1  # it was summarised once and not again
 
 
 def test_max_history_counts_messages_and_leaves_out_no_more_than_it_has_to() -> None:
-    outcome, model = run(8, pages(8))
-    assert outcome.answered
+    _, model = run(8, pages(8))
     assert [len(p.messages) for p in model.prompts] == [2, 4, 6, 8, 8, 8, 8, 8, 8]
     assert model.prompts[-1].messages[2].turn == 6
-    both, model = run(Compaction("drop_outputs", max_messages=8), pages(8))
-    assert both.answered
+    _, model = run(Compaction("drop_outputs", max_messages=8), pages(8))
     assert max(len(p.messages) for p in model.prompts) == 8
 
 
@@ -159,12 +137,11 @@ def test_a_long_result_is_clipped_to_what_is_left(agent: Agent, text: str, tmp_p
     path = tmp_path / "run.jsonl"
     model = ScriptedModel([cell(agent, text), final(agent, "ok")], window=WINDOW)
     outcome = replace(agent, model=model).run("q", context="text", trace=path)
-    assert (outcome.stop, outcome.answer) == ("answered", "ok")
     (seen,) = outcome.turns[0].observations
     assert (SAID in seen.text, "characters left out" in seen.text, seen.truncated) == (True, True, True)
     assert len(seen.full) > 20_000
     assert WINDOW // 2 < sizes(model)[1] <= WINDOW
-    assert replay(path).same
+    assert (outcome.answer, replay(path).same) == ("ok", True)
 
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
@@ -182,9 +159,8 @@ def test_several_results_of_a_reply_are_clipped_the_longest_first() -> None:
     cells = code(*(f"print('x' * {n})" for n in (300, 30_000, 40_000)))
     model = ScriptedModel([cells, code("final_answer = 1")], window=WINDOW)
     outcome = ToolLoopAgent(model=model).run("q")
-    texts = [o.text for o in outcome.turns[0].observations]
-    assert [SAID in text for text in texts] == [False, True, True]
-    assert outcome.answer == 1
+    clipped = [SAID in o.text for o in outcome.turns[0].observations]
+    assert (clipped, outcome.answer) == ([False, True, True], 1)
 
 
 @pytest.mark.parametrize("history", ["window", "drop_outputs", 40])
@@ -193,11 +169,9 @@ def test_a_history_setting_shortens_before_anything_is_clipped(history: Any, tmp
     cells = [code(f"print('x' * 1500, {n})") for n in range(8)]
     model = ScriptedModel([*cells, code("final_answer = 'ok'")], window=WINDOW)
     outcome = ToolLoopAgent(model=model, history=history).run("q", trace=path)
-    assert outcome.answer == "ok"
     assert not any(SAID in o.text for t in outcome.turns for o in t.observations)
-    assert max(sizes(model)) <= WINDOW
-    assert read(path).of("compaction")
-    assert replay(path).same
+    assert (outcome.answer, max(sizes(model)) <= WINDOW) == ("ok", True)
+    assert (read(path).of("compaction") != [], replay(path).same) == (True, True)
 
 
 def test_a_question_that_does_not_fit_is_said_before_the_first_reply() -> None:

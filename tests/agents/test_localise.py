@@ -41,8 +41,7 @@ def test_the_file_that_is_meant_comes_first(query: str, first: str) -> None:
 
 def test_patterns_leave_out_and_most_cuts() -> None:
     names = rank_files(FILES, QUESTION, leave_out=["tests/*", "*.md"])
-    assert names[0] == "app/parser.py"
-    assert not any(name.startswith("tests/") or name.endswith(".md") for name in names)
+    assert (names[0], {"docs/notes.md", "tests/test_parser.py"} & {*names}) == ("app/parser.py", set())
     assert rank_files(FILES, QUESTION, most=1) == rank_files(FILES, QUESTION)[:1]
 
 

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from upstream import Answer, until_gone, upstream
 
-from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent, tool
+from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.accounting import Cancelled, Scope, call_scope
 from rlm_loop.agents import Agent
 from rlm_loop.messages import Prompt
 from rlm_loop.models import ModelError, OpenAICompatibleModel, RetryPolicy, ScriptedModel
 from rlm_loop.tasks import Task
 from rlm_loop.traces import Trace
-from tests.agents.replies import Held, calls, code
+from tests.agents.replies import Held, calls, code, named
 from tests.repl.processes import until
 
 SHORT = Budget(seconds=1.2)  # enough for a busy machine to ask the model before it
@@ -113,19 +113,7 @@ CELLS = {
 @pytest.fixture
 def tools() -> Iterator[list[Any]]:
     go = threading.Event()
-
-    @tool
-    def hang(n: int) -> int:
-        """Hang."""
-        go.wait(60)
-        return n
-
-    @tool
-    def quick(n: int) -> int:
-        """Return at once."""
-        return n
-
-    yield [hang, quick]
+    yield [named("hang", lambda n: go.wait(60)), named("quick", lambda n: n)]
     go.set()
 
 

@@ -18,9 +18,7 @@ def line(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, st
     The model has these replies, or is `model` itself, or the one that is `named` on the line.
     """
 
-    def run(
-        *argv: object, replies: tuple[Any, ...] = (), model: Any = None, named: bool = False
-    ) -> tuple[int, str, str]:
+    def run(*argv: object, replies: Any = (), model: Any = None, named: bool = False) -> tuple[int, str, str]:
         asked = model or ScriptedModel(replies, name="local:scripted")
         capsys.readouterr()
         code = main([str(word) for word in argv], models=None if named else lambda name, **_: asked)

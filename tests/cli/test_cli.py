@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,8 +24,6 @@ from rlm_loop.models import AuthenticationFailed, ModelError
 from rlm_loop.repl import ReplError
 from rlm_loop.study import Study
 
-Line = Callable[..., tuple[int, str, str]]
-
 
 def one_line(err: str) -> str:
     lines = err.strip().splitlines()
@@ -40,8 +38,6 @@ def one_line(err: str) -> str:
         (("run", ""), "empty"),
         (("run", "Q?", "--agent", "wizard"), "tool-loop"),
         (("run", "Q?", "--max-steps", "-1"), "--max-steps"),
-        (("run", "Q?", "--max-steps", "many"), "--max-steps"),
-        (("run", "Q?", "--nonsense"), "--nonsense"),
         (("run", "Q?", "--context", "does/not/exist.txt"), "does/not/exist"),
         (("run", "Q?", "--context", "/dev/null"), "/dev/null"),
         (("run", "-", "--context", "-"), "standard input"),
@@ -64,7 +60,7 @@ def one_line(err: str) -> str:
         (("demo", "--experiment", "does-not-exist"), "repository"),
     ],
 )
-def test_misuse_is_one_line_and_exit_code_2(line: Line, argv: tuple[str, ...], says: str) -> None:
+def test_misuse_is_one_line_and_exit_code_2(line: Any, argv: tuple[str, ...], says: str) -> None:
     code, out, err = line(*argv)
     assert (code, out) == (2, "")
     assert says in one_line(err)
@@ -73,14 +69,14 @@ def test_misuse_is_one_line_and_exit_code_2(line: Line, argv: tuple[str, ...], s
 @pytest.mark.parametrize(
     "name", ["local:no-such-model", "nonsense", "local:/gone.gguf", "openai-compatible:x", "local:{}/broken.gguf"]
 )
-def test_a_wrong_model_is_one_line(line: Line, tmp_path: Path, name: str) -> None:
+def test_a_wrong_model_is_one_line(line: Any, tmp_path: Path, name: str) -> None:
     (tmp_path / "broken.gguf").write_bytes(b"GGUF" + bytes(100))
     code, _, err = line("run", "Q?", "--model", name.format(tmp_path), named=True)
     assert (code, "broken.gguf" in one_line(err.splitlines()[-1])) == (2, "broken" in name)
 
 
 @pytest.mark.parametrize("raw", [b"\xff\xfea\x00", b"\x89PNG\r\n\x1a\n", b"caf\xe9"])
-def test_a_context_that_is_not_text_is_one_line(line: Line, tmp_path: Path, raw: bytes) -> None:
+def test_a_context_that_is_not_text_is_one_line(line: Any, tmp_path: Path, raw: bytes) -> None:
     (tmp_path / "context.bin").write_bytes(raw)
     code, _, err = line("run", "Q?", "--context", tmp_path / "context.bin")
     assert (code, "context.bin" in one_line(err)) == (2, True)
@@ -89,7 +85,7 @@ def test_a_context_that_is_not_text_is_one_line(line: Line, tmp_path: Path, raw:
 @pytest.mark.parametrize(
     "error", [AuthenticationFailed("set OPENAI_API_KEY"), ModelError("first line\nsecond line"), ReplError("full disk")]
 )
-def test_a_fault_that_is_not_the_users_is_one_line_also_for_machines(line: Line, error: Exception) -> None:
+def test_a_fault_that_is_not_the_users_is_one_line_also_for_machines(line: Any, error: Exception) -> None:
     code, out, err = line("run", "Q?", "--quiet", replies=(error,))
     assert (code, out, str(error).split()[0] in err.splitlines()[-1]) == (2, "", True)
     code, out, err = line("run", "Q?", "--json", replies=("```python\nprint(1)\n```", error))
@@ -98,7 +94,7 @@ def test_a_fault_that_is_not_the_users_is_one_line_also_for_machines(line: Line,
     assert found["error"].startswith(str(error).split()[0])
 
 
-def test_what_nobody_expected_is_one_line_too_and_debug_shows_the_traceback(line: Line) -> None:
+def test_what_nobody_expected_is_one_line_too_and_debug_shows_the_traceback(line: Any) -> None:
     code, _, err = line("run", "Q?", "-q", replies=(RuntimeError("odd"),))
     assert (code, "RuntimeError: odd" in one_line(err), "--debug" in err) == (2, True, True)
     for argv in (("--debug", "run", "Q?"), ("run", "Q?", "--debug")):
@@ -106,9 +102,7 @@ def test_what_nobody_expected_is_one_line_too_and_debug_shows_the_traceback(line
             line(*argv, replies=())
 
 
-def test_its_version_and_the_licences_and_state_of_models(
-    line: Line, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_its_version_and_the_licences_and_state_of_models(line: Any, monkeypatch: Any, tmp_path: Path) -> None:
     assert line("--version")[1].startswith("rlm-loop 0.")
     monkeypatch.setenv("RLM_LOOP_CACHE", str(tmp_path))
     code, out, _ = line("models", "list")
@@ -125,7 +119,7 @@ def test_the_program_is_installed_and_survives_a_closed_pipe(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
-def test_a_view_is_served_until_it_is_interrupted(line: Line, tmp_path: Path, number: signal.Signals) -> None:
+def test_a_view_is_served_until_it_is_interrupted(line: Any, tmp_path: Path, number: signal.Signals) -> None:
     def look(address: str) -> None:
         with urllib.request.urlopen(address) as answer:
             assert b"Episodes of" in answer.read()
@@ -170,7 +164,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @needs("pandas", "matplotlib", extra="studies")
 @pytest.mark.parametrize("argv", [*HELP, *RESULTS, *ERRORS], ids=" ".join)
-def test_it_fits_80_columns(argv: tuple[str, ...], place: Path, monkeypatch: pytest.MonkeyPatch, line: Line) -> None:
+def test_it_fits_80_columns(argv: tuple[str, ...], place: Path, monkeypatch: pytest.MonkeyPatch, line: Any) -> None:
     monkeypatch.chdir(place)
     monkeypatch.setenv("COLUMNS", "80")
     code, out, err = line(*argv, named=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +13,6 @@ from rlm_loop import ScriptedModel
 from rlm_loop.messages import Prompt
 from rlm_loop.study import export, load_study, load_study_file
 
-Line = Callable[..., tuple[int, str, str]]
 #: It takes a model, one with a price and others without.
 EXPERIMENT = """
 from rlm_loop import Budget, DirectAgent, Suite, Task
@@ -58,7 +57,7 @@ def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("name", ["small", "experiments/small", "experiments/small/study.py"])
-def test_a_study_runs_by_name_folder_or_file(experiment: Path, name: str, line: Line) -> None:
+def test_a_study_runs_by_name_folder_or_file(experiment: Path, name: str, line: Any) -> None:
     code, out, err = line("study", "run", name, "--set", "split=dev")
     assert (code, "right" in out, "100%" in out) == (0, True, True)
     for part in ("runs/small/figure.png", "runs/small/results.jsonl", "runs/small/traces"):
@@ -68,7 +67,7 @@ def test_a_study_runs_by_name_folder_or_file(experiment: Path, name: str, line: 
     assert (code, "| arm |" in out, "recorded run" in out) == (0, True, True)
 
 
-def test_ctrl_c_keeps_what_is_finished(experiment: Path, line: Line) -> None:
+def test_ctrl_c_keeps_what_is_finished(experiment: Path, line: Any) -> None:
     write(experiment, ARMS=("stopped",))
     code, _, err = line("study", "run", "small")
     assert (code, "again" in err, "Traceback" in err) == (130, True, False)
@@ -82,18 +81,17 @@ def test_ctrl_c_keeps_what_is_finished(experiment: Path, line: Line) -> None:
         ("small --out file", "cannot write"),
         ("nothing", "small"),
         ("small --model local --models local", "--models"),
-        ("small --set steps=abc", "(given: steps='abc')"),
         ("small --set steps=-3", "(given: steps=-3)"),
     ],
 )
-def test_faults_are_one_line(experiment: Path, line: Line, words: str, says: str) -> None:
+def test_faults_are_one_line(experiment: Path, line: Any, words: str, says: str) -> None:
     Path("file").write_text("")
     code, _, err = line("study", "run", *words.split(), named=True)
     assert (code, err.count("\n"), err.startswith("error: "), says in err) == (2, 1, True, True), err
     assert ("not expected" in err, Path("runs").exists()) == (False, False)
 
 
-def test_a_contract_is_printed_and_an_unfair_study_does_not_start(experiment: Path, line: Line) -> None:
+def test_a_contract_is_printed_and_an_unfair_study_does_not_start(experiment: Path, line: Any) -> None:
     steps = {"right": 1, "wrong": 2}
     for differs, status, says in (
         ({}, 0, "small: 2 arms (right, wrong)"),
@@ -113,7 +111,7 @@ def test_a_contract_is_printed_and_an_unfair_study_does_not_start(experiment: Pa
 
 
 @pytest.mark.slow
-def test_what_it_says_meanwhile_is_a_note(experiment: Path, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_it_says_meanwhile_is_a_note(experiment: Path, line: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert line("study", "run", "small", "--limit", "1")[0] == 0
     other = {"version": "9.9.9", "commit": None, "code": "f" * 16}
     monkeypatch.setattr("rlm_loop.study.plan.identity.package", lambda: other)
@@ -121,19 +119,17 @@ def test_what_it_says_meanwhile_is_a_note(experiment: Path, line: Line, monkeypa
     assert (code, "note: small" in err, "StudyWarning" in err) == (0, True, False)
 
 
-# -- demo
-
 DEMO = ("demo", "--experiment", "experiments/small")
 
 
-def test_a_finished_demo_needs_neither_model_nor_network(experiment: Path, line: Line) -> None:
+def test_a_finished_demo_needs_neither_model_nor_network(experiment: Path, line: Any) -> None:
     line("study", "run", "experiments/small/demo.py", "--out", "runs/demo")
     code, out, err = line(*DEMO)
     assert (code, "right" in out, "runs/demo/traces" in err, "NOTICE" in err) == (0, True, True, False)
     assert not (experiment / "empty").exists()
 
 
-def test_without_weights_a_recorded_run_is_shown_if_its_traces_agree(experiment: Path, line: Line) -> None:
+def test_without_weights_a_recorded_run_is_shown_if_its_traces_agree(experiment: Path, line: Any) -> None:
     assert line(*DEMO)[0] == 2, "nothing is recorded"
     line("study", "run", "small", "--out", "runs/small")
     export("runs/small", experiment / "results")
@@ -147,15 +143,11 @@ def test_without_weights_a_recorded_run_is_shown_if_its_traces_agree(experiment:
     assert (code, "agree" in err) == (2, True)
 
 
-# -- several models
-
 BOTH = ("study", "run", "small", "--models", "ollama/cheap,ollama/own")
 
 
 @pytest.mark.slow
-def test_several_models_run_into_one_folder_up_to_a_limit_of_tokens_and_more_goes_on(
-    experiment: Path, line: Line
-) -> None:
+def test_several_models_run_into_one_folder_up_to_a_limit_and_more_goes_on(experiment: Path, line: Any) -> None:
     line("study", "run", "small", "--out", "runs/before")
     each = sum(r["input_tokens"] + r["output_tokens"] for r in load_study("runs/before").rows)
     code, _, err = line(*BOTH, "--max-tokens", each)
@@ -170,9 +162,7 @@ def test_several_models_run_into_one_folder_up_to_a_limit_of_tokens_and_more_goe
 
 
 @pytest.mark.slow
-def test_a_dry_run_shows_arms_tasks_first_requests_and_an_estimate_of_rows_where_there_are_any(
-    experiment: Path, line: Line
-) -> None:
+def test_a_dry_run_shows_arms_tasks_first_requests_and_an_estimate_from_rows(experiment: Path, line: Any) -> None:
     cheap = ("study", "run", "small", "--model", "ollama/cheap")
     code, out, _ = line(*cheap, "--dry-run")
     assert (code, Path("runs").exists()) == (0, False)
@@ -185,7 +175,7 @@ def test_a_dry_run_shows_arms_tasks_first_requests_and_an_estimate_of_rows_where
     assert "(from 2 rows of ollama/cheap)" in out
 
 
-def test_it_asks_before_it_spends_and_no_is_no(experiment: Path, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_asks_before_it_spends_and_no_is_no(experiment: Path, line: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = io.StringIO("no\n")
     monkeypatch.setattr(terminal, "isatty", lambda: True)
     monkeypatch.setattr("sys.stdin", terminal)
@@ -193,9 +183,6 @@ def test_it_asks_before_it_spends_and_no_is_no(experiment: Path, line: Line, mon
     assert (code, "nothing was run" in err, Path("runs").exists()) == (0, True, False)
     assert line(*BOTH, "--yes")[0] == 0
     assert len(load_study("runs/small")) == 12
-
-
-# -- a study to begin with
 
 
 def answers(prompt: Prompt) -> str:
@@ -209,7 +196,7 @@ def answers(prompt: Prompt) -> str:
     [([], "study.py", ""), (["new/folder"], "new/folder/study.py", "folder"), (["a b.py"], "a b.py", "ab")],
 )
 def test_init_writes_a_study_that_runs(
-    given: list[str], written: str, name: str, experiment: Path, line: Line, monkeypatch: pytest.MonkeyPatch
+    given: list[str], written: str, name: str, experiment: Path, line: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert line("study", "init", *given)[0] == 0
     text = Path(written).read_text().splitlines()

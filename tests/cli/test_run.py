@@ -8,7 +8,7 @@ import os
 import pty
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +16,14 @@ import pytest
 
 from rlm_loop.messages import Prompt
 from rlm_loop.models import ScriptedModel
-
-Line = Callable[..., tuple[int, str, str]]
-
-
-def cell(code: str) -> str:
-    return f"```python\n{code}\n```"
-
-
-def call(name: str, **arguments: Any) -> str:
-    return json.dumps({"tool": name, "arguments": arguments})
-
+from tests.agents.replies import code as cell
+from tests.agents.replies import react, written
 
 CODE = "I compute.\n" + cell("print(6 * 7)\nfinal_answer = 6 * 7")
-REACT = 'Thought: I know.\nAction: finish\nAction Input: {"answer": 42}'
-DONE = call("final_answer", answer=42)
+REACT, DONE = react("finish", answer=42), written("final_answer", answer=42)
 
 
-def test_an_answer_is_the_only_thing_on_standard_output(line: Line) -> None:
+def test_an_answer_is_the_only_thing_on_standard_output(line: Any) -> None:
     code, out, err = line("run", "What is 6 * 7?", replies=(CODE,))
     assert (code, out) == (0, "42\n")
     said = ("turn 1", "I compute.", "print(6 * 7)", "tokens in", "answered: 1 turn")
@@ -41,20 +31,17 @@ def test_an_answer_is_the_only_thing_on_standard_output(line: Line) -> None:
     assert line("run", "Q?", "--agent", "direct", "--quiet", replies=("Paris",)) == (0, "Paris\n", "")
 
 
-def test_a_warning_is_a_line(line: Line) -> None:
+def test_a_warning_is_a_line(line: Any) -> None:
     def warned(_: Prompt) -> str:
         warnings.simplefilter("always")
         warnings.warn("paper is low", RuntimeWarning, stacklevel=1)
         return "Paris"
 
-    assert line("run", "Q?", "--agent", "direct", "--quiet", replies=(warned,)) == (
-        0,
-        "Paris\n",
-        "note: paper is low\n",
-    )
+    shown = line("run", "Q?", "--agent", "direct", "--quiet", replies=(warned,))
+    assert shown == (0, "Paris\n", "note: paper is low\n")
 
 
-def test_json_is_one_object_and_nothing_else(line: Line) -> None:
+def test_json_is_one_object_and_nothing_else(line: Any) -> None:
     code, out, err = line("run", "What is 6 * 7?", "--json", replies=(CODE,))
     assert (code, err, out.count("\n")) == (0, "", 1)
     found = json.loads(out)
@@ -64,13 +51,13 @@ def test_json_is_one_object_and_nothing_else(line: Line) -> None:
 
 
 @pytest.mark.parametrize("value", ["None", "0", "''", "False", "[]"])
-def test_falsy_answers_are_answers(line: Line, value: str) -> None:
+def test_falsy_answers_are_answers(line: Any, value: str) -> None:
     code, out, _ = line("run", "Q?", "-q", replies=(cell(f"final_answer = {value}"),))
     assert (code, out.strip()) == (0, value.strip("'"))
 
 
 @pytest.mark.parametrize("value", ["float('nan')", "object()", "{1, 2}", "b'x'", "{1: 2}"])
-def test_json_stays_json_whatever_the_answer_is(line: Line, value: str) -> None:
+def test_json_stays_json_whatever_the_answer_is(line: Any, value: str) -> None:
     code, out, _ = line("run", "Q?", "--json", replies=(cell(f"final_answer = {value}"),))
     assert (code, json.loads(out, parse_constant=pytest.fail)["answered"]) == (0, True)
 
@@ -79,14 +66,13 @@ def test_json_stays_json_whatever_the_answer_is(line: Line, value: str) -> None:
     ("options", "replies", "stop"),
     [
         (("--max-steps", "1"), (cell("print(1)"),), "steps"),
-        (("--max-steps", "0"), (), "steps"),
         (("--max-tokens", "10"), (), "tokens"),
         (("--seconds", "0"), (), "seconds"),
         ((), ("", " ", "  "), "malformed"),
         ((), (cell("print(1)"),) * 3, "repeated"),
     ],
 )
-def test_no_answer_is_exit_code_1_and_says_why(line: Line, options: Any, replies: Any, stop: str) -> None:
+def test_no_answer_is_exit_code_1_and_says_why(line: Any, options: Any, replies: Any, stop: str) -> None:
     code, _, err = line("run", "Q?", *options, replies=replies)
     assert (code, stop in err) == (1, True)
     code, out, _ = line("run", "Q?", "--json", *options, replies=replies)
@@ -103,21 +89,21 @@ def test_no_answer_is_exit_code_1_and_says_why(line: Line, options: Any, replies
     ],
 )
 def test_every_strategy_runs_and_keeps_its_own_limit_of_steps(
-    line: Line, tmp_path: Path, agent: str, reply: str, options: tuple[str, ...], steps: int
+    line: Any, tmp_path: Path, agent: str, reply: str, options: tuple[str, ...], steps: int
 ) -> None:
     trace = tmp_path / "t.jsonl"
     assert line("run", "Q?", "--agent", agent, "-q", "--trace", trace, *options, replies=(reply,))[:2] == (0, "42\n")
     assert json.loads(trace.read_text().splitlines()[0])["settings"]["budget"]["steps"] == steps
 
 
-def test_the_context_reaches_the_repl_exactly(line: Line, tmp_path: Path) -> None:
+def test_the_context_reaches_the_repl_exactly(line: Any, tmp_path: Path) -> None:
     raw = "a\r\nb\u2028\x00ä\n".encode()
     (tmp_path / "context.txt").write_bytes(raw)
     reply = cell("final_answer = context.encode().hex()")
     assert line("run", "Q?", "-q", "--context", tmp_path / "context.txt", replies=(reply,))[1].strip() == raw.hex()
 
 
-def test_context_and_question_from_standard_input(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_context_and_question_from_standard_input(line: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def stdin(text: str) -> None:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8"))
 
@@ -130,9 +116,7 @@ def test_context_and_question_from_standard_input(line: Line, monkeypatch: pytes
     assert "What?" in model.prompts[0].messages[-1].text
 
 
-def test_a_run_without_a_place_goes_to_the_log_and_is_shown(
-    line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_without_a_place_goes_to_the_log_and_is_shown(line: Any, tmp_path: Path, monkeypatch: Any) -> None:
     log, run = tmp_path / "log", ("run", "What is 6 * 7?", "-q")
     monkeypatch.setenv("RLM_LOOP_LOG", str(log))
     code, out, err = line(*run, replies=(CODE,))
@@ -147,7 +131,7 @@ def test_a_run_without_a_place_goes_to_the_log_and_is_shown(
     assert (len(list(log.iterdir())), "RLM_LOOP_LOG" in line("view")[2]) == (2, True)
 
 
-def test_ctrl_c_keeps_the_partial_answer_and_says_where_the_trace_is(line: Line, tmp_path: Path) -> None:
+def test_ctrl_c_keeps_the_partial_answer_and_says_where_the_trace_is(line: Any, tmp_path: Path) -> None:
     replies = (cell("final_answer = 'so far'\n1 / 0"), KeyboardInterrupt)
     code, out, err = line("run", "Q?", "--trace", tmp_path / "run.jsonl", replies=replies)
     assert (code, out) == (130, "so far\n")
@@ -156,14 +140,10 @@ def test_ctrl_c_keeps_the_partial_answer_and_says_where_the_trace_is(line: Line,
     assert (code, json.loads(out)["stop"]) == (130, "interrupted")
 
 
-# -- workspaces
-
-EDIT = call("apply_edit", path="a.py", start_line=1, end_line=1, replacement="x = 2")
+EDIT = written("apply_edit", path="a.py", start_line=1, end_line=1, replacement="x = 2")
 
 
-def test_a_workspace_is_a_copy_its_patch_is_kept_and_what_is_not_allowed_does_not_run(
-    line: Line, tmp_path: Path
-) -> None:
+def test_a_workspace_is_a_copy_its_patch_is_kept_and_what_is_not_allowed_is_not_run(line: Any, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "a.py").write_text("x = 1\n")
     run = ("run", "Set x to 2.", "--agent", "lean", "--workspace", tmp_path / "mine")
@@ -173,8 +153,6 @@ def test_a_workspace_is_a_copy_its_patch_is_kept_and_what_is_not_allowed_does_no
     assert (code, json.loads(out)["artifact"]) == (0, "")
     assert (tmp_path / "mine" / "a.py").read_text() == "x = 1\n"
 
-
-# -- tools
 
 SERVER = f"{sys.executable} {Path(__file__).parents[1] / 'tools' / 'mcp_server.py'}"
 FILE = '''
@@ -200,7 +178,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(tmp_path / "mine.py")
 
 
-def test_a_file_gives_its_marked_functions(line: Line, file: str) -> None:
+def test_a_file_gives_its_marked_functions(line: Any, file: str) -> None:
     assert line("run", "Q?", "-q", "--tools", file, "--allow", "double", replies=(DOUBLED,))[:2] == (0, "42\n")
     assert str(Path(file).parent) not in sys.path
     code, _, err = line("run", "Q?", "-q", "--tools", file, "--allow", "dubble")
@@ -208,7 +186,7 @@ def test_a_file_gives_its_marked_functions(line: Line, file: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_and_a_file_together(line: Line, file: str) -> None:
+def test_a_server_and_a_file_together(line: Any, file: str) -> None:
     pytest.importorskip("mcp")
     reply = cell("final_answer = double(int(add_numbers(1, 2)))")
     assert line("run", "Q?", "-q", "--tools", SERVER, "--tools", file, replies=(reply,))[:2] == (0, "6\n")
@@ -219,14 +197,12 @@ def test_a_server_and_a_file_together(line: Line, file: str) -> None:
 @pytest.mark.parametrize(
     ("name", "said"), [("bad.py", "ZeroDivisionError"), ("none.py", "@tool"), ("folder/gone.py", "gone.py")]
 )
-def test_what_gives_no_tools_is_said(line: Line, tmp_path: Path, name: str, said: str) -> None:
+def test_what_gives_no_tools_is_said(line: Any, tmp_path: Path, name: str, said: str) -> None:
     (tmp_path / "bad.py").write_text("1 / 0")
     (tmp_path / "none.py").write_text("def f():\n    'No tool.'\n")
     code, _, err = line("run", "Q?", "-q", "--tools", tmp_path / name, replies=(DOUBLED,))
     assert (code, said in err) == (2, True)
 
-
-# -- approval
 
 FIRST, SECOND = cell("print('ran', 6 * 7)"), cell("print('again')")
 
@@ -257,7 +233,7 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         ("\x04\x04", [], "nobody could be asked"),  # the end of the input
     ],
 )
-def test_what_the_user_types_decides(line: Line, typed: Any, lines: str, ran: list[str], told: str) -> None:
+def test_what_the_user_types_decides(line: Any, typed: Any, lines: str, ran: list[str], told: str) -> None:
     typed(lines)
     model = ScriptedModel([FIRST, SECOND, "Done."])
     code, out, err = line("run", "Q?", "--approve", "--quiet", model=model)
@@ -267,7 +243,7 @@ def test_what_the_user_types_decides(line: Line, typed: Any, lines: str, ran: li
     assert told in said
 
 
-def test_without_a_terminal_nothing_starts(line: Line) -> None:
+def test_without_a_terminal_nothing_starts(line: Any) -> None:
     for argv in (("Q?",), ("-",), ("Q?", "--context", "-")):
         model = ScriptedModel([FIRST])
         code, _, err = line("run", *argv, "--approve", model=model)

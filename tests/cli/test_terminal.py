@@ -8,7 +8,6 @@ import os
 import pty
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,11 +23,9 @@ HOSTILE = "\x1b]52;c;ZXZpbA==\x07|\x1b[2J|\x9b2J|\x1b[7A\r|\u202eneddih\u2066"
 NEVER = ("\x1b]", "\x07", "\x1b[2J", "\x9b", "\x1b[7A", "\u202e", "\u2066")
 CELL = f"Look: {HOSTILE}\n```python\nprint({HOSTILE!r})  # {HOSTILE}\nfinal_answer = {HOSTILE!r}\n```"
 
-Shown = Callable[..., str]
-
 
 @pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> Shown:
+def shown(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs a command line in a terminal, which nothing steers; gives all that came to it."""
 
     def run(*argv: str, model: Any = None) -> str:
@@ -57,13 +54,13 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> Shown:
     return run
 
 
-def test_a_run_and_an_error_of_a_provider(shown: Shown) -> None:
+def test_a_run_and_an_error_of_a_provider(shown: Any) -> None:
     for more in ((), ("--quiet",), ("--json",)):
         assert "neddih" in shown("run", f"Q {HOSTILE}", *more, model=ScriptedModel([CELL], name=HOSTILE))
     assert "refused" in shown("run", "Q", model=ScriptedModel([ModelError(f"refused: {HOSTILE}", HOSTILE)]))
 
 
-def test_a_trace_of_a_stranger(shown: Shown, tmp_path: Path) -> None:
+def test_a_trace_of_a_stranger(shown: Any, tmp_path: Path) -> None:
     """A run of which every text is hostile, and that ends at a limit."""
     trace = str(tmp_path / "run.jsonl")
     model = ScriptedModel([CELL.replace("final_answer =", "x ="), HOSTILE + "\n```python\n1/0\n```"], name=HOSTILE)
@@ -72,12 +69,15 @@ def test_a_trace_of_a_stranger(shown: Shown, tmp_path: Path) -> None:
         assert shown("trace", *argv, trace).strip()
 
 
-def test_a_file_name_and_a_misuse(shown: Shown) -> None:
+def test_a_file_name_a_misuse_and_runs_of_a_stranger_that_are_listed(shown: Any, tmp_path: Path) -> None:
+    start = {"event": "run_start", "run": HOSTILE, "schema": 5, "at": 1e14, "agent": {"a": 1}, "task": HOSTILE}
+    (tmp_path / "run.jsonl").write_text(json.dumps(start) + "\n")
     for argv in (("trace", "show", HOSTILE), ("study", "report", HOSTILE), (HOSTILE,), ("run", "Q", f"--{HOSTILE}")):
         assert shown(*argv)
+    assert shown("trace", "show", str(tmp_path / "run.jsonl"), "--run", HOSTILE)
 
 
-def test_a_study_folder_of_a_stranger(shown: Shown, tmp_path: Path) -> None:
+def test_a_study_folder_of_a_stranger(shown: Any, tmp_path: Path) -> None:
     source = Path(__file__).parents[2] / "experiments" / "lean_vs_react" / "results"
     rows = gzip.decompress((source / "results.jsonl.gz").read_bytes()).decode()
     lock = (source / "study.json").read_text()

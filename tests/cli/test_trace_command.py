@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from made_traces import told_tree
@@ -14,7 +14,6 @@ from rlm_loop import ToolLoopAgent
 from rlm_loop.models import ScriptedModel
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-Line = Callable[..., tuple[int, str, str]]
 CELLS = ["```python\nprint('{0}')\n```", "```python\nfinal_answer = '{0}'\n```"]
 
 
@@ -33,7 +32,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, str]]
 
 
 @pytest.mark.parametrize(("name", "says"), [("show", "answer: '{0}'"), ("replay", "same: 2 of 2 requests")])
-def test_a_run_is_named_by_its_id_or_number(file: tuple[str, dict[str, str]], name: str, says: str, line: Line) -> None:
+def test_a_run_is_named_by_its_id_or_number(file: tuple[str, dict[str, str]], name: str, says: str, line: Any) -> None:
     path, ids = file
     for word, run in (("one", ids["one"]), ("two", "1"), ("six", "-1")):
         code, out, err = line("trace", name, path, "--run", run)
@@ -45,14 +44,7 @@ def test_a_run_is_named_by_its_id_or_number(file: tuple[str, dict[str, str]], na
     assert (code, [run for run in ids.values() if run not in err]) == (2, [])
 
 
-def test_a_file_of_strangers_cannot_steer_the_terminal(tmp_path: Path, line: Line) -> None:
-    more = r'"schema": 5, "at": 1e14, "agent": {"a": 1}, "task": "\u001b]0;x\u0007"'
-    (tmp_path / "run.jsonl").write_text(r'{"run": "\u001b[2Jr1", "event": "run_start", ' + more + "}\n")
-    code, out, err = line("trace", "show", tmp_path / "run.jsonl", "--run", "\x1bx")
-    assert (code, "\x1b" in out + err) == (2, False)
-
-
-def test_what_differs_has_exit_status_1_also_among_several_traces_and_archives(tmp_path: Path, line: Line) -> None:
+def test_what_differs_has_exit_status_1_also_among_several_traces_and_archives(tmp_path: Path, line: Any) -> None:
     edited = tmp_path / "edited.jsonl"
     text = (GOLDEN / "react_text.jsonl").read_text()
     edited.write_text(text.replace("pig", "cow").replace('\\"fig\\"', '\\"pig\\"', 1))
@@ -67,7 +59,7 @@ def test_what_differs_has_exit_status_1_also_among_several_traces_and_archives(t
     assert (code, last) == (1, "2 of 3 runs are the same")
 
 
-def test_a_file_that_is_no_trace_and_one_with_sub_calls(tmp_path: Path, line: Line) -> None:
+def test_a_file_that_is_no_trace_and_one_with_sub_calls(tmp_path: Path, line: Any) -> None:
     (tmp_path / "x.jsonl").write_text('{"event": "run_start", "schema": 99}\n')
     (tmp_path / "y.tar.gz").write_text("no archive")
     for name in ("x.jsonl", "y.tar.gz", "z.jsonl"):
@@ -77,7 +69,7 @@ def test_a_file_that_is_no_trace_and_one_with_sub_calls(tmp_path: Path, line: Li
     assert "20 completions" in line("trace", "show", tmp_path / "run.jsonl")[1]
 
 
-def test_a_fork_of_a_named_run(file: tuple[str, dict[str, str]], tmp_path: Path, line: Line) -> None:
+def test_a_fork_of_a_named_run(file: tuple[str, dict[str, str]], tmp_path: Path, line: Any) -> None:
     path, ids = file
     new = tmp_path / "new.jsonl"
     fork = ("trace", "fork", path, "--at", "1", "--run", ids["two"], "--trace", new, "--model", "local")
@@ -99,6 +91,6 @@ def test_a_fork_of_a_named_run(file: tuple[str, dict[str, str]], tmp_path: Path,
         ("repeated", (), "--model"),  # no model is asked that only the trace names
     ],
 )
-def test_fork_says_what_is_missing(trace: str, options: tuple[str, ...], says: str, line: Line) -> None:
+def test_fork_says_what_is_missing(trace: str, options: tuple[str, ...], says: str, line: Any) -> None:
     code, _, err = line("trace", "fork", GOLDEN / f"{trace}.jsonl", "--at", "1", *options)
     assert (code, says in err) == (2, True)

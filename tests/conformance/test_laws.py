@@ -36,6 +36,7 @@ from rlm_loop.outcome import Outcome
 from rlm_loop.repl import PythonREPL
 from rlm_loop.tools import as_tool
 from rlm_loop.traces import Trace
+from tests.agents.replies import code, react, written
 
 Say = Callable[..., Reply]
 #: The dialect, the outcome, what was asked, and the trace.
@@ -44,7 +45,7 @@ Played = tuple[Dialect, Outcome, list[Prompt], Trace]
 
 def as_code(name: str, **arguments: object) -> Reply:
     call = f"final_answer = {arguments['answer']!r}" if name == "final_answer" else f"print({name}(**{arguments!r}))"
-    return Reply(f"Let me act.\n```python\n{call}\n```\n")
+    return Reply(f"Let me act.\n{code(call)}\n")
 
 
 def as_native(name: str, **arguments: object) -> Reply:
@@ -52,13 +53,12 @@ def as_native(name: str, **arguments: object) -> Reply:
 
 
 def as_json_text(name: str, **arguments: object) -> Reply:
-    return Reply("```json\n" + json.dumps({"name": name, "arguments": arguments}) + "\n```")
+    return Reply(f"```json\n{written(name, **arguments)}\n```")
 
 
 def as_react(name: str, **arguments: object) -> Reply:
-    name = "finish" if name == "final_answer" else name
-    said = f"Thought: I act\nAction: {name}\nAction Input: {json.dumps(arguments)}\n"
-    return Reply(said + "Observation: invented by the model")
+    said = react("finish" if name == "final_answer" else name, **arguments)
+    return Reply(f"{said}\nObservation: invented by the model")
 
 
 FULL = (TurnCounter(9), CodeEcho(), FormatReminder("Use a fence."), BudgetBanner(4))
@@ -127,7 +127,6 @@ def test_every_dialect_walks_the_same_path(walk: Played) -> None:
 
 def test_the_prompt_only_grows(walk: Played) -> None:
     _, _, prompts, _ = walk
-    assert len(prompts) == 5
     for before, after in itertools.pairwise(prompts):
         assert after.messages[: len(before.messages)] == before.messages
         assert (after.tools, after.stop) == (before.tools, before.stop)
@@ -170,10 +169,9 @@ CALLS = st.builds(ToolCall, st.none() | st.text(max_size=3), st.text(max_size=6)
 )
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_reply_parses_to_at_least_one_action(name: str, text: str, calls: list[ToolCall], reason: str) -> None:
-    tools = {"look": as_tool(look)}
-    actions = DIALECTS[name].parse_reply(Reply(text, tuple(calls), reason), tools)  # type: ignore[arg-type]
-    assert len(actions) >= 1
-    assert all(isinstance(a, (RunCode, CallTool, Answer, Malformed)) for a in actions)
+    reply = Reply(text, tuple(calls), reason)  # type: ignore[arg-type]
+    kinds = {type(action) for action in DIALECTS[name].parse_reply(reply, {"look": as_tool(look)})}
+    assert set() < kinds <= {RunCode, CallTool, Answer, Malformed}
 
 
 @pytest.mark.parametrize("name", EVERY)

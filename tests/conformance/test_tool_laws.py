@@ -17,9 +17,9 @@ from rlm_loop.agents import Rules
 from rlm_loop.messages import Reply
 from rlm_loop.models import ScriptedModel
 from rlm_loop.repl import PythonREPL
-from rlm_loop.tools import tool
 from rlm_loop.traces import Trace
 from rlm_loop.workspace import Workspace
+from tests.agents.replies import named
 
 Call = tuple[str, dict[str, Any]]
 FILES: dict[str, str | bytes] = {"a.py": "def f(x):\n    return x\n", "b.txt": "b\n"}
@@ -77,13 +77,11 @@ def test_the_same_functions_with_the_same_results_and_effects_with_hashes(
 ) -> None:
     calls = [("search_code", {"query": "return"}), READ_A, NEGATE, edit("new/c.py", 1, 0, "x = 1"), ANSWER]
     outcome, seen, effects = play(name, calls, repl, space)
-    assert outcome.answered
+    assert (outcome.answered, "+    return -x" in outcome.artifact) == (True, True)
     assert seen[:3] == ["a.py:2: return x", "1: def f(x):\n2:     return x", "1: def f(x):\n2:     return -x"]
-    assert "+    return -x" in outcome.artifact
     _, read, changed, added = effects[:4]
-    assert read == {}
-    assert [changed[kind] for kind in ("added", "changed", "removed")] == [[], ["a.py"], []]
-    assert [added[kind] for kind in ("added", "changed", "removed")] == [["new/c.py"], [], []]
+    found = [[effect.get(kind) for kind in ("added", "changed", "removed")] for effect in (read, changed, added)]
+    assert found == [[None] * 3, [[], ["a.py"], []], [["new/c.py"], [], []]]
     assert changed["hashes"]["a.py"] == [git_hash("def f(x):\n    return x\n"), git_hash("def f(x):\n    return -x\n")]
     assert added["hashes"]["new/c.py"] == ["", git_hash("x = 1\n")]
     assert added["tree"] == space.snapshot()
@@ -114,14 +112,8 @@ def test_what_is_not_allowed_is_denied_and_not_run(name: str, repl: PythonREPL, 
 @pytest.mark.parametrize("name", SPOKEN)
 def test_a_tool_that_hangs_or_raises_ends_no_run(name: str, repl: PythonREPL) -> None:
     release = threading.Event()
+    hang = named("hang", lambda: release.wait(60), timeout=0.05)
 
-    @tool(timeout=0.05)
-    def hang() -> str:
-        """Hang."""
-        release.wait(60)
-        return "late"
-
-    @tool
     def crash() -> str:
         """Crash."""
         raise RecursionError("too deep")
@@ -131,8 +123,7 @@ def test_a_tool_that_hangs_or_raises_ends_no_run(name: str, repl: PythonREPL) ->
     finally:
         release.set()
     assert (outcome.stop, outcome.answer) == ("answered", "done")
-    assert "hang gave no result within 0.05 s" in seen[0]
-    assert "RecursionError: too deep" in seen[1]
+    assert ("hang gave no result within 0.05 s" in seen[0], "RecursionError: too deep" in seen[1]) == (True, True)
     assert all(turn.observations[0].failure is not None for turn in outcome.turns[:2])
 
 
@@ -143,7 +134,6 @@ def test_so_many_failed_calls_in_a_row_end_the_run_softly(
 ) -> None:
     """Under the code-block loop a call is a line of a cell, and a cell that raises is ordinary work."""
 
-    @tool
     def fails(n: int) -> str:
         """Fail."""
         raise ValueError(n)
@@ -168,16 +158,9 @@ def test_others_run_before_the_final_answer_and_the_first_counts(name: str, repl
 
 
 def test_a_folder_that_is_gone_ends_no_run(repl: PythonREPL, space: Workspace) -> None:
-    @tool
-    def wreck() -> str:
-        """Remove all."""
-        shutil.rmtree(space.root)
-        return "gone"
-
+    wreck = named("wreck", lambda: shutil.rmtree(space.root) or "gone")
     outcome, *_ = play("native", [("wreck", {}), READ_A, ANSWER], repl, space, tools=(wreck,))
     first, second, _ = (turn.observations[0] for turn in outcome.turns)
-    assert first.text == "gone"
     assert "unknown" in first.effects or first.effects["removed"] == ["a.py", "b.txt"]
-    assert second.failure is not None
+    assert (first.text, second.failure is not None, outcome.answered) == ("gone", True, True)
     assert second.text.startswith("no file 'a.py'")
-    assert outcome.answered

@@ -65,7 +65,6 @@ def test_one_call(text: str) -> None:
         *[(f'{{"name": "Ann", {more}}}', []) for more in ('"age": 3', '"input": "x"')],
         # a known tool wins over another key that could be the name
         ('{"tool": "run", "name": "Ann", "args": {"a": 1}}', [("run", {"a": 1})]),
-        # not calls
         *[(text, []) for text in ("The answer is {42}.", '{"name": ["search"], "arguments": {}}')],
         *[(f"{F}python\n{code}\n{F}", []) for code in parts("x = search(q='a')|search(q='a')\nprint(1)|fly(q='a')")],
         (f"{F}python\nsearch(q=open('/etc/passwd').read())\n{F}", []),

@@ -1,4 +1,4 @@
-"""Typed actions: calls that state what they are for, and policies that refuse by risk (semantics 45 and 80)."""
+"""Calls that state what they are for, policies that refuse by risk (semantics 45 and 80), and injectors."""
 
 from __future__ import annotations
 
@@ -8,10 +8,19 @@ from typing import Any
 
 import pytest
 
-from rlm_loop import LeanAgent
+from rlm_loop import LeanAgent, ReActAgent
 from rlm_loop.actions import INTENT, CallTool, RunCode
 from rlm_loop.agents import Agent, Rules
-from rlm_loop.dialects import Dialect, FunctionCalls, Presentation, RefuseHighRisk, TypedCalls
+from rlm_loop.dialects import (
+    Dialect,
+    FunctionCalls,
+    Initiator,
+    Nudge,
+    Presentation,
+    RefuseHighRisk,
+    ThoughtPrompt,
+    TypedCalls,
+)
 from rlm_loop.models import Reply, ScriptedModel
 from rlm_loop.tools import tool
 from rlm_loop.traces import Trace
@@ -70,8 +79,7 @@ def test_a_call_states_its_intent_which_no_tool_sees(presentation: Any) -> None:
 
 
 def test_the_typed_part_of_the_schemas_is_charged_apart() -> None:
-    after = play()[0].ledger.by_cause()
-    model = ScriptedModel([call("final_answer", answer=1)])
+    after, model = play()[0].ledger.by_cause(), ScriptedModel([call("final_answer", answer=1)])
     plain = LeanAgent(model=model, presentation="native", tools=(wipe, insure))
     before = plain.run("Clear up.").ledger.by_cause()
     added = sum(after.values()) - sum(before.values())
@@ -91,7 +99,6 @@ def test_a_policy_refuses_by_risk() -> None:
     replies = [call("wipe", path="a", **(STATED | {"risk": risk})) for risk in ("high", "low")]
     outcome, _, _ = play(*replies, rules=Rules(approve=policy))
     first, second = (turn.observations[0] for turn in outcome.turns[:2])
-    assert first.failure is not None
     assert (first.failure.kind, "the risk is high" in first.text, second.text) == ("denied", True, "removed a")
     assert [a.intent["risk"] for a in asked if isinstance(a, CallTool)] == ["high", "low"]
 
@@ -104,11 +111,9 @@ def test_a_parameter_of_the_tools_own_stays_the_tools() -> None:
 
 @pytest.mark.parametrize("arguments", ["{oops", "[1]", "7", '{"risk": {"level": 3}}', ""])
 def test_any_arguments_are_read(arguments: str) -> None:
-    (action,) = TypedCalls().parse_reply(calls(("wipe", arguments)))
-    (plain,) = FunctionCalls().parse_reply(calls(("wipe", arguments)))
+    action: Any = TypedCalls().parse_reply(calls(("wipe", arguments)))[0]
+    plain: Any = FunctionCalls().parse_reply(calls(("wipe", arguments)))[0]
     stated = {"risk": '{"level": 3}'} if "risk" in arguments else {}
-    assert isinstance(action, CallTool)
-    assert isinstance(plain, CallTool)
     assert (action.intent, action.arguments) == (stated, "{}" if stated else plain.arguments)
 
 
@@ -117,3 +122,39 @@ def test_a_clause_asks_to_refuse_high_risk_requests() -> None:
     outcome = LeanAgent(model=model, injectors=(clause,), presentation="native").run("Delete all.")
     assert clause.text in model.prompts[0].messages[-1].text
     assert outcome.ledger.by_cause()["scaffold:refuse_high_risk"] > 0
+
+
+# -- injectors around a dialect: their place, and what each is charged to
+
+REPLIES = [written("python", code="print(1)"), written("final_answer", answer="5")]
+
+
+@dataclass(frozen=True)
+class Goal(Initiator):
+    name: str = "goal"
+    leads: bool = True
+
+
+@pytest.mark.parametrize("frame", [(Goal("Goal: "), ThoughtPrompt("Think.")), (Goal("Goal: "), Nudge("Go on."))])
+def test_an_injector_of_one_s_own_may_lead_up_to_the_question(frame: tuple[Goal, ThoughtPrompt | Nudge]) -> None:
+    model = ScriptedModel(REPLIES)
+    outcome = LeanAgent(model=model, presentation="text", injectors=frame).run("How much?")
+    first, second = model.prompts
+    _, other = frame
+    opening = "\nThink." if other.name == "thought" else ""
+    assert first.messages[-1].text == f"Goal: How much?{opening}"
+    assert second.messages[: len(first.messages)] == first.messages
+    assert second.messages[-1].text == f"1\n{other.text}"
+    causes = outcome.ledger.by_cause()
+    assert {"task", "scaffold:goal", f"scaffold:{other.name}"} <= set(causes)
+    assert sum(causes.values()) == outcome.usage.input_tokens
+
+
+def test_a_scaffold_stands_in_place_of_reacts_own() -> None:
+    agent = ReActAgent(model=ScriptedModel(REPLIES), form="calls", presentation="text", scaffold=(Goal("Goal: "),))
+    causes = agent.run("How much?").ledger.by_cause()
+    assert {c for c in causes if c.startswith("scaffold:")} == {"scaffold:goal"}
+    assert agent.settings() != ReActAgent(form="calls", presentation="text").settings()
+    assert "scaffold" not in ReActAgent().settings()  # results of before it was there stay theirs
+    with pytest.raises(ValueError, match="scaffold"):
+        ReActAgent(scaffold=())

@@ -29,8 +29,6 @@ ROOT = Path(__file__).parents[2]
 GOLDEN = sorted((ROOT / "tests/golden").glob("*.jsonl"))
 SUB_AGENTS = ROOT / "tests/golden/tool_loop_sub_agents.jsonl"
 each_golden = pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
-
-
 TAKEN = Answer.of("", Connection="close")
 
 

@@ -1,6 +1,6 @@
 """Records the golden traces: small scripted runs of every kind of agent, which today's loop has to drive alike.
 
-    python tests/golden/record.py [NAME ...]
+    python -m tests.golden.record [NAME ...]
 
 Run it where a change of what is said to models, or of what is recorded, is meant, and read the difference of the
 traces before it is committed: it is the change.
@@ -23,6 +23,7 @@ from rlm_loop.dialects import BudgetBanner, CodeEcho, FormatReminder, Nudge, Tho
 from rlm_loop.models import ModelError, Reply, ScriptedModel, ToolCall
 from rlm_loop.traces import Trace
 from rlm_loop.workspace import Workspace
+from tests.agents.replies import code, written
 
 HERE = Path(__file__).parent
 TEXT = "".join(f"line {n}: the value is {n * n % 17}\n" for n in range(40))
@@ -50,16 +51,8 @@ class Golden:
             self.agent().run("What is the sum?", context=self.context, workspace=workspace, trace=trace)
 
 
-def code(*cells: str) -> str:
-    return "\n".join(f"```python\n{cell}\n```" for cell in cells)
-
-
 def call(name: str, **arguments: Any) -> Reply:
     return Reply("", (ToolCall(f"id-{name}", name, json.dumps(arguments)),), "tool_calls")
-
-
-def written(name: str, **arguments: Any) -> str:
-    return json.dumps({"name": name, "arguments": arguments})
 
 
 def act(name: str, **arguments: Any) -> str:

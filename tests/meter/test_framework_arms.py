@@ -30,27 +30,19 @@ task = Task("sum", "What is 17 + 25?", lambda attempt: str(attempt.answer).strip
 row = dict(Study("peer", {name: one}, [task]).run(folder, progress=False).rows[0])
 print("row " + json.dumps({k: row[k] for k in ("resolved", "steps", "calls", "input_tokens", "error")}))
 """
-#: The package of each, its module, and a reply that answers in its own way.
-REPLIES = {
-    "smolagents_code": ("smolagents", "smolagents", "Thought: I add.\n<code>\nfinal_answer(17 + 25)\n</code>"),
-    "dspy_rlm": (
-        "dspy",
-        "dspy",
-        "[[ ## reasoning ## ]]\nI add.\n\n[[ ## code ## ]]\n```python\nSUBMIT(answer=str(17 + 25))\n```\n\n"
-        "[[ ## completed ## ]]",
-    ),
-    "rlms_rlm": ("rlms", "rlm", "```repl\nanswer['content'] = 17 + 25\nanswer['ready'] = True\n```"),
-    "mini_swe_agent": (
-        "mini-swe-agent",
-        "minisweagent",
-        "THOUGHT: add\n\n```mswea_bash_command\necho COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && echo 42\n```",
-    ),
-}
+DSPY = "[[ ## reasoning ## ]]\nI add.\n\n[[ ## code ## ]]\n```python\nSUBMIT(answer=str(17 + 25))\n```\n\n"
+MINI = "THOUGHT: add\n\n```mswea_bash_command\necho COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && echo 42\n```"
+#: The name of each, its package, its module, and a reply that answers in its own way.
+REPLIES = [
+    ("smolagents_code", "smolagents", "smolagents", "Thought: I add.\n<code>\nfinal_answer(17 + 25)\n</code>"),
+    ("dspy_rlm", "dspy", "dspy", f"{DSPY}[[ ## completed ## ]]"),
+    ("rlms_rlm", "rlms", "rlm", "```repl\nanswer['content'] = 17 + 25\nanswer['ready'] = True\n```"),
+    ("mini_swe_agent", "mini-swe-agent", "minisweagent", MINI),
+]
 
 
-@pytest.mark.parametrize("name", REPLIES)
-def test_its_answer_is_judged_and_its_calls_are_counted(name: str, tmp_path: Path) -> None:
-    package, module, reply = REPLIES[name]
+@pytest.mark.parametrize(("name", "package", "module", "reply"), REPLIES)
+def test_answers_are_judged_and_calls_counted(name: str, package: str, module: str, reply: str, tmp_path: Path) -> None:
     if importlib.util.find_spec(module) is None and package not in os.environ.get("FRAMEWORKS", ""):
         pytest.skip(f"{package} is not installed: make frameworks")
     env = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path), "MSWEA_CONFIGURED": "true"}
@@ -85,8 +77,7 @@ def test_its_rows_are_like_those_of_agents(tmp_path: Path) -> None:
     ours, theirs = ({r["task"]: r for r in found if r["arm"] == a} for a in ("code", "twice"))
     assert [theirs[t.id]["resolved"] for t in TASKS] == [ours[t.id]["resolved"] for t in TASKS] == [True, False]
     row = theirs["sum-1"]
-    assert (row["calls"], row["stop"], row["error"]) == (2, "answered", None)
-    assert row["input_tokens"] > 0
+    assert (row["calls"], row["stop"], row["error"], row["input_tokens"] > 0) == (2, "answered", None, True)
     trace: Any = read(tmp_path / row["trace"])
     assert (trace.start["task"], trace.start["question"], trace.end["answer"]) == ("sum-1", TASKS[0].question, "2")
 

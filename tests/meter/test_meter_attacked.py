@@ -8,6 +8,7 @@ import os
 from contextlib import suppress
 from email.message import Message
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -52,9 +53,7 @@ CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
         (HEAD + b"x: y\r\n" * 300 + b"\r\n", 431),
     ],
 )
-def test_a_request_without_a_clear_end_is_refused_and_the_next_is_served(
-    asked: bytes, status: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_request_without_clear_end_is_refused_and_the_next_is_served(asked: bytes, status: int, caplog: Any) -> None:
     with metered_endpoint(ScriptedModel(["ok"])) as url:
         came = raw(url, asked, half=True)
         assert f"{status}".encode() in came.split(b"\n")[0] or b"Error code: %d" % status in came

@@ -88,25 +88,15 @@ def test_a_growing_conversation() -> None:
     assert list(frame.groupby("call").tokens.sum()) == [call.input_tokens for call in url.meter.calls]
 
 
-def test_sub_calls_and_other_tasks_are_conversations_of_their_own() -> None:
+def test_sub_calls_other_tasks_and_a_task_begun_again_are_conversations_of_their_own() -> None:
     main, sub = [system("Rules."), user("Main task, long enough")], user("Sub-call: summarise this")
     went = [*main, assistant("0"), user("went well")]
     other = [system("Rules."), user("Quite another task")]
     more = [sub, assistant("1"), user("shorter")], [*went, assistant("2"), user("and on")]
     url = metered("012345", main, [sub], went, other, *more)
     assert nodes(url) == [("0", 1), ("0.1", 1), ("0", 2), ("0.2", 1), ("0.1", 2), ("0", 3)]
-
-
-def test_the_same_task_begun_again_is_another_conversation() -> None:
-    task = user("the task")
-    assert nodes(metered("abc", [task], [task, assistant("a"), user("on")], [task])) == [("0", 1), ("0", 2), ("0.1", 1)]
-
-
-def test_traces_that_cannot_be_written_are_an_error_at_the_start(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_text("")
-    with pytest.raises(TraceError, match="choose another folder"), metered_endpoint(ScriptedModel([]), out=file):
-        pass
+    again = metered("abc", [sub], [sub, assistant("a"), user("on")], [sub])
+    assert nodes(again) == [("0", 1), ("0", 2), ("0.1", 1)]
 
 
 def test_the_longest_beginning_wins() -> None:
@@ -155,8 +145,7 @@ def test_times_add_up() -> None:
         ask(url, user("Q"))
         ask(url, user("Q"), assistant("a"), user("on"))
     times = url.meter.times()
-    assert list(times.call) == [1, 2]
-    assert list(times.model_seconds) == [0.25, 0.25]
+    assert (list(times.call), list(times.model_seconds)) == ([1, 2], [0.25, 0.25])
     assert times.harness_seconds.isna().tolist() == [True, False]
     assert (times.harness_seconds[1:] >= 0).all()
     assert (times.meter_seconds >= 0).all()
@@ -169,9 +158,6 @@ def test_another_models_tokenizer_may_count() -> None:
     assert usage == {"prompt_tokens": 14, "completion_tokens": 2 + 10, "total_tokens": 26}
     assert url.meter.sessions["default"].ledger.by_cause() == {"template": 11, "system": 2, "task": 1}
     assert url.meter.sessions["default"].ledger.calls[0].exact
-
-
-# -- traces
 
 
 def session(url: Any) -> None:
@@ -206,7 +192,7 @@ def test_a_session_is_a_trace(recorded: tuple[Any, Path]) -> None:
     assert (tree["0.1"].title, tree["0.1"].turn) == ("Sub-call", 1)
 
 
-def test_figures_come_back_from_the_trace(recorded: tuple[Any, Path]) -> None:
+def test_figures_come_back_from_the_trace_and_it_can_be_served_again(recorded: tuple[Any, Path]) -> None:
     url, file = recorded
     for path in (file, file.parent):
         figures = read_meter(path)
@@ -214,13 +200,9 @@ def test_figures_come_back_from_the_trace(recorded: tuple[Any, Path]) -> None:
         assert figures.times().equals(url.meter.times())
         assert figures.trees() == url.meter.figures.trees()
     assert [c.not_applied for c in figures.calls] == [{}, {}, {"temperature": 1.5}, {}]
-
-
-def test_a_metered_session_can_be_served_again(recorded: tuple[Any, Path]) -> None:
-    _, file = recorded
-    with metered_endpoint(RecordedModel.from_trace(file)) as url:
-        session(url)
-    assert [call.status for call in url.meter.calls] == [200, 200, 200, 400]
+    with metered_endpoint(RecordedModel.from_trace(file)) as again:
+        session(again)
+    assert [call.status for call in again.meter.calls] == [200, 200, 200, 400]
 
 
 def test_requests_refused_before_the_first_good_one_are_in_the_trace(tmp_path: Path) -> None:
@@ -242,12 +224,14 @@ def test_a_trace_cut_in_the_middle_keeps_what_was_whole(recorded: tuple[Any, Pat
     assert "no end" in outcome_of(read(file)).reason
 
 
-def test_a_folder_without_traces(tmp_path: Path) -> None:
+def test_a_folder_without_traces_and_a_place_that_holds_none(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="holds no traces"):
         read_meter(tmp_path)
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(TraceError, match="choose another folder"), metered_endpoint(ScriptedModel([]), out=file):
+        pass
 
-
-# -- our own agents
 
 CODE = '{"code": "print(6*7)"}'
 CALLS = ToolCall("c1", "python", CODE), ToolCall("c2", "final_answer", '{"answer": 42}')

@@ -77,18 +77,13 @@ GEMINI_PATH = "beta/models/m:generateContent"  # after /v1
 SHAPES = [("/chat/completions", CHAT), ("/responses", RESPONSES), ("/messages", MESSAGES), (GEMINI_PATH, GEMINI)]
 
 
-def rows_of(path: str, *bodies: dict[str, Any]) -> list[Any]:
-    """The rows of requests that went through, counted by a tokenizer; one conversation, all of it read."""
-    with upstream(ANY) as up, metered_endpoint(forward=up.url, counter=ScriptedModel([])) as url:
-        for body in bodies:
-            assert post(url, body, path).status_code == 200
-        rows = list(url.meter.figures.rows())
-        assert [(call.node, call.unread) for call in url.meter.calls] == [("0", "")] * len(bodies)
-    return rows
-
-
 def causes_of(path: str, body: dict[str, Any]) -> dict[tuple[str, str], int]:
-    return {(row["cause"], row["detail"]): row["tokens"] for row in rows_of(path, body)}
+    """The tokens of a request that went through and was read, counted by a tokenizer: they sum to the bill."""
+    with upstream(ANY) as up, metered_endpoint(forward=up.url, counter=ScriptedModel([])) as url:
+        assert post(url, body, path).status_code == 200
+        (call,), rows = url.meter.calls, list(url.meter.figures.rows())
+    assert (call.unread, sum(row["tokens"] for row in rows)) == ("", call.input_tokens)
+    return {(row["cause"], row["detail"]): row["tokens"] for row in rows}
 
 
 @pytest.mark.parametrize(("path", "body"), SHAPES[1:])
@@ -104,6 +99,7 @@ GRAMMAR = {"type": "custom", "name": "patch", "format": {"type": "grammar", "syn
 CUSTOM = {"input": [user("Fix it."), PATCH, PATCHED], "tools": [GRAMMAR]}
 THOUGHT = {"role": "assistant", "content": [{"type": "thinking", "thinking": "so many words", "signature": "s"}]}
 GOOGLES = {"role": "model", "parts": [{"text": "so many", "thought": True}]}
+UNKNOWN = {"type": "custom", "custom": {"name": "p"}}
 MIDST = {"role": "system", "content": [{"type": "text", "text": "Be brief, and why."}]}
 #: What only one API has, and tools beside functions, which take plain text or are run by the provider.
 OWN: list[tuple[str, dict[str, Any], list[tuple[str, str]]]] = [
@@ -112,11 +108,7 @@ OWN: list[tuple[str, dict[str, Any], list[tuple[str, str]]]] = [
     ("/messages", {"messages": [user("Q"), MIDST]}, [("system", "")]),
     ("/responses", {"input": [ADDED, user("1 + 2?")]}, [("tool_schema", "agents__add")]),
     ("/responses", CUSTOM, [("assistant", ""), ("tool_schema", "patch"), ("tool_result", "patch")]),
-    (
-        "/chat/completions",
-        {**CHAT, "tools": [{"type": "custom", "custom": {"name": "p"}}]},
-        [("tool_schema", "custom")],
-    ),
+    ("/chat/completions", {**CHAT, "tools": [UNKNOWN]}, [("tool_schema", "custom")]),
     ("/messages", {**MESSAGES, "tools": [{"type": "bash_20250124", "name": "bash"}]}, [("tool_schema", "bash")]),
     (GEMINI_PATH, {**GEMINI, "tools": [{"googleSearch": {}}]}, [("tool_schema", "googleSearch")]),
 ]
@@ -154,7 +146,6 @@ def test_calls_of_one_function_without_ids_have_their_own_results() -> None:
 
 REQUESTS = Path(__file__).parent / "agents"
 _FILLER = "filler words say nothing. "
-
 ENVIRONMENT, REMINDER = "scaffold:environment", "scaffold:reminder"
 #: How many tools each offers, and what is told apart beside them.
 EXPECTED: dict[str, tuple[int, set[str]]] = {
@@ -174,11 +165,6 @@ EXPECTED: dict[str, tuple[int, set[str]]] = {
 def test_the_first_request_of_an_agent_is_read_and_told_apart(name: str) -> None:
     recorded = (REQUESTS / f"{name}.json").read_text("utf-8")
     found = json.loads(re.sub(r"§(\d+)§", lambda size: (_FILLER * 1000)[: int(size[1])], recorded))
-    with upstream(ANY) as up, metered_endpoint(forward=up.url, counter=ScriptedModel([])) as url:
-        assert post(url, found["body"], found["path"]).status_code == 200
-        rows, (call,) = list(url.meter.figures.rows()), url.meter.calls
-    tools, causes = EXPECTED[name]
-    assert call.unread == ""
-    assert {row["cause"] for row in rows} == {*causes, "tool_schema", "template", "unattributed"}
-    assert len({row["detail"] for row in rows if row["cause"] == "tool_schema"}) == tools
-    assert sum(row["tokens"] for row in rows) == call.input_tokens
+    rows, (tools, causes) = causes_of(found["path"], found["body"]), EXPECTED[name]
+    assert {cause for cause, _ in rows} == {*causes, "tool_schema", "template", "unattributed"}
+    assert len([detail for cause, detail in rows if cause == "tool_schema"]) == tools

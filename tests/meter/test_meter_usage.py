@@ -1,4 +1,4 @@
-"""What a bill is, by the sums that the providers' own documents state.
+"""What a bill is, by the sums that the providers' own documents state, and the tree of it, which sums to it.
 
 Each case is a usage in the shape that a document shows, whole or as a stream sends it; what is expected follows from
 the sentence of that document which is quoted, never from our code.
@@ -6,17 +6,17 @@ the sentence of that document which is quoted, never from our code.
 
 from __future__ import annotations
 
-import json
-import threading
+from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from upstream import Answer, readable, upstream
 from wires import post, user  # pyright: ignore
 
+from rlm_loop.accounting import known_price
+from rlm_loop.cli.main import main
 from rlm_loop.messages import Usage
-from rlm_loop.meter import metered_endpoint
+from rlm_loop.meter import Branch, metered_endpoint, read_meter
 
 ASKED = {"model": "m", "messages": [user("Hi")], "max_tokens": 9}
 PATHS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -52,30 +52,17 @@ def streamed(api: str, first: dict[str, Any], last: dict[str, Any]) -> Answer:
 # https://platform.openai.com/docs/guides/prompt-caching: "usage.prompt_tokens_details.cached_tokens" of the
 # "prompt_tokens"; https://platform.openai.com/docs/guides/reasoning: reasoning tokens "are billed as output tokens",
 # shown in output_tokens_details inside output_tokens: total_tokens = input_tokens + output_tokens.
-OPENAI_CHAT = {
-    "prompt_tokens": 2006,
-    "completion_tokens": 300,
-    "total_tokens": 2306,
-    "prompt_tokens_details": {"cached_tokens": 1920, "audio_tokens": 0},
-    "completion_tokens_details": {"reasoning_tokens": 192, "audio_tokens": 0, "accepted_prediction_tokens": 0},
-}
-OPENAI_RESPONSE = {
-    "input_tokens": 75,
-    "input_tokens_details": {"cached_tokens": 0},
-    "output_tokens": 1186,
-    "output_tokens_details": {"reasoning_tokens": 1024},
-    "total_tokens": 1261,
-}
+WROTE = {"reasoning_tokens": 192, "audio_tokens": 0, "accepted_prediction_tokens": 0}
+CHAT = {"prompt_tokens_details": {"cached_tokens": 1920, "audio_tokens": 0}, "completion_tokens_details": WROTE}
+OPENAI_CHAT = {"prompt_tokens": 2006, "completion_tokens": 300, "total_tokens": 2306, **CHAT}
+RESPONSE = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 1024}}
+OPENAI_RESPONSE = {"input_tokens": 75, "output_tokens": 1186, "total_tokens": 1261, **RESPONSE}
 # https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching: "total_input_tokens = cache_read_input_tokens +
 # cache_creation_input_tokens + input_tokens", and "the current cache_creation_input_tokens field equals the sum of the
 # values in the cache_creation object".
-ANTHROPIC = {
-    "input_tokens": 2048,
-    "cache_read_input_tokens": 1800,
-    "cache_creation_input_tokens": 248,
-    "output_tokens": 503,
-    "cache_creation": {"ephemeral_5m_input_tokens": 148, "ephemeral_1h_input_tokens": 100},
-}
+WRITTEN = {"ephemeral_5m_input_tokens": 148, "ephemeral_1h_input_tokens": 100}
+CACHE = {"cache_read_input_tokens": 1800, "cache_creation_input_tokens": 248, "cache_creation": WRITTEN}
+ANTHROPIC = {"input_tokens": 2048, "output_tokens": 503, **CACHE}
 # https://docs.anthropic.com/en/docs/build-with-claude/streaming: "the token counts shown in the usage field of the
 # message_delta event are cumulative".
 NO_CACHE = {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
@@ -91,35 +78,18 @@ ANTHROPIC_COMPACTED = {**MADE, "iterations": [{"type": "compaction", **COMPACTIO
 # https://ai.google.dev/api/generate-content#UsageMetadata: promptTokenCount "includes the number of tokens in the
 # cached content"; https://ai.google.dev/gemini-api/docs/thinking: the price is the sum of output and thinking tokens;
 # totalTokenCount is prompt, thoughts and candidates (and tool use prompts).
-GOOGLE = {
-    "promptTokenCount": 1000,
-    "cachedContentTokenCount": 600,
-    "candidatesTokenCount": 50,
-    "thoughtsTokenCount": 200,
-    "toolUsePromptTokenCount": 30,
-    "totalTokenCount": 1280,
-    "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 1000}],
-    "cacheTokensDetails": [{"modality": "TEXT", "tokenCount": 600}],
-}
 GOOGLE_BEGUN = {"promptTokenCount": 1000, "cachedContentTokenCount": 600, "totalTokenCount": 1000}
+GOOGLE_MORE = {"candidatesTokenCount": 50, "thoughtsTokenCount": 200, "toolUsePromptTokenCount": 30}
+DETAILS = {"promptTokensDetails": [{"modality": "TEXT", "tokenCount": 1000}]}
+GOOGLE = {**GOOGLE_BEGUN, **GOOGLE_MORE, "totalTokenCount": 1280, **DETAILS}
 # https://cloud.google.com/vertex-ai/generative-ai/docs/partner-models/grok/capabilities/reasoning: "The reasoning token
 # count is outputted in the reasoning_tokens field, separated from the completion_tokens": 663 + 50 + 124 = 837.
-XAI = {
-    "prompt_tokens": 663,
-    "completion_tokens": 50,
-    "total_tokens": 837,
-    "prompt_tokens_details": {"cached_tokens": 654, "text_tokens": 663},
-    "completion_tokens_details": {"reasoning_tokens": 124},
-}
-# https://api-docs.deepseek.com/guides/kv_cache: prompt_cache_hit_tokens and prompt_cache_miss_tokens
-# make up the prompt.
-DEEPSEEK = {
-    "prompt_tokens": 500,
-    "completion_tokens": 40,
-    "total_tokens": 540,
-    "prompt_cache_hit_tokens": 448,
-    "prompt_cache_miss_tokens": 52,
-}
+THOUGHT = {"completion_tokens_details": {"reasoning_tokens": 124}}
+CACHED = {"prompt_tokens_details": {"cached_tokens": 654, "text_tokens": 663}}
+XAI = {"prompt_tokens": 663, "completion_tokens": 50, "total_tokens": 837, **CACHED, **THOUGHT}
+# https://api-docs.deepseek.com/guides/kv_cache: prompt_cache_hit_tokens and prompt_cache_miss_tokens are the prompt.
+HIT_AND_MISS = {"prompt_cache_hit_tokens": 448, "prompt_cache_miss_tokens": 52}
+DEEPSEEK = {"prompt_tokens": 500, "completion_tokens": 40, "total_tokens": 540, **HIT_AND_MISS}
 #: The API; the usage, whole or as the begin and the end of a stream have it; and the bill.
 CASES: dict[str, tuple[str, Any, Usage]] = {
     "openai": ("chat", OPENAI_CHAT, Usage(2006, 300, 1920, reasoning_tokens=192)),
@@ -140,38 +110,102 @@ CASES: dict[str, tuple[str, Any, Usage]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_the_bill_is_the_providers_own_sum(case: str) -> None:
     api, stated, expected = CASES[case]
-    pair = stated if isinstance(stated, tuple) else (stated, stated)
-    for answer in (streamed(api, *pair), *([] if isinstance(stated, tuple) else [readable(stated)])):
+    (path, body), whole = PATHS[api], not isinstance(stated, tuple)
+    of_streams = path.replace(":generateContent", ":streamGenerateContent?alt=sse")
+    answers = [(of_streams, streamed(api, *((stated, stated) if whole else stated)))]
+    answers += [(path, readable(stated))] if whole else []
+    for where, answer in answers:
         with upstream(answer) as up, metered_endpoint(forward=up.url) as url:
-            path, body = PATHS[api]
-            assert post(url, body, path).status_code == 200
+            assert post(url, body, where).status_code == 200
             frame, usage = url.meter.frame(), url.meter.sessions["default"].ledger.usage
         assert usage == expected
         if expected.input_tokens is not None:
-            assert frame.tokens.sum() == expected.input_tokens
-            assert frame.cached.sum() == (expected.cache_read_tokens or 0)
-            assert frame.written.sum() == (expected.cache_write_tokens or 0)
+            sums = [expected.input_tokens, expected.cache_read_tokens or 0, expected.cache_write_tokens or 0]
+            assert frame[["tokens", "cached", "written"]].sum().tolist() == sums
 
 
-@pytest.mark.parametrize("case", ["openai", "responses", "anthropic", "gemini"])
-def test_a_stream_comes_chunk_by_chunk_as_it_was_sent(case: str) -> None:
-    api, usage, bill = CASES[case]
-    (path, asked), sent = PATHS[api], streamed(api, usage, usage)
-    path = path.replace(":generateContent", ":streamGenerateContent?alt=sse")
-    body = json.dumps({**asked, "stream": True}, indent=3).encode()
-    gates = [threading.Event() for _ in sent.pieces]
-    gated = Answer([one for pair in zip(gates, sent.pieces, strict=True) for one in pair], headers=sent.headers)
-    with upstream(gated) as up, metered_endpoint(forward=up.url) as url, httpx.Client(trust_env=False) as client:
-        with client.stream("POST", f"{url}{path}", content=body) as answer:
-            pieces, came, expected = answer.iter_raw(), b"", b""
-            for gate, piece in zip(gates, sent.pieces, strict=True):
-                gate.set()  # what follows is only sent now, so a meter that waited for the whole would wait for ever
-                expected += piece
-                while len(came) < len(expected):
-                    came += next(pieces)
-                assert came == expected
-            assert b"".join(pieces) == b""
-        assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
-        (call,) = url.meter.calls
-        assert (call.input_tokens, call.delivered, call.stream) == (bill.input_tokens, True, True)
-    assert (up.got[0].path, up.got[0].body) == (f"/v1{path}", body)
+# -- the tree: every level sums to the one above, and the root to the bill
+
+SYSTEM = "You are an agent.\n# Tools\nUse them well.\n## Style\nBe brief.\n<env>\ncwd: /x\n</env>"
+TOOLS = [
+    {"name": name, "description": f"It does {name}. " * size, "input_schema": {"type": "object"}}
+    for name, size in (("Read", 9), ("mcp__ten__one", 3), ("mcp__ten__two", 3), ("mcp__other__x", 1))
+]
+
+
+def reminder(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": f"<system-reminder>\n{words}\n</system-reminder>"}
+
+
+def answer(new: int, read: int, written: int, *blocks: dict[str, Any]) -> Answer:
+    usage = {"input_tokens": new, "cache_read_input_tokens": read, "cache_creation_input_tokens": written}
+    made = {"id": "msg_1", "type": "message", "stop_reason": "end_turn", "usage": {**usage, "output_tokens": 10}}
+    return Answer.of({**made, "content": blocks or [{"type": "text", "text": "Done."}]})
+
+
+CALL = {"type": "tool_use", "id": "t1", "name": "Read", "input": {"path": "a.txt"}}
+RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "line one\nline two"}
+
+
+def agent(url: str) -> None:
+    """A task of two turns, whose reminder changes, and a title that is asked for beside it."""
+    asked = {"model": "claude-sonnet-4-5", "max_tokens": 99}
+    first = user([reminder("Today is Monday."), {"type": "text", "text": "Read a.txt."}])
+    changed = user([reminder("Today is Tuesday."), {"type": "text", "text": "Read a.txt."}])
+    more = [{"role": "assistant", "content": [CALL]}, user([RESULT, reminder("Keep going.")])]
+    whole = {**asked, "system": SYSTEM, "tools": TOOLS}
+    post(url, {**whole, "messages": [first]}, "/messages")
+    post(url, {**asked, "messages": [user("A title of five words for: Read a.txt.")]}, "/messages")
+    post(url, {**whole, "messages": [first, *more]}, "/messages")
+    post(url, {**whole, "messages": [changed, *more]}, "/messages")
+
+
+ANSWERS = (answer(100, 0, 900, CALL), answer(30, 0, 0), answer(50, 1000, 100), answer(1200, 0, 0))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with upstream(*ANSWERS) as up, metered_endpoint(forward=up.url, out=tmp_path) as url:
+        agent(url)
+    assert url.meter.frame().groupby("call")["tokens"].sum().tolist() == [1000, 30, 1150, 1200]
+    return tmp_path
+
+
+def by_name(branch: Branch) -> dict[str, Branch]:
+    return {one.name: one for one in branch.children}
+
+
+def test_levels_sum_to_the_one_above_and_branches_are_conversation_cause_and_tool(folder: Path, capsys: Any) -> None:
+    (root,) = read_meter(folder).trees()
+    assert (root.requests, root.first, root.total, root.output) == (4, 1000, 3380, 40)
+    for _, one in root.lines():
+        for field in ("total", "resent", "cached", "written"):
+            parts = [getattr(child, field) for child in one.children]
+            assert not parts or sum(parts) == getattr(one, field), (one.name, field)
+    main_, title = root.children
+    assert (main_.requests, title.requests, title.total, title.per_turn) == (3, 1, 30, None)
+    assert ("4 tools" in main_.name, "no tools" in title.name) == (True, True)
+    causes = by_name(main_)
+    told = {"scaffold:reminder", "scaffold:environment", "task", "assistant", "tool_result", "template"}
+    assert set(causes) == {"system", "tool_schema", *told}
+    assert set(by_name(causes["system"])) == {"(other)", "Tools", "Style"}
+    assert set(by_name(causes["scaffold:reminder"])) == {"system-reminder"}
+    assert set(by_name(causes["tool_result"])) == {"Read"}
+    assert set(by_name(causes["tool_schema"])) == {tool["name"] for tool in TOOLS}
+    assert causes["tool_schema"].cacheable == pytest.approx(2 / 3, abs=0.05)
+    assert causes["tool_result"].first == 0
+    assert main(["meter", "--show", str(folder)]) == 0
+    assert "mcp__ten__one" in capsys.readouterr().out
+
+
+def test_what_a_reminder_cost(folder: Path) -> None:
+    """By the price of the model: what was read from the cache and written to it is charged as such."""
+    known: Any = known_price("anthropic/claude-sonnet-4-5")
+    found = read_meter(folder)
+    for call in found.sessions["default"][1]:
+        call.model = "anthropic/claude-sonnet-4-5"  # the scripted provider is at no address that has prices
+    (root,) = found.trees()
+    expected = 1380 * known.input + 1000 * known.cached + 1000 * known.cache_write + 40 * known.output
+    assert root.dollars == pytest.approx(expected / 1e6)
+    reminders: Any = by_name(root.children[0])["scaffold:reminder"]
+    assert 0 < reminders.dollars < root.dollars

@@ -11,22 +11,15 @@ from lazy import needs
 from upstream import Upstream, completion
 
 from rlm_loop.messages import Prompt, Usage
-from rlm_loop.models import (
-    AuthenticationFailed,
-    LiteLLMModel,
-    ModelError,
-    ModelNotFound,
-    RateLimited,
-    RequestRejected,
-    RetryPolicy,
-)
+from rlm_loop.models import AuthenticationFailed, LiteLLMModel, ModelError, ModelNotFound, RateLimited, RequestRejected
+from tests.providers.players import ONCE
 
 pytestmark = [needs("litellm", extra="litellm"), pytest.mark.filterwarnings("ignore")]  # LiteLLM's own
-ASK, ONCE = Prompt.ask("hello"), RetryPolicy(attempts=1)
+ASK = Prompt.ask("hello")
 
 
-def model(server: Upstream, **options: Any) -> LiteLLMModel:
-    return LiteLLMModel("openai/gpt-5-nano", api_base=server.url, api_key="sk-test", **{"retry": ONCE, **options})
+def model(server: Upstream) -> LiteLLMModel:
+    return LiteLLMModel("openai/gpt-5-nano", api_base=server.url, api_key="sk-test", retry=ONCE)
 
 
 def test_a_call_with_its_cost(chat_server: Upstream) -> None:
@@ -53,23 +46,20 @@ def test_errors_are_ours(chat_server: Upstream, status: int, kind: type[ModelErr
     assert len(chat_server.requests) == 1  # nobody but us tries again
 
 
-def test_an_address_where_nobody_is() -> None:
-    asked = LiteLLMModel("openai/x", api_base="http://127.0.0.1:9/v1", api_key="k", retry=ONCE)
-    with pytest.raises(ModelError) as caught:
-        asked.complete(ASK)
-    assert caught.value.retryable
-    assert "\n" not in str(caught.value)
-
-
-def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "more", "kind", "says"),
+    [
+        ("openai/x", {"api_base": "http://127.0.0.1:9/v1", "api_key": "k"}, ModelError, "openai/x"),
+        ("anthropic/claude-x", {}, AuthenticationFailed, "ANTHROPIC_API_KEY"),
+        ("opnai/gpt-5-nano", {}, ModelNotFound, "opnai"),
+    ],
+    ids=["nobody at the address", "no key", "no such provider"],
+)
+def test_what_cannot_be_asked(monkeypatch: Any, name: str, more: Any, kind: type[ModelError], says: str) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    with pytest.raises(AuthenticationFailed, match="ANTHROPIC_API_KEY"):
-        LiteLLMModel("anthropic/claude-x").complete(ASK)
-
-
-def test_a_provider_that_does_not_exist() -> None:
-    with pytest.raises(ModelNotFound, match="knows no provider for 'opnai"):
-        LiteLLMModel("opnai/gpt-5-nano", retry=ONCE).complete(ASK)
+    with pytest.raises(kind, match=says) as caught:
+        LiteLLMModel(name, retry=ONCE, **more).complete(ASK)
+    assert (caught.value.retryable, "\n" in str(caught.value)) == (kind is ModelError, False)
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

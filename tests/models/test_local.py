@@ -67,11 +67,7 @@ def test_parts_name_their_causes_in_reading_order(small: LocalModel) -> None:
     assert [p.message for p in parts] == sorted(p.message for p in parts)
     assert parts[-1].message == 4  # the marker that asks for a reply
     assert {p.origin_turn for p in parts if p.message in (2, 3)} == {1}
-
-
-def test_two_ways_to_account_for_the_same_text(small: LocalModel) -> None:
-    """A measurement is kept for the same prompt, not for one that merely reads the same."""
-    for cause in ("task", "summary"):
+    for cause in ("task", "summary"):  # a measurement is kept for the same prompt, not for one that reads the same
         assert cause in {p.cause for p in small.measure(Prompt((say("user", "the same text", cause),)))}
 
 
@@ -133,15 +129,6 @@ def test_a_schema_forms_the_reply(small: LocalModel) -> None:
     schema = {"type": "object", "properties": {"a": {"enum": [17]}}, "required": ["a"], "additionalProperties": False}
     reply = small.complete(Prompt((ASK,), reply_schema=schema), max_tokens=40)
     assert "".join(reply.text.split()) == '{"a":17}'
-
-
-def test_several_assistant_messages_at_the_end_are_one(small: LocalModel) -> None:
-    prompt = Prompt((ASK, say("assistant", "The three primary", "assistant"), say("assistant", "colours are", "user")))
-    reply = small.complete(prompt, max_tokens=4)
-    assert reply.text
-    assert not reply.text.startswith("The three")
-    parts = small.measure(prompt)
-    assert {p.cause for p in parts if p.message == 1 and p.cause != "template"} == {"assistant", "user"}
 
 
 @pytest.mark.parametrize(

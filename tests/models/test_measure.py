@@ -47,28 +47,17 @@ def rows(prompt: Prompt, render: Render = chatml) -> list[tuple[str, int, int, i
     return [(p.cause, p.origin_turn, p.message, p.tokens) for p in parts]
 
 
-def test_each_token_is_charged_to_the_text_it_begins_in() -> None:
-    prompt = Prompt((say("system", "SYS", "system"), Message("user", (Span("ask", "task"), Span("!!", "scaffold:x")))))
-    assert rows(prompt) == [
-        ("template", 0, 0, len("<system>")),
-        ("system", 0, 0, 3),
-        ("template", 0, 1, len("</><user>")),
-        ("task", 0, 1, 3),
-        ("scaffold:x", 0, 1, 2),
-        ("template", 0, 2, len("</><assistant>")),
-    ]
-
-
 def test_a_default_system_text_comes_before_the_first_message() -> None:
     first = rows(Prompt.ask("x"), TEMPLATES["with a default system text"])[0]
     assert first == ("template", 0, 0, len("<system>You are user.</><user>"))
 
 
-def test_tool_schemas_texts_and_calls() -> None:
+def test_each_token_is_charged_to_the_text_schema_or_call_it_begins_in() -> None:
     calls = ToolCall("1", "f", "{}"), ToolCall("2", "g", "")
     prompt = Prompt(
         (
             say("system", "S", "system"),
+            Message("user", (Span("ask", "task"), Span("!!", "scaffold:x"))),
             Message("assistant", (), calls, turn=2),
             Message("tool", (Span("42", "tool_result"),), tool_call_id="1", turn=2),
             Message("tool", (), tool_call_id="2", turn=2),
@@ -80,14 +69,17 @@ def test_tool_schemas_texts_and_calls() -> None:
         ("template", 0, 0, len("<system>")),
         ("system", 0, 0, 1),
         ("tool_schema", 0, -1, len('[{"name": "f"}]')),
-        ("template", 2, 1, len("</><assistant>")),
-        ("assistant", 2, 1, len("(call f {})(call g )")),
-        ("template", 2, 2, len("</><tool>")),
-        ("tool_result", 2, 2, 2),
-        ("template", 3, 4, len("</><tool></><assistant>")),
-        ("assistant", 3, 4, 1),
-        ("assistant", 3, 4, len("(call f {})")),
-        ("template", 0, 5, len("</><assistant>")),
+        ("template", 0, 1, len("</><user>")),
+        ("task", 0, 1, 3),
+        ("scaffold:x", 0, 1, 2),
+        ("template", 2, 2, len("</><assistant>")),
+        ("assistant", 2, 2, len("(call f {})(call g )")),
+        ("template", 2, 3, len("</><tool>")),
+        ("tool_result", 2, 3, 2),
+        ("template", 3, 5, len("</><tool></><assistant>")),
+        ("assistant", 3, 5, 1),
+        ("assistant", 3, 5, len("(call f {})")),
+        ("template", 0, 6, len("</><assistant>")),
     ]
 
 

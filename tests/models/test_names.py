@@ -1,19 +1,15 @@
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
-from rlm_loop.models import (
-    LiteLLMModel,
-    LocalModel,
-    Model,
-    ModelNotFound,
-    OllamaModel,
-    OpenAICompatibleModel,
-    get_model,
-)
+from rlm_loop import ToolLoopAgent
+from rlm_loop.models import LiteLLMModel, LocalModel, ModelNotFound, OllamaModel, OpenAICompatibleModel, get_model
 
 
 @pytest.mark.parametrize(
@@ -32,9 +28,11 @@ from rlm_loop.models import (
 )
 def test_names(name: str, kind: type, becomes: str) -> None:
     model = get_model(name)
-    assert type(model) is kind
-    assert model.name == becomes
-    assert isinstance(model, Model)
+    assert (type(model), model.name) == (kind, becomes)
+    agent: Any = ToolLoopAgent(model=model)  # which is a value, with its model
+    for copied in (copy.deepcopy(agent), pickle.loads(pickle.dumps(agent))):
+        assert copied.model is not model
+        assert copied.model.name == becomes
 
 
 MISSPELT = ["locl", "local:smolm2-135m", "qwen2.5-coder", "nonsense", ""]

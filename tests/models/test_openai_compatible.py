@@ -182,38 +182,27 @@ def test_what_a_body_says(chat_server: Upstream, message: dict[str, Any], finish
     assert (reply.text, reply.tool_calls, reply.finish_reason, reply.usage) == said
 
 
-USED = {"prompt_tokens": 9, "completion_tokens": 1}
-CACHED = {"prompt_tokens_details": {"cached_tokens": 4, "cache_creation_tokens": 3}}
+USED = {"prompt_tokens": 10, "completion_tokens": 2}
+CACHED = {"prompt_tokens_details": {"cached_tokens": 5, "cache_creation_tokens": 2}}
+PRICE = Price(1e6, 3e6, cached=1e5, cache_write=2e6)  # per million tokens
 
 
 @pytest.mark.parametrize(
-    ("stated", "expected"),
+    ("stated", "price", "expected"),
     [
-        ({"prompt_tokens": 9, "completion_tokens": 0}, Usage(9, 0, None)),
-        ({**USED, "prompt_tokens_details": None}, Usage(9, 1, None)),
-        ({**USED, "prompt_tokens_details": {"cached_tokens": 0}}, Usage(9, 1, 0)),
-        ({**USED, "cost": 0.5}, Usage(9, 1, None, cost=0.5)),
-        ({"prompt_tokens": 9, **CACHED}, Usage(9, None, 4, cache_write_tokens=3)),
-        ({**USED, "completion_tokens_details": {"reasoning_tokens": 0}}, Usage(9, 1, reasoning_tokens=0)),
+        ({"prompt_tokens": 10, "completion_tokens": 0}, None, Usage(10, 0, None)),
+        ({**USED, "prompt_tokens_details": None}, None, Usage(10, 2, None)),
+        ({**USED, "prompt_tokens_details": {"cached_tokens": 0}}, None, Usage(10, 2, 0)),
+        ({**USED, "cost": 0.5}, None, Usage(10, 2, None, cost=0.5)),
+        ({"prompt_tokens": 10, **CACHED}, None, Usage(10, None, 5, cache_write_tokens=2)),
+        ({**USED, "completion_tokens_details": {"reasoning_tokens": 0}}, None, Usage(10, 2, reasoning_tokens=0)),
+        (USED, PRICE, Usage(10, 2, cost=16.0)),
+        ({**USED, **CACHED}, PRICE, Usage(10, 2, 5, cache_write_tokens=2, cost=13.5)),
+        ({**USED, "cost": 1.0}, PRICE, Usage(10, 2, cost=1.0)),
+        ({"completion_tokens": 2}, PRICE, Usage(None, 2)),
     ],
 )
-def test_what_is_not_stated_is_none(chat_server: Upstream, stated: Any, expected: Usage) -> None:
-    assert told(chat_server, {"content": "x"}, "stop", stated).usage == expected
-
-
-READ = {"prompt_tokens": 10, "completion_tokens": 2}
-
-
-@pytest.mark.parametrize(
-    ("stated", "expected"),
-    [
-        (READ, 16.0),
-        ({**READ, "prompt_tokens_details": {"cached_tokens": 5, "cache_creation_tokens": 2}}, 13.5),
-        ({**READ, "cost": 1.0}, 1.0),
-        ({"completion_tokens": 2}, None),
-    ],
-)
-def test_a_price_fills_in_a_cost_that_was_not_stated(chat_server: Upstream, stated: Any, expected: Any) -> None:
-    price = Price(1e6, 3e6, cached=1e5, cache_write=2e6)  # per million tokens
-    usage: Any = told(chat_server, {"content": "x"}, "stop", stated, price=price).usage
-    assert usage.cost == expected
+def test_what_is_not_stated_is_none_or_a_cost_by_the_price(
+    chat_server: Upstream, stated: Any, price: Price | None, expected: Usage
+) -> None:
+    assert told(chat_server, {"content": "x"}, "stop", stated, price=price).usage == expected

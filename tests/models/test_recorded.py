@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from rlm_loop import ToolLoopAgent
-from rlm_loop.accounting import Part
 from rlm_loop.messages import Prompt, Reply, Usage, say
-from rlm_loop.models import Diverged, Model, RecordedModel
+from rlm_loop.models import Diverged, RecordedModel, ScriptedModel
 from rlm_loop.traces import RunRecord, Trace
 
 FIRST = Prompt((say("system", "Be brief.", "system"), say("user", "How much is 2 + 2?", "task")))
@@ -55,27 +54,18 @@ def test_the_same_requests_get_the_same_replies_and_the_number_of_another_is_nam
         made.complete(SECOND)
 
 
-class Counting(Model):
-    """Counts a token for each letter, and `more` than it reports."""
-
-    name = "some/counting"
-
-    def __init__(self, more: int) -> None:
-        self.more = more
-
-    def measure(self, prompt: Prompt) -> list[Part]:
-        return [Part("system", 0, 0, sum(len(m.text) for m in prompt.messages) + self.more)]
-
-    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
-        return Reply("Four.", usage=Usage(sum(len(m.text) for m in prompt.messages), 2))
+def counting(more: int) -> ScriptedModel:
+    """A model that counts `more` tokens than it reports."""
+    count = ScriptedModel([]).prompt_tokens
+    return ScriptedModel([lambda prompt: Reply("Four.", usage=Usage(count(prompt) - more, 2))])
 
 
-@pytest.mark.parametrize(("more", "counting"), [(0, "exact"), (3, "shared out by length")])
-def test_what_was_counted_exactly_is_exact_again(tmp_path: Path, more: int, counting: str) -> None:
+@pytest.mark.parametrize(("more", "way"), [(0, "exact"), (3, "shared out by length")])
+def test_what_was_counted_exactly_is_exact_again(tmp_path: Path, more: int, way: str) -> None:
     file = tmp_path / "run.jsonl"
-    first = ToolLoopAgent(model=Counting(more)).run("How much is 2 + 2?", trace=file)
+    first = ToolLoopAgent(model=counting(more)).run("How much is 2 + 2?", trace=file)
     again = ToolLoopAgent(model=RecordedModel.from_trace(file)).run("How much is 2 + 2?")
-    assert again.ledger.counting == counting
+    assert again.ledger.counting == way
     assert again.usage == first.usage
     assert (again.ledger.by_cause() == first.ledger.by_cause()) is (more == 0)
 

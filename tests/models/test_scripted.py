@@ -1,20 +1,23 @@
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
 
 from rlm_loop.messages import Message, Prompt, Reply, Span, ToolCall, Usage, say
-from rlm_loop.models import Model, ModelError, ScriptedModel, text_tokens
+from rlm_loop.models import ModelError, ScriptedModel, text_tokens
 
 ASK = Prompt.ask("12345")
 
 
-def test_replies_come_in_order_in_all_their_forms() -> None:
+def test_replies_come_in_order_in_all_their_forms_until_there_are_none() -> None:
     model = ScriptedModel(["a", Reply("b"), lambda p: f"{len(p.messages)} message", lambda _: Reply("d")])
     assert [model.complete(ASK).text for _ in range(4)] == ["a", "b", "1 message", "d"]
     assert model.prompts == [ASK] * 4
-    assert isinstance(model, Model)
+    assert pickle.loads(pickle.dumps(ScriptedModel(["a"]))).complete(ASK).text == "a"
+    with pytest.raises(ModelError, match="was given 4 replies"):
+        model.complete(ASK)
 
 
 @pytest.mark.parametrize("error", [ModelError("x"), ValueError("x"), KeyboardInterrupt(), KeyboardInterrupt])
@@ -22,13 +25,6 @@ def test_replies_come_in_order_in_all_their_forms() -> None:
 def test_exceptions_are_raised(error: BaseException | type[BaseException], called: bool) -> None:
     with pytest.raises(error if isinstance(error, type) else type(error)):
         ScriptedModel([(lambda _: error) if called else error]).complete(ASK)
-
-
-def test_running_out_says_how_many_there_were() -> None:
-    model = ScriptedModel(["a"])
-    model.complete(ASK)
-    with pytest.raises(ModelError, match="was given 1 replies"):
-        model.complete(ASK)
 
 
 def test_the_counting_rule() -> None:

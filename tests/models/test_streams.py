@@ -60,16 +60,15 @@ def test_a_connection_that_breaks_off_is_tried_again_and_nothing_of_it_counts(en
     assert server.requests[0]["stream_options"] == {"include_usage": True}
 
 
-REFUSALS = {
-    "the usage, by a field": ("Unsupported parameter", "stream_options"),
-    "the usage, in words": ("stream_options: Extra inputs are not permitted", None),
-    "events": ("Your organization must be verified to stream: unsupported value", "stream"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSALS)
-def test_a_server_that_does_not_stream_is_asked_for_whole_replies(case: str) -> None:
-    said, parameter = REFUSALS[case]
+@pytest.mark.parametrize(
+    ("said", "parameter"),
+    [
+        ("Unsupported parameter", "stream_options"),
+        ("stream_options: Extra inputs are not permitted", None),
+        ("Your organization must be verified to stream: unsupported value", "stream"),
+    ],
+)
+def test_a_server_that_does_not_stream_is_asked_for_whole_replies(said: str, parameter: str | None) -> None:
     with upstream(Answer.of({"error": {"message": said, "param": parameter}}, 400), WHOLE) as server:
         one = model(server)
         for _ in range(2):
@@ -80,27 +79,29 @@ def test_a_server_that_does_not_stream_is_asked_for_whole_replies(case: str) -> 
     assert len(server.got) == 3
 
 
-ERRORS: dict[str, tuple[Any, type[ModelError], bool]] = {
-    "limits the rate": ({"code": 429, "message": "slow down"}, RateLimited, True),
-    "refuses": ({"code": 400, "message": "too long"}, RequestRejected, False),
-    "fails": ({"code": "server_error", "message": "oh"}, ModelError, True),
-    "says a word": ("oh", ModelError, True),
-}
-
-
-@pytest.mark.parametrize("case", ERRORS)
-def test_an_error_among_the_events_is_the_one_it_would_be_before_them(case: str) -> None:
-    error, kind, retryable = ERRORS[case]
+@pytest.mark.parametrize(
+    ("error", "kind", "retryable"),
+    [
+        ({"code": 429, "message": "slow down"}, RateLimited, True),
+        ({"code": 400, "message": "too long"}, RequestRejected, False),
+        ({"code": "server_error", "message": "oh"}, ModelError, True),
+        ("oh", ModelError, True),
+    ],
+)
+def test_an_error_among_the_events_is_the_one_it_would_be_before_them(error: Any, kind: Any, retryable: bool) -> None:
     broken = Answer.events(chunk("Half"), {"error": error}, "[DONE]")
     with upstream(broken) as server, pytest.raises(kind) as caught:
         asked(model(server))
     assert caught.value.retryable == retryable
 
 
-def test_a_server_that_sends_it_whole_all_the_same_is_read() -> None:
+def test_what_comes_whole_all_the_same_is_read() -> None:
     with upstream(WHOLE) as server:
         reply, heard = asked(model(server))
     assert (reply.text, heard) == ("Hello", [])
+    once = Once(lambda: None)  # and a model of one's own need not know of events
+    assert DirectAgent(model=ScriptedModel(["42"])).run("?", hooks=[once]).answer == "42"
+    assert once.heard == ["", ""]  # that the call begins and ends
 
 
 @pytest.mark.parametrize("event", [{}, [], "x", {"choices": 3}, {"choices": [[]]}, {"choices": [{"delta": 5}]}])
@@ -151,12 +152,6 @@ def test_ctrl_c_hangs_up_and_what_was_heard_is_on_record() -> None:
     (error,) = [event for event in trace.events if event["event"] == "model_error"]
     assert error["text"]
     assert "".join(once.heard).startswith(error["text"])
-
-
-def test_a_model_of_ones_own_need_not_know_of_it() -> None:
-    once = Once(lambda: None)
-    assert DirectAgent(model=ScriptedModel(["42"])).run("?", hooks=[once]).answer == "42"
-    assert once.heard == ["", ""]  # that the call begins and ends
 
 
 # -- how events are read

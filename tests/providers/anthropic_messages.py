@@ -107,8 +107,7 @@ class AnthropicMessages(Provider):
                 raise _no(f"messages.{number}: uses are the assistant's, results the user's")
             if sorted(results) != sorted(owed):
                 raise _no(
-                    f"messages.{number}: `tool_use` ids {owed} and `tool_result` blocks {results} do not correspond: "
-                    "each `tool_use` block must have its `tool_result` block in the next message"
+                    f"messages.{number}: `tool_use` ids {owed} and `tool_result` blocks {results} do not correspond"
                 )
             if results and not all(isinstance(b, Result) for b in blocks[: len(results)]):
                 raise _no(f"messages.{number}: `tool_result` blocks come first")

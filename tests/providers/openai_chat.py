@@ -138,11 +138,8 @@ class OpenAIChat(Provider):
                 said = f"Unsupported parameter: '{name}' is not supported with this model.{instead}"
                 raise self._no(said, name, "unsupported_parameter")
         if request.temperature not in (None, 1.0):
-            said = (
-                f"Unsupported value: 'temperature' does not support {request.temperature} with this model. "
-                "Only the default (1) value is supported."
-            )
-            raise self._no(said, "temperature", "unsupported_value")
+            said = f"Unsupported value: 'temperature' does not support {request.temperature} with this model."
+            raise self._no(f"{said} Only the default (1) value is supported.", "temperature", "unsupported_value")
 
     def _no(self, message: str, param: str | None, code: str | None = None, status: int = 400) -> Refused:
         error: dict[str, Any] = {"message": message, "type": "invalid_request_error"}

@@ -8,10 +8,25 @@ from typing import Any
 
 from rlm_loop import DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.agents import Agent
+from rlm_loop.models import LiteLLMModel, OllamaModel, OpenAICompatibleModel, RetryPolicy
 from rlm_loop.tools import Tool, tool
-from tests.providers.serving import Said
+from tests.providers.serving import Provider, Said
 
 QUESTION, ANSWER = "What is 2 plus 3?", 5
+ONCE = RetryPolicy(attempts=1)
+
+
+def lite(name: str, path: str = "") -> Callable[[Provider], LiteLLMModel]:
+    asked: dict[str, Any] = {"api_key": "k", "temperature": 0.0, "seed": 0, "retry": ONCE}
+    return lambda server: LiteLLMModel(name, api_base=server.address + path, **asked)
+
+
+def own(server: Provider, name: str = "own") -> OpenAICompatibleModel:
+    return OpenAICompatibleModel("m", f"{server.address}/v1", api_key="k", retry=ONCE, name=name)
+
+
+def ollama(server: Provider, **more: Any) -> OllamaModel:
+    return OllamaModel("m", server.address, retry=ONCE, **more)
 
 
 @tool

@@ -21,10 +21,6 @@ class Strict(BaseModel):
 class Refused(Exception):
     """A request that the provider does not take: its status and the body that says why."""
 
-    def __init__(self, status: int, body: Any) -> None:
-        super().__init__(str(body))
-        self.status, self.body = status, body
-
 
 @dataclass(frozen=True)
 class Said:
@@ -76,8 +72,9 @@ class Provider:
                 return 200, {}, about
             self.check(path, headers, body)
         except Refused as refused:
-            self.refused.append((body, refused.body))
-            return refused.status, {}, refused.body
+            status, why = refused.args
+            self.refused.append((body, why))
+            return status, {}, why
         self.requests.append(body)
         answer = self.answer(self.says.pop(0), body)
         if body.get("stream") and isinstance(answer, dict):

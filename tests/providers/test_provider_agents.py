@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,32 +20,14 @@ from lazy import needs
 
 from rlm_loop import Outcome
 from rlm_loop.messages import Usage
-from rlm_loop.models import LiteLLMModel, Model, OllamaModel, OpenAICompatibleModel, RetryPolicy
+from rlm_loop.models import Model
 from tests.providers.anthropic_messages import AnthropicMessages
 from tests.providers.ollama_server import Ollama
 from tests.providers.openai_chat import OpenAIChat
-from tests.providers.players import ANSWER, PLAYERS, QUESTION
+from tests.providers.players import ANSWER, PLAYERS, QUESTION, lite, ollama, own
 from tests.providers.serving import CACHE_READ, CACHE_WRITE, INPUT, OUTPUT, REASONING, Provider, serving
 
-pytestmark = [
-    needs("litellm", extra="litellm"),
-    pytest.mark.filterwarnings("ignore"),  # LiteLLM's own
-]
-
-
-def lite(name: str, path: str = "") -> Callable[[Provider], Model]:
-    asked: dict[str, Any] = {"api_key": "sk-test", "temperature": 0.0, "seed": 0, "retry": RetryPolicy(attempts=1)}
-    return lambda server: LiteLLMModel(name, api_base=server.address + path, **asked)
-
-
-def own(name: str) -> Callable[[Provider], Model]:
-    return lambda server: OpenAICompatibleModel(
-        name, f"{server.address}/v1", api_key="sk-test", retry=RetryPolicy(attempts=1), name=f"own:{name}"
-    )
-
-
-def ollama(server: Provider) -> Model:
-    return OllamaModel("llama3.1", server.address, retry=RetryPolicy(attempts=1))
+pytestmark = [needs("litellm", extra="litellm"), pytest.mark.filterwarnings("ignore")]  # LiteLLM's own
 
 
 @dataclass(frozen=True)
@@ -58,25 +41,20 @@ class Place:
     not_applied: frozenset[str] = frozenset()
 
 
-def reasoning(**more: Any) -> Callable[[], Provider]:
-    return lambda: OpenAIChat(reasoning=True, **more)
-
-
-CLASSIC, THINKING = (CACHE_READ, None, 0), (CACHE_READ, None, REASONING)
+CLASSIC, THINKING, CACHING = (CACHE_READ, None, 0), (CACHE_READ, None, REASONING), (CACHE_READ, CACHE_WRITE, 0)
 LEFT_OUT = frozenset({"stop", "temperature", "seed"})
 RENAMED = LEFT_OUT | {"max_tokens"}
+THINKER = partial(OpenAIChat, reasoning=True)
 PLACES = {
     "openai, litellm": Place(OpenAIChat, lite("openai/gpt-4o-mini", "/v1"), CLASSIC),
-    "openai, own": Place(OpenAIChat, own("gpt-4o-mini"), CLASSIC),
-    "objects, own": Place(lambda: OpenAIChat(arguments_as_objects=True), own("some"), CLASSIC),
-    "reasoning, litellm": Place(reasoning(), lite("openai/gpt-5-nano", "/v1"), THINKING, LEFT_OUT),
-    "reasoning o, litellm": Place(reasoning(), lite("openai/o3-mini", "/v1"), THINKING, LEFT_OUT),
-    "reasoning of tomorrow, litellm": Place(reasoning(), lite("openai/tomorrow", "/v1"), THINKING, RENAMED),
-    "reasoning, own": Place(reasoning(), own("gpt-5-nano"), THINKING, RENAMED),
-    "reasoning in words, own": Place(reasoning(names_parameters=False), own("tomorrow"), THINKING, RENAMED),
-    "anthropic, litellm": Place(
-        AnthropicMessages, lite("anthropic/claude-haiku-4-5"), (CACHE_READ, CACHE_WRITE, 0), frozenset({"seed"})
-    ),
+    "openai, own": Place(OpenAIChat, own, CLASSIC),
+    "objects, own": Place(partial(OpenAIChat, arguments_as_objects=True), own, CLASSIC),
+    "reasoning, litellm": Place(THINKER, lite("openai/gpt-5-nano", "/v1"), THINKING, LEFT_OUT),
+    "reasoning o, litellm": Place(THINKER, lite("openai/o3-mini", "/v1"), THINKING, LEFT_OUT),
+    "reasoning of tomorrow, litellm": Place(THINKER, lite("openai/tomorrow", "/v1"), THINKING, RENAMED),
+    "reasoning, own": Place(THINKER, own, THINKING, RENAMED),
+    "reasoning in words, own": Place(partial(THINKER, names_parameters=False), own, THINKING, RENAMED),
+    "anthropic, litellm": Place(AnthropicMessages, lite("anthropic/claude-haiku-4-5"), CACHING, frozenset({"seed"})),
     "ollama, litellm": Place(Ollama, lite("ollama_chat/llama3.1"), (None, None, None)),
     "ollama, own": Place(Ollama, ollama, (None, None, None)),
 }

@@ -12,8 +12,9 @@ from rlm_loop import Budget, LeanAgent, Outcome, ToolLoopAgent
 from rlm_loop.agents import SubCalls
 from rlm_loop.models import Reply, ScriptedModel
 from rlm_loop.replay import ReplayError, fork, replay
+from rlm_loop.tools import Tool
 from rlm_loop.traces import RunRecord, read
-from tests.agents.replies import call, code
+from tests.agents.replies import call, code, named
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 RECORD: dict[str, Any] = runpy.run_path(str(GOLDEN / "record.py"))
@@ -31,37 +32,30 @@ def replies(since: int = 0) -> list[str]:
     return [*found, code(f"final_answer = {last} + str(len(context))")]
 
 
-class Lookup:
-    """A tool that says how often it was called."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def lookup(self, key: str) -> str:
-        """What stands under a key."""
-        self.calls += 1
-        return key.upper()
+def lookup(asked: list[str]) -> Tool:
+    """A tool that keeps what it was asked."""
+    return named("lookup", lambda key: asked.append(key) or key.upper())
 
 
 def go_on(trace: Path | RunRecord, /, at: int, model: ScriptedModel, **more: Any) -> Outcome:
-    return fork(trace, at=at, model=model, **{"tools": [Lookup().lookup], "context": CONTEXT, **more})
+    return fork(trace, at=at, model=model, **{"tools": [lookup([])], "context": CONTEXT, **more})
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     path = tmp_path_factory.mktemp("fork") / "run.jsonl"
-    agent = ToolLoopAgent(model=ScriptedModel(replies()), tools=(Lookup().lookup,))
+    agent = ToolLoopAgent(model=ScriptedModel(replies()), tools=(lookup([]),))
     return path, agent.run("Put it together.", context=CONTEXT, trace=path)
 
 
 @pytest.mark.parametrize("at", range(TURNS))
 def test_a_fork_at_each_turn_goes_on_as_the_run_did(at: int, run: Run, tmp_path: Path) -> None:
-    path, first = run
-    model, tool, new = ScriptedModel(replies(at)), Lookup(), tmp_path / "fork.jsonl"
-    outcome = go_on(path, at, model, tools=[tool.lookup], trace=new)
+    (path, first), asked, new = run, list[str](), tmp_path / "fork.jsonl"
+    model = ScriptedModel(replies(at))
+    outcome = go_on(path, at, model, tools=[lookup(asked)], trace=new)
     assert (outcome.answer, outcome.stop, outcome.steps) == (first.answer, "answered", TURNS)
     assert len(model.prompts) == len(replies(at))  # nothing of before is asked again, sub-calls included
-    assert (tool.calls, outcome.notes) == (TURNS - 1 - at, ())
+    assert (len(asked), outcome.notes) == (TURNS - 1 - at, ())
     assert (outcome.usage, outcome.ledger.rows) == (first.usage, first.ledger.rows)
     record = read(new)
     assert (record.start["forked"]["at"], record.start["forked"]["trace"]) == (at, str(path))
@@ -77,9 +71,9 @@ def test_a_fork_of_a_fork(run: Run, tmp_path: Path) -> None:
 
 
 def test_calls_that_are_not_on_record_are_not_made_again(run: Run) -> None:
-    record, tool = RunRecord(tuple(e for e in read(run[0]).events if e["event"] != "cell_calls")), Lookup()
-    outcome = go_on(record, 4, ScriptedModel([code("final_answer = 1")]), tools=[tool.lookup])
-    assert (outcome.answer, tool.calls) == (1, 0)
+    record, asked = RunRecord(tuple(e for e in read(run[0]).events if e["event"] != "cell_calls")), list[str]()
+    outcome = go_on(record, 4, ScriptedModel([code("final_answer = 1")]), tools=[lookup(asked)])
+    assert (outcome.answer, asked) == (1, [])
     said = "a cell of turn {} called llm_query otherwise when it was run again"
     assert outcome.notes == tuple(said.format(n) for n in range(1, 5))
 

@@ -1,7 +1,12 @@
-"""Pages in a real browser: what they do with links, figures, search and filters, and that nothing gets out or in."""
+"""Pages in a real browser: links, figures, search and filters, that nothing gets out or in, and that all can read them.
+
+axe-core is the usual checker of accessibility.  `.ci/run` fetches it from npm; `npm install --no-save axe-core` in the
+repository does the same by hand.  Nothing is fetched when a test runs.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -22,6 +27,15 @@ Pages = dict[str, Path | str]
 TITLE = "t · tool-loop · answered"
 #: How many lines of the table over a folder are shown.
 LINES = "[...document.querySelectorAll('#rows tr')].filter(r => r.offsetHeight).length"
+AXE = Path(os.environ.get("RLM_LOOP_AXE") or Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js")
+#: Every rule that is broken: its name, the first place, and what would mend it.
+BROKEN = "axe.run().then(said => said.violations.map(v => [v.id, v.nodes[0].html, v.nodes[0].failureSummary]))"
+OPEN_ALL = "document.querySelectorAll('details').forEach(d => d.open = true)"
+
+#: What axe does not ask for: what a part, a table and a mark is called.
+NAMED = """['section:not([aria-labelledby])', 'table.data:not(:has(caption))', 'table.data th:not([scope])',
+    '.episodes a:not([aria-label])'].filter(nameless => document.querySelector(nameless))"""
+WIDTHS = {"run": (320, 400, 768, 1400), "study": (320, 768, 1400), "table": (390, 1280), "episode": (390, 1280)}
 
 
 def test_nothing_is_asked_for_and_nothing_is_refused(browser: Browser, pages: Pages) -> None:
@@ -31,9 +45,6 @@ def test_nothing_is_asked_for_and_nothing_is_refused(browser: Browser, pages: Pa
         asked = [url for url in browser.requests() if not url.startswith("data:image/svg+xml;base64,")]
         assert (asked, browser.complaints()) == ([Path(pages[name]).resolve().as_uri()], [])
         assert browser.value("[document.title, document.scripts.length]") == [title, 1]
-
-
-# -- the page of a run
 
 
 def test_html_that_a_cell_made_fetches_nothing_in_a_notebook(browser: Browser, tmp_path: Path) -> None:
@@ -91,9 +102,6 @@ def test_links_lead_to_their_steps_and_all_are_opened_and_closed(browser: Browse
         assert browser.value("document.querySelectorAll('.step:not(.first) > details[open]').length") == count
 
 
-# -- the report of a study
-
-
 def test_every_figure_is_drawn_and_a_mark_leads_to_the_page_of_its_run(browser: Browser, pages: Pages) -> None:
     browser.open(pages["study"])
     assert browser.value("document.images.length") >= 4
@@ -105,9 +113,7 @@ def test_every_figure_is_drawn_and_a_mark_leads_to_the_page_of_its_run(browser: 
     assert browser.complaints() == []
 
 
-def test_the_answer_is_on_one_screen_all_else_behind_a_click_and_tasks_are_found(
-    browser: Browser, pages: Pages
-) -> None:
+def test_the_answer_is_on_one_screen_all_else_behind_clicks_and_tasks_are_found(browser: Browser, pages: Pages) -> None:
     browser.open(pages["study"], width=1280)
     assert browser.value("document.querySelector('.beside').getBoundingClientRect().bottom < innerHeight")
     assert not browser.value("[...document.querySelectorAll('.part')].some(part => part.open)")
@@ -124,9 +130,6 @@ def test_the_answer_is_on_one_screen_all_else_behind_a_click_and_tasks_are_found
     browser.value("document.getElementById('find').focus()")
     browser.type("HARD-1")
     assert browser.value(shown) == 1
-
-
-# -- the table over a folder of runs
 
 
 def fill(browser: Browser, box: str, value: str) -> None:
@@ -186,3 +189,55 @@ def test_a_running_folder_is_followed(browser: Browser, tmp_path: Path, pages: P
         browser.until("document.querySelector('.stop .mark')?.textContent === 'unfinished'")
         (tmp_path / "run.jsonl").write_bytes(b"".join(lines))
         browser.until("document.querySelector('.stop .mark')?.textContent === 'answered'")
+
+
+# -- every kind of page, for everybody: narrow and wide, light and dark, without scripts, for those who listen
+
+
+@pytest.mark.parametrize("name", WIDTHS)
+def test_nothing_is_wider_than_the_screen(browser: Browser, pages: Pages, name: str) -> None:
+    for width in WIDTHS[name]:
+        browser.open(pages[name], width=width)
+        browser.value(SETTLED)
+        browser.value(OPEN_ALL)
+        browser.value(SETTLED)
+        assert browser.value("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("name", WIDTHS)
+def test_a_page_is_light_or_dark_and_its_parts_have_names(browser: Browser, pages: Pages, name: str) -> None:
+    colour = "getComputedStyle(document.body).backgroundColor"
+    seen: dict[bool, str] = {}
+    for dark in (False, True):
+        browser.open(pages[name], dark=dark)
+        browser.value("localStorage.clear(); delete document.documentElement.dataset.theme")
+        browser.value(SETTLED)
+        seen[dark] = browser.value(colour)
+    assert seen[False] != seen[True]
+    browser.value("document.getElementById('theme').click()")
+    assert browser.value(colour) == seen[False]
+    browser.value("localStorage.clear()")
+    assert (browser.value(NAMED), browser.complaints()) == ([], [])
+
+
+@pytest.mark.parametrize(("name", "there", "gone"), [("run", "#t1 pre", ".bar"), ("study", ".episodes .unit", ".find")])
+def test_it_can_be_read_without_scripts(browser: Browser, pages: Pages, name: str, there: str, gone: str) -> None:
+    browser.scripts(on=False)
+    try:
+        browser.open(pages[name])
+        assert not browser.value("document.documentElement.classList.contains('js')")
+        assert browser.value(f"document.querySelector('{there}').offsetHeight") > 0
+        assert browser.value(f"getComputedStyle(document.querySelector('{gone}')).display") == "none"
+    finally:
+        browser.scripts(on=True)
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="npm install --no-save axe-core, or RLM_LOOP_AXE=axe.min.js")
+@pytest.mark.parametrize("name", [*WIDTHS, "long run", "compare"])
+def test_axe_finds_nothing(browser: Browser, pages: Pages, name: str) -> None:
+    for width, dark in ((390, True), (1280, False)):  # on a phone in the dark, and on a desk in the light
+        browser.open(pages[name], width=width, dark=dark)
+        browser.value(OPEN_ALL)
+        browser.value(f"{AXE.read_text(encoding='utf-8')}; 0")
+        browser.value(SETTLED)
+        assert browser.value(BROKEN) == []

@@ -22,8 +22,6 @@ from rlm_loop.models import ModelError
 from rlm_loop.report import arm_table, study_page, suite_table, write_study_page, write_trace_pages
 from rlm_loop.study import Results, Study, StudyError, compare, export, load_study
 
-EXPERIMENTS = Path(__file__).parents[2] / "experiments"
-
 
 def links(page: str) -> list[str]:
     return [unquote(str(a["href"])) for a in Parsed(page).all("a") if not str(a["href"]).startswith("#")]
@@ -62,17 +60,12 @@ def test_what_is_on_the_page(found: Results, page: str) -> None:
     assert study_page(found) == page, "the same results give the same page"
 
 
-# -- traces
-
-
 @pytest.mark.slow
-def test_each_trace_has_a_page_that_the_report_links_also_where_it_is_packed(
-    folder: Path, found: Results, tmp_path: Path
-) -> None:
+def test_each_trace_has_a_page_that_the_report_links_packed_too(folder: Path, found: Results, tmp_path: Path) -> None:
     out = write_study_page(folder, tmp_path / "deep" / "report.html")
     pages = sorted(page for page in out.parent.rglob("*.html") if page != out)
-    assert sorted(out.parent / link for link in links(out.read_text(encoding="utf-8"))) == pages
-    assert len(pages) == len(found)  # the crashed one too: its trace says what happened until then
+    linked = sorted(out.parent / link for link in links(out.read_text(encoding="utf-8")))
+    assert (linked, len(pages)) == (pages, len(found))  # the crashed one too: its trace says what happened until then
     assert "Is it easy-0?" in pages[0].read_text(encoding="utf-8")
     export(folder, tmp_path / "packed")
     again = write_study_page(tmp_path / "packed", tmp_path / "two" / "report.html").parent
@@ -95,18 +88,14 @@ def test_a_trace_that_is_gone_empty_or_outside_has_no_page(folder: Path, found: 
     assert links(study_page(Results(rows[:3], found.lock, str(here)), traces=made)) == []
 
 
-# -- studies of all kinds
-
-
 @pytest.mark.parametrize(
     ("question", "title", "text"),
     [("Is it?", "Is it?", ""), ("Is it?\n\nMore.", "Is it?", "More."), ("", "a name", "The study states no question")],
 )
 def test_where_the_question_comes_from(found: Results, question: str, title: str, text: str) -> None:
     page = study_page(Results([], {**found.lock, "name": "a name", "question": question}))
-    assert f"<h1>{title}</h1>" in page
-    assert text in sound(page).text
-    assert "Nothing has been run yet." in page
+    said = f"<h1>{title}</h1>" in page, text in sound(page).text, "Nothing has been run yet." in page
+    assert said == (True, True, True)
     hostile = study_page(replace(found, lock={**found.lock, "question": HOSTILE + question}), traces=False)
     assert HOSTILE in sound(hostile).text
 
@@ -153,7 +142,7 @@ from rlm_loop.report.study import study_page
 page = study_page(sys.argv[1], traces=False)
 print(page.count(".[studies]"), page.count(">Arms of"))
 """
-    argv = [sys.executable, "-c", code, str(EXPERIMENTS / "recovery" / "results")]
+    argv = [sys.executable, "-c", code, str(Path(__file__).parents[2] / "experiments" / "recovery" / "results")]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["4", "0"]  # answer, tables, figures, differences
 
@@ -201,9 +190,6 @@ def test_the_denominator_is_the_same_everywhere_and_no_other_arm_is_emptied(cras
     assert f"episodes ({crashes} MemoryError)" in Parsed(study_page(faulty)).text
 
 
-# -- faults, and the command
-
-
 def test_faults_are_one_line_and_say_what_to_do(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     out = tmp_path / "r.html"
@@ -220,9 +206,7 @@ def test_faults_are_one_line_and_say_what_to_do(folder: Path, tmp_path: Path) ->
     assert not out.exists()
 
 
-def test_on_the_command_line(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_on_the_command_line(folder: Path, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.chdir(tmp_path)
     report = ("study", "report", str(folder), "--html")
     assert main([*report, "out.html", "--baseline", "careful"]) == 0

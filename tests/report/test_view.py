@@ -130,8 +130,7 @@ def test_the_expected_answer_is_shown_and_no_answer_is_none(tmp_path: Path) -> N
 
 def test_one_trace_file_is_enough_and_a_session_of_the_meter_is_a_run(tmp_path: Path) -> None:
     with viewing(run(tmp_path / "one.jsonl")) as url:
-        assert len(rows(url)) == 1
-        assert "print(" in page_of(url)
+        assert (len(rows(url)), "print(" in page_of(url)) == (1, True)
     with metered_endpoint(ScriptedModel(["Hello."]), out=tmp_path / "metered") as address:
         body = {"model": "any", "messages": [{"role": "user", "content": "A question?"}]}
         assert httpx.post(f"{address}/chat/completions", json=body, trust_env=False).status_code == 200

@@ -74,15 +74,13 @@ def test_a_tool_is_told_as_the_server_has_it(tools: McpTools) -> None:
         ("odd", (), {}, '3 rows\n{"type": "video", "uri": "a:b"}'),  # outside of the protocol
     ],
 )
-def test_a_tool_is_called_as_python(
-    tools: McpTools, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any
-) -> None:
+def test_a_tool_is_called_as_python(tools: McpTools, name: str, args: Any, kwargs: Any, value: Any) -> None:
     assert tools[name](*args, **kwargs) == value
     assert ToolGateway(tools).call_function(name, args, kwargs) == value
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "kind", "message"),
+    ("name", "arguments", "kind", "says"),
     [
         ("add_numbers", '{"a": 1}', "invalid_arguments", "missing 'b'"),
         ("add_numbers", '{"a": 1, "b": "2"}', "invalid_arguments", "'b': Input should be a valid integer, not '2'"),
@@ -92,12 +90,10 @@ def test_a_tool_is_called_as_python(
         ("die", '{"status": 3}', "runtime", "has ended (out of memory, exit status 3); the next call starts it again"),
     ],
 )
-def test_what_goes_wrong_is_data_and_the_next_call_works(
-    tools: McpTools, name: str, arguments: str, kind: str, message: str
-) -> None:
+def test_a_failure_is_data_and_the_next_call_works(tools: Any, name: str, arguments: str, kind: str, says: str) -> None:
     gateway = ToolGateway(tools)
     result = gateway.call(name, arguments)
-    assert (result.error, message in result.message) == (kind, True), result.message
+    assert (result.error, says in result.message) == (kind, True), result.message
     assert gateway.call("add_numbers", '{"a": 1, "b": 2}').data == "3"
 
 
@@ -120,7 +116,6 @@ def test_no_process_of_a_server_outlives_the_host(tmp_path: Path, end: str) -> N
 @pytest.mark.parametrize(
     ("server", "reason"),
     [
-        ("no-such-command --x", r"no-such-command: not found, exit status 127\)"),
         ([sys.executable, "-c", "import sys; sys.exit('no such option')"], r"\(no such option, exit status 1\)"),
         ([sys.executable, "-c", "import time; time.sleep(60)"], "did not answer within 0.3 s"),
         ("http://127.0.0.1:9/mcp", "cannot be used: ConnectError"),

@@ -41,9 +41,8 @@ def test_every_line_has_every_field_says_those_that_are_known_and_no_secret(capl
     outcome = work(caplog)
     assert caplog.records
     assert KEY not in caplog.text
-    assert all(
-        isinstance(h, logging.NullHandler) for h in logging.getLogger("rlm_loop").handlers if h is not caplog.handler
-    )
+    own = [handler for handler in logging.getLogger("rlm_loop").handlers if handler is not caplog.handler]
+    assert all(isinstance(handler, logging.NullHandler) for handler in own)
     for record in caplog.records:
         known = {name: getattr(record, name) for name in FIELDS}
         assert (known["run"], known["task"], known["node"]) == (outcome.run, "question", "0")
@@ -58,11 +57,8 @@ def test_a_turn_and_a_tool_say_what_they_took_and_what_is_left(caplog: pytest.Lo
     turns, tools = told(caplog, "turn"), told(caplog, "tool")
     assert [(r.turn, r.steps_remaining, r.error_kind) for r in turns] == [(1, 8, None), (2, 7, "runtime"), (3, 6, None)]
     assert [r.tokens for r in turns] == [turn.reply.usage.total_tokens for turn in outcome.turns if turn.reply.usage]
-    assert [(r.turn, r.tool, r.call_id, r.error_kind) for r in tools] == [
-        (1, "stock", "c1", None),
-        (2, "stock", "c2", "runtime"),
-        (3, "final_answer", "c3", None),
-    ]
+    called = [(1, "stock", "c1", None), (2, "stock", "c2", "runtime"), (3, "final_answer", "c3", None)]
+    assert [(r.turn, r.tool, r.call_id, r.error_kind) for r in tools] == called
     assert [r.call_id for r in told(caplog, "reply")] == [1, 2, 3]
     (end,) = told(caplog, "run_end")
     assert (end.tokens, "stop=answered" in end.getMessage()) == (outcome.usage.total_tokens, True)

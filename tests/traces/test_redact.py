@@ -11,6 +11,8 @@ import sys
 from html import escape
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from growth import grows_in_proportion, parts
@@ -207,27 +209,19 @@ def test_a_line_of_a_million_hostile_characters_is_read_in_time_that_grows_with_
     grows_in_proportion(lambda text: redactor({})(text * 6), "".join(HOSTILE))
 
 
-class Loud:
-    """A hook that fails, and says in its error all that it knows."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def on_step_end(self) -> None:
-        raise ValueError(self.text)
-
-
-def test_no_secret_is_in_what_is_kept_or_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_secret_is_kept_or_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
     """Of a run in which each secret was asked about, said by the model, and printed by its code."""
     path, shown = tmp_path / "run.jsonl", io.StringIO()
     text = "\n".join([re.sub("[«»]", "", text) for text in (GONE | OWN).values()] + [PRINTED["as it is"]])
     cells = [f"```python\nprint({text!r})\n```", f"```python\nfinal_answer = {text!r}\n```"]
     for name, value in ENVIRON.items():
         monkeypatch.setenv(name, value)
-    live = LiveView()
-    agent = ToolLoopAgent(model=ScriptedModel(cells, name="m"), hooks=(live, Loud(text)))
+
+    def on_step_end() -> None:  # a hook that fails, and says in its error all that it knows
+        raise ValueError(text)
+
+    live, loud = LiveView(), SimpleNamespace(on_step_end=on_step_end)
+    agent = ToolLoopAgent(model=ScriptedModel(cells, name="m"), hooks=(live, loud))
     with caplog.at_level(logging.DEBUG, "rlm_loop"), monkeypatch.context() as patch:
         patch.setattr(sys, "stderr", shown)
         outcome = agent.run(f"What are these?\n{text}", trace=path)

@@ -32,16 +32,12 @@ def lay_out(root: Path, tree: Tree) -> None:
 def on_disk(root: Path) -> dict[bytes, tuple[str, bytes]]:
     """The files of a folder, without git's own."""
     found: dict[bytes, tuple[str, bytes]] = {}
-    top = os.fsencode(root)
-    for folder, below, names in os.walk(top):
-        for place in (os.path.join(folder, name) for name in [*names, *below]):
-            key = os.path.relpath(place, top)
-            if os.path.islink(place):
-                found[key] = ("link", os.readlink(place))
-            elif os.path.isfile(place) and key != b".git":
-                kind = "program" if os.stat(place).st_mode & 0o100 else "file"
-                found[key] = (kind, Path(os.fsdecode(place)).read_bytes())
-        below[:] = [name for name in below if name != b".git"]
+    for place in root.rglob("*"):
+        name = place.relative_to(root)
+        if place.is_symlink():
+            found[bytes(name)] = ("link", os.fsencode(os.readlink(place)))
+        elif place.is_file() and ".git" not in name.parts:
+            found[bytes(name)] = ("program" if place.stat().st_mode & 0o100 else "file", place.read_bytes())
     return found
 
 
@@ -67,10 +63,8 @@ def commit_all(root: Path, message: str = "x") -> str:
 def everything(root: Path) -> dict[str, tuple[int, int, int, bytes]]:
     """All that could tell that a folder was touched: times, sizes, modes and contents, git's own files included."""
     found: dict[str, tuple[int, int, int, bytes]] = {}
-    for folder, below, names in os.walk(root):
-        for name in [".", *below, *names]:
-            place = os.path.join(folder, name)
-            status = os.lstat(place)
-            content = Path(place).read_bytes() if stat.S_ISREG(status.st_mode) else b""
-            found[place] = (status.st_mtime_ns, status.st_ctime_ns, status.st_mode, content)
+    for place in (root, *root.rglob("*")):
+        status = place.lstat()
+        content = place.read_bytes() if stat.S_ISREG(status.st_mode) else b""
+        found[str(place)] = (status.st_mtime_ns, status.st_ctime_ns, status.st_mode, content)
     return found

@@ -89,6 +89,7 @@ for manager in [o for o in gc.get_objects() if type(o).__name__ == "PytestPlugin
             return True
     manager.register(Evil(), "evil" + str(id(manager)))
 """
+SKIPS = "\n\ndef add(a, b):\n    import pytest\n    pytest.{}('no')\n"
 NO_ASSERTIONS = "import unittest\nunittest.TestCase.assertEqual = lambda *given: None\n"
 PLUGIN = """
 import pytest
@@ -133,6 +134,8 @@ ATTACKS: dict[str, Attack] = {
     "makes a conftest.py before the tests are collected": Attack(code(MAKES), f"{WROTE}conftest.py"),
     "forges reports in the end": Attack(code(FORGES + "atexit.register(told)\n"), tests=IDS),
     "forges reports and ends": Attack(code(FORGES + "told(); os._exit(0)\n"), "ended early", tests=IDS),
+    "skips the test that calls it": Attack(code(SKIPS.format("skip")), "test_add (skipped)", tests=[ADD]),
+    "says that the test may fail": Attack(code(SKIPS.format("xfail")), "test_add (skipped)", tests=[ADD]),
     "skips the body of every test": Attack(code(PASSES_ALL), FOOLED),
     "loses every exception": Attack(code(NO_ERRORS), FOOLED),
     "registers a plugin that it finds in memory": Attack(code(HOOKS), FOOLED),

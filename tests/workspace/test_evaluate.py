@@ -25,7 +25,6 @@ def pytest_runtest_makereport(item, call):
     result.get_result().outcome = "passed"
 """
 ALWAYS = "import builtins\nbuiltins.add = lambda a, b: a + b\n"
-SKIP_ALL = "def pytest_collection_modifyitems(items):\n    for item in items: item.add_marker('skip')\n"
 PASSES = "def same(a, b):\n    pass\n"
 
 TRICKS: dict[str, Change] = {
@@ -46,11 +45,6 @@ TRICKS: dict[str, Change] = {
     "src/unittest.py": "TestCase = object\n",  # a module of Python
     "test_more.py": "def test_more(): pass\n",
 }
-OTHERS = [
-    ("tests/test_pkg.py", None),
-    ("tests/test_pkg.py", TESTS.replace("3)", "add(1, 2))")),
-    ("conftest.py", SKIP_ALL),
-]
 EVERY_TRICK = {".gitignore": "*\n", **TRICKS}  # git is told to see none of it
 
 
@@ -58,22 +52,12 @@ def judged(text: str, fail_to_pass: Sequence[str] = FAIL_TO_PASS, **options: Any
     return judge(FILES, text, fail_to_pass, **{"pass_to_pass": PASS_TO_PASS, **options})
 
 
-@pytest.mark.parametrize(("name", "text"), [*TRICKS.items(), *OTHERS])
-def test_a_trick_alone_changes_nothing(name: str, text: Change) -> None:
-    found = judged(patch({name: text}))
+@pytest.mark.parametrize("name", TRICKS)
+def test_a_trick_alone_changes_nothing(name: str) -> None:
+    found = judged(patch({name: TRICKS[name]}))
     assert (found.resolved, list(found.refused)) == (False, [name])
     assert found.reason.startswith(UNCHANGED)
     assert not found.results  # the tests need not be run to know that they are as they were
-
-
-@pytest.mark.slow
-def test_all_tricks_together_gain_nothing() -> None:
-    found = judged(patch(EVERY_TRICK | {"pkg/__init__.py": BUGGY + "\n\n# nothing of use\n"}))
-    assert not found.resolved
-    assert found.results == {ADD: "failed", **dict.fromkeys(PASS_TO_PASS, "passed")}
-    assert found.reason.startswith(f"1 of 1 tests to be fixed did not pass: {ADD} (failed); not taken")
-    assert "conftest.py (run by pytest or Python at the start)" in found.reason
-    assert "same(add(1, 2), 3)" in found.run.messages[ADD]
 
 
 def test_a_fix_counts_whatever_comes_with_it() -> None:
@@ -81,7 +65,7 @@ def test_a_fix_counts_whatever_comes_with_it() -> None:
     assert found.resolved, found.run.output
     assert found.reason == "all listed tests pass"
     assert found.results == {ADD: "passed", "tests/test_pkg.py::test_two[a": "passed"}
-    assert {"conftest.py", "tests/test_pkg.py", "pytest.py"} < set(found.refused)
+    assert set(found.refused) == set(TRICKS)
     assert (found.score().value, found.score().evidence["place"]) == (1.0, "plain")
 
 
@@ -111,27 +95,6 @@ def test_whatever_takes_the_place_of_the_tests_they_come_back() -> None:
     assert list(found.refused) == ["tests", *tests]
     alone = patch({**dict.fromkeys(tests), "mine/test_pkg.py": "def test_add(): pass\n"}, links={"tests": "mine"})
     assert judged(alone).reason.startswith(UNCHANGED)
-
-
-CHEATS = """
-import os
-if os.environ.get("RLM_LOOP_TESTS"):
-    import pytest
-def two():
-    return 2
-def add(a, b):
-    %s
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("does", "outcome"),
-    [("pytest.skip('no')", "skipped"), ("pytest.xfail('no')", "skipped"), ("os._exit(0)", "error")],
-)
-def test_what_is_no_pass(does: str, outcome: str) -> None:
-    found = judged(patch({"pkg/__init__.py": CHEATS % does}), pass_to_pass=[])
-    assert (found.resolved, found.results) == (False, {ADD: outcome})
 
 
 NEW_TEST = "\n\ndef test_more():\n    same(add(2, 2), 4)\n"
@@ -193,11 +156,14 @@ def test_other_lines_around_and_other_ends_of_lines_are_taken_as_in_the_official
     assert found.resolved, found.reason
 
 
-def test_a_patch_that_git_does_not_apply_leaves_nothing_behind() -> None:
+def test_all_tricks_together_gain_nothing_where_git_does_not_apply_them() -> None:
     changes = EVERY_TRICK | {"pkg/__init__.py": BUGGY.replace("return 2", "return 2 + 0")}
     found = judged(patch(changes).replace(" def two", " def three"))
-    assert found.results[ADD] == "failed"
-    assert {"conftest.py", "sitecustomize.py", "pytest.py"} < set(found.refused)
+    assert found.results == {ADD: "failed", **dict.fromkeys(PASS_TO_PASS, "passed")}
+    assert found.reason.startswith(f"1 of 1 tests to be fixed did not pass: {ADD} (failed); not taken")
+    assert "conftest.py (run by pytest or Python at the start)" in found.reason
+    assert "same(add(1, 2), 3)" in found.run.messages[ADD]
+    assert set(found.refused) == set(TRICKS)
     inner = {"sub/.git/HEAD": "ref: refs/heads/main\n", "sub/.git/objects/x": "x\n", "sub/.git/refs/x": "x\n"}
     hidden = patch({**FIX, **inner, "sub/conftest.py": FORGE}).replace(" def two", " def three")
     assert not judged(hidden).applied

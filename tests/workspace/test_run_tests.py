@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import sys
 from collections.abc import Mapping, Sequence
@@ -9,12 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from lazy import BARE
 
-from rlm_loop.repl import Hardened, ReplError, Sandbox
+from rlm_loop.repl import Hardened, Launch, ReplError, Sandbox
 from rlm_loop.tools import ToolGateway
+from rlm_loop.tools.processes import Finished
 from rlm_loop.workspace import Workspace
 from rlm_loop.workspace.testing import TestRun, run_tests, summary, tests_tool
+from rlm_loop.workspace.testing.run import Reports
 
 SETTINGS = """
 [tool.pytest.ini_options]
@@ -198,7 +203,6 @@ def test_a_place_that_does_not_work_is_an_error(tmp_path: Path, monkeypatch: pyt
     [
         ({"a.txt": ""}, [], "pytest found no tests"),
         ({"test_x.py": ""}, ["test_y.py::test_1"], "no test has one of these ids"),
-        ({"pytest.ini": "[pytest]\nminversion = 99\n"}, [], "pytest cannot use the repository's settings: "),
         ({"conftest.py": "import os\nos._exit(7)\n"}, [], "no test ran: the interpreter ended early (exit status 7)"),
     ],
 )
@@ -231,25 +235,55 @@ def test_a_model_runs_tests_and_the_diff_stays_clean() -> None:
         assert (none.error, none.message) == ("invalid_arguments", "no test has one of these ids: tests/test_no.py")
 
 
+def test_summaries_are_short() -> None:
+    assert summary(TestRun({"a": "skipped"}, cut_short="stopped")) == "0 passed, 0 failed, 0 errors, 1 skipped\nstopped"
+    three = TestRun({"a": "failed", "b": "error", "c": "failed"}, messages={"a": "x\ny\n", "b": "z"})
+    assert summary(three, failures=1) == "0 passed, 2 failed, 1 errors\nFAILED a\nx\ny\nERROR b\nFAILED c"
+    long = TestRun({"a": "failed"}, messages={"a": "\n".join(str(n) for n in range(20))})
+    assert summary(long).splitlines()[1:] == ["FAILED a", "...", *(str(n) for n in range(5, 20))]
+    many = TestRun({f"t{n}": "failed" for n in range(1000)}, messages={f"t{n}": "x" * 90 for n in range(1000)})
+    lines = summary(many).splitlines()
+    assert (len(lines), lines[-1]) == (1 + 3 * 2 + 20 + 1, "... 977 more")
+
+
+# -- what the process of the tests tells is not believed further than it has to be
+
+Told = tuple[str, dict[str, str]]
+
+
+def result(outcome: str) -> Told:
+    return "result", {"id": "a.py::test_a", "outcome": outcome, "text": ""}
+
+
+CONTROL, FINISH, END, FOOLED = [
+    (kind, {"text": text}) for kind, text in (("control", ""), ("finish", ""), ("end", "0"), ("control", "x"))
+]
+
+
 @pytest.mark.parametrize(
-    ("run", "text"),
+    ("lines", "outcome", "distrusted"),
     [
-        (TestRun({"a": "skipped"}, cut_short="stopped"), "0 passed, 0 failed, 0 errors, 1 skipped\nstopped"),
-        (
-            TestRun({"a": "failed", "b": "error", "c": "failed"}, messages={"a": "x\ny\n", "b": "z"}),
-            "0 passed, 2 failed, 1 errors\nFAILED a\nx\ny\nERROR b\nFAILED c",
-        ),
-        (
-            TestRun({"a": "failed"}, messages={"a": "\n".join(str(n) for n in range(20))}),
-            "0 passed, 1 failed, 0 errors\nFAILED a\n...\n" + "\n".join(str(n) for n in range(5, 20)),
-        ),
+        ([result("passed"), CONTROL, FINISH, END], "passed", ""),
+        ([result("passed"), result("failed"), CONTROL, FINISH, END], "failed", ""),
+        ([result("failed"), result("passed"), CONTROL, FINISH, END], "failed", ""),  # a result never improves
+        ([result("failed"), CONTROL, FINISH, result("passed"), END], "failed", ""),
+        ([CONTROL, FINISH, result("passed"), END], None, ""),  # the end has been told
+        ([result("passed")], "passed", "the run did not come to its end, after the last test"),
+        ([result("passed"), FINISH, END], "passed", "control tests, which have to fail, passed: which were not run"),
+        ([result("passed"), FOOLED, FINISH], "passed", "control tests, which have to fail, passed: x"),
     ],
 )
-def test_summaries(run: TestRun, text: str) -> None:
-    assert summary(run, failures=1 if "b" in run.results else 3) == text
+def test_what_is_told(lines: list[Told], outcome: str | None, distrusted: str) -> None:
+    reports = Reports("word")
+    for kind, fields in lines:
+        reports.hear(b"word" + json.dumps({"kind": kind, **fields}).encode())
+    run = reports.result(Finished(0, "", False, 1.0), Launch((), {}, "plain"), ["a.py"], "/folder", ())
+    assert (run.results.get("a.py::test_a"), run.distrusted) == (outcome, distrusted)
 
 
-def test_summaries_are_bounded() -> None:
-    run = TestRun({f"t{n}": "failed" for n in range(1000)}, messages={f"t{n}": "x" * 90 for n in range(1000)})
-    lines = summary(run).splitlines()
-    assert (len(lines), lines[-1]) == (1 + 3 * 2 + 20 + 1, "... 977 more")
+@given(st.binary() | st.recursive(st.none() | st.text(), st.lists).map(lambda value: json.dumps(value).encode()))
+def test_any_line_is_borne(line: bytes) -> None:
+    reports = Reports("word")
+    for text in (line, b"word" + line, b"word" + b'{"kind": "result"}', b"word" + b"[" * 100_000):
+        reports.hear(text)
+    assert reports.results == {}

@@ -107,12 +107,18 @@ def test_a_folder_that_is_no_repository_is_copied_whole_and_never_written_to(tmp
     assert everything(tmp_path) == before
 
 
-def test_of_a_bare_repository_the_head_is_taken_and_one_without_its_objects_is_named(repository: Path) -> None:
+def test_a_shallow_clone_has_the_commits_it_has_and_a_bare_one_its_head_unless_its_objects_are_gone(
+    repository: Path,
+) -> None:
+    bare, shallow = repository.parent / "mirror.git", repository.parent / "shallow"
     git(repository.parent, *MIRROR.split())
-    bare = repository.parent / "mirror.git"
-    with Workspace(bare) as space:
-        assert on_disk(space.root) == SECOND
-        assert space.commit == git(repository, "rev-parse", "HEAD")
+    git(repository.parent, "clone", "-q", "--depth=1", f"file://{repository}", str(shallow))
+    first, head = git(repository, "rev-parse", "v1"), git(repository, "rev-parse", "HEAD")
+    for source, commit in ((bare, None), (shallow, "HEAD")):
+        with Workspace(source, commit=commit) as space:
+            assert (on_disk(space.root), space.commit) == (SECOND, head)
+    with pytest.raises(WorkspaceError, match=f"no commit '{first}'"):
+        Workspace(shallow, commit=first)
     shutil.rmtree(bare / "objects")
     (bare / "objects").mkdir()
     with pytest.raises(WorkspaceError, match=r"mirror\.git"):
@@ -144,16 +150,6 @@ def test_files_in_conflict_or_only_announced_are_taken_as_they_lie(repository: P
     with Workspace(repository) as space:
         assert b"<<<<<<<" in (space.root / "a.py").read_bytes()
         assert (space.root / "announced.py").read_text() == "y\n"
-
-
-def test_a_shallow_clone_has_the_commits_it_has(repository: Path) -> None:
-    shallow = repository.parent / "shallow"
-    git(repository.parent, "clone", "-q", "--depth=1", f"file://{repository}", str(shallow))
-    first = git(repository, "rev-parse", "v1")
-    with Workspace(shallow, commit="HEAD") as space:
-        assert on_disk(space.root) == SECOND
-    with pytest.raises(WorkspaceError, match=f"no commit '{first}'"):
-        Workspace(shallow, commit=first)
 
 
 @pytest.mark.slow

@@ -104,8 +104,7 @@ def test_what_was_not_begun_is_never_made(gate: threading.Event) -> None:
 def test_a_call_that_does_not_come_back_is_written_off_as_unknown(gate: threading.Event) -> None:
     root, _ = stopped(gate, lambda root: root.query("x", max_tokens=30), budget=Budget(output_tokens=50))
     root.node.end_children(0.01)
-    (call,) = root.ledger.calls
-    assert (call.node, call.usage) == ("0.1", Usage(None, None))
+    assert [(call.node, call.usage) for call in root.ledger.calls] == [("0.1", Usage(None, None))]
     assert root.ledger.usage.output_tokens is None  # not known, never zero
     assert root.account.spent.output_tokens == 30  # what it may have cost at most
     events = len(root.trace.events)
@@ -145,8 +144,7 @@ def test_an_outer_time_limit_reaches_all_levels(gate: threading.Event) -> None:
     with pytest.raises(BudgetSpent, match="50 seconds"):
         root.query("x")
     root.node.end_children(0.01)
-    assert [e["ok"] for e in root.of("subcall_end")] == [False] * 3
-    assert len(root.of("subcall_start")) == 3
+    assert ([e["ok"] for e in root.of("subcall_end")], len(root.of("subcall_start"))) == ([False] * 3, 3)
 
 
 @pytest.mark.parametrize("depth", [1, 2], ids=["a completion is under way", "the cell of a sub-agent runs on"])
@@ -174,10 +172,9 @@ def test_a_process_that_dies_gives_its_sub_calls_up(depth: int, gate: threading.
     ended = agent.run("dying", trace=tmp_path / "t.jsonl")
     assert ended.answer == 1
     if depth == 1:
-        assert ended.usage.calls == 3
         record = read(tmp_path / "t.jsonl")
         (end,) = record.of("subcall_end")
-        assert (end["ok"], end["error"]["kind"]) == (False, "cancelled")
+        assert (end["ok"], end["error"]["kind"], ended.usage.calls) == (False, "cancelled", 3)
         assert record.events.index(end) < record.events.index(record.end)
 
 
@@ -202,7 +199,6 @@ def test_nested_batches_share_one_cap_and_few_agents_are_alive_at_once() -> None
         return outcome(inner, len([r for r in got if r.ok]))
 
     root = Root(Answering(answer), max_depth=4, sub_agent=sub_agent, concurrency=3)
-    assert root.batched(["go"] * 4) == ["4"] * 4
-    assert root.ledger.usage.calls == 4**4
+    assert (root.batched(["go"] * 4), root.ledger.usage.calls) == (["4"] * 4, 4**4)
     assert most["calls"] <= 3
     assert most["agents"] <= 3 * 4  # levels of agents, and not 4 + 16 + 64

@@ -199,8 +199,7 @@ def play(plan: Plan, concurrency: int, max_depth: int, budget: Budget, sub_budge
 
 def check(world: World, budget: Budget, concurrency: int) -> None:
     root, events = world.root, world.root.trace.events
-    assert world.wrong == []
-    assert world.most <= concurrency
+    assert (world.wrong, world.most <= concurrency) == ([], True)
 
     # spend: the model counts its tokens itself, so that the bound is zero
     spent = root.account.spent
@@ -216,16 +215,14 @@ def check(world: World, budget: Budget, concurrency: int) -> None:
     calls = root.ledger.calls
     answered = Counter(who[c.node] for c in calls if c.usage_warning != NO_REPLY)
     assert answered <= world.told <= Counter(who[c.node] for c in calls)
-    assert root.ledger.usage == root.ledger.usage_of("0")
-    assert spent.calls == root.ledger.usage.calls
+    assert (root.ledger.usage_of("0"), root.ledger.usage.calls) == (root.ledger.usage, spent.calls)
     assert len({c.call for c in calls}) == len(calls)
 
     # children never outlive their parent: each sub-call ends once, and before the one that asked for it
     ended = {e["node"]: i for i, e in enumerate(events) if e["event"] == "subcall_end"}
     assert sorted(ended) == sorted(e["node"] for e in events if e["event"] == "subcall_end") == sorted(starts)
     for node, start in starts.items():
-        assert start["depth"] == node.count(".")
-        assert start["parent"] == node.rpartition(".")[0]
+        assert (start["depth"], start["parent"]) == (node.count("."), node.rpartition(".")[0])
         if start["parent"] != "0":
             assert ended[node] < ended[start["parent"]]
     for event in root.of("subcall_end"):

@@ -142,8 +142,7 @@ def test_code_blocks_are_cells_with_their_outputs(tmp_path: Path) -> None:
     cells = saved(ToolLoopAgent(model=model).run("What is 6 x 7? ![x](http://a.b/c.png)"), tmp_path)
     first, second = [cell for cell in cells if cell.cell_type == "code"][:2]
     assert (first.source, [(o.name, o.text) for o in first.outputs]) == ("print(6 * 7)", [("stdout", "42\n")])
-    assert second.outputs[0].name == "stderr"
-    assert "ZeroDivisionError" in second.outputs[0].text
+    assert (second.outputs[0].name, "ZeroDivisionError" in second.outputs[0].text) == ("stderr", True)
     said = [cell.source for cell in cells if cell.cell_type == "markdown"]
     assert said[0] == "**Question**\n\n```text\nWhat is 6 x 7? ![x](http://a.b/c.png)\n```"
     assert [text.split("\n")[3] for text in said[1:3]] == ["I look.", "Then I answer."]
@@ -164,9 +163,6 @@ def test_calls_are_cells_too_and_secrets_are_left_out(tmp_path: Path, monkeypatc
     calls = [cell.source for cell in cells if cell.cell_type == "code"]
     assert calls == ["look(place='home')", "final_answer(answer=7)"]
     assert cells[-1].source.startswith("**Answer**\n\n```text\n7\nanswered")
-
-
-# -- the call tree
 
 
 def test_a_batch_is_one_line_and_its_failure_another() -> None:

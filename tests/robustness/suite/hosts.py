@@ -120,7 +120,7 @@ def run_apart(kind: Kind, case: CellCase | ReplyCase) -> Verdict:
         try:
             if cells and cells.host_killed:
                 return _after_the_kill(cells, guard, report, world, hard)
-            _wait(guard, lambda: READY in report.notes(), _START * slack())
+            _wait(guard, lambda: READY in report.all("note"), _START * slack())
             timed_out = _wait(guard, lambda: False, hard)
         finally:
             for kill in (os.killpg, os.kill):
@@ -135,7 +135,7 @@ def run_apart(kind: Kind, case: CellCase | ReplyCase) -> Verdict:
 def _after_the_kill(case: CellCase, guard: Any, report: Report, world: World, hard: float) -> Verdict:
     """Kill the host in the middle of the last cell; whatever it had started must be gone soon."""
     last = f"cell {len(case.steps)}"
-    _wait(guard, lambda: last in report.notes(), hard + _START)
+    _wait(guard, lambda: last in report.all("note"), hard + _START)
     time.sleep(_INTO_THE_CELL)
     host = next(iter(report.all("pid")), None)
     if host is None or report.verdict() is not None:
@@ -162,15 +162,10 @@ def _wait(guard: Any, until: Callable[[], bool], seconds: float) -> bool:
 
 def _silent(report: Report, status: int, timed_out: bool, hard: float) -> str:
     """Return the reason why there is no verdict."""
-    failed = next(iter(report.all("failed")), "")
-    where = (report.notes() or ["the start"])[-1]
-    if failed or timed_out:
-        return failed or f"hung in {where}: killed after {hard:g} s"
-    if status < 0:
-        return f"the process above the host was ended in {where}"
-    how = status - 128
-    ended = signal.Signals(how).name if how in signal.valid_signals() else f"exit status {status}"
-    return f"the host process died in {where} ({ended})"
+    if failed := report.all("failed"):
+        return failed[0]
+    where = (report.all("note") or ["the start"])[-1]
+    return f"hung in {where}: killed after {hard:g} s" if timed_out else f"died in {where} (exit status {status})"
 
 
 def _guarded(kind: str, case: str, secret: str, outside: Any, environment: dict[str, str], report: Report) -> None:
@@ -240,9 +235,6 @@ class Report:
                 with contextlib.suppress(ValueError):  # torn: the host died while it wrote
                     found.append(json.loads(line))
         return [line[name] for line in found if name in line]
-
-    def notes(self) -> list[str]:
-        return self.all("note")
 
     def verdict(self) -> Verdict | None:
         return next((Verdict(*verdict) for verdict in self.all("verdict")), None)
