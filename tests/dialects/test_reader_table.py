@@ -67,10 +67,17 @@ def indented(code: str) -> str:
     return textwrap.indent(code, "    ")
 
 
+def hanging(code: str) -> str:
+    first, _, rest = code.partition("\n")
+    return f"{first}\n{indented(rest)}".rstrip("\n")
+
+
 #: What may be wrong with the arguments of a call.
 DAMAGE: dict[str, Callable[[str], str]] = {
     "none": quoted,
     "indented": lambda code: quoted(indented(code)),
+    "indented as the JSON around it": lambda code: quoted(hanging(code)),
+    "indented as the JSON around it, no closing quote": lambda code: f'{{"code": "{hanging(code)}\n}}',
     "line breaks": lambda code: quoted(code).replace("\\n", "\n"),
     "quotes": lambda code: unescaped(code.replace("\\", "\\\\").replace("\n", "\\n")),
     "quotes and line breaks": unescaped,
@@ -86,7 +93,12 @@ DAMAGE: dict[str, Callable[[str], str]] = {
 }
 #: Damages after which another reading is Python as well: `\\n` in a string is a line break or two characters.
 _SLASHES = {"line breaks", "quotes and line breaks", "triple quotes", "triple quotes, indented"}
-_SLASHES |= {"no closing quote", "not closed", "triple quotes around triple quotes"}
+_SLASHES |= {
+    "indented as the JSON around it, no closing quote",
+    "no closing quote",
+    "not closed",
+    "triple quotes around triple quotes",
+}
 
 
 @pytest.mark.parametrize(
@@ -113,6 +125,7 @@ def test_a_call_gives_the_cell_that_a_fence_gives(carrier: str, damage: str, cod
 FENCE_DAMAGE: dict[str, Callable[[str], str]] = {
     "none": lambda code: f"Look:\n```python\n{code}\n```",
     "indented": lambda code: f"```python\n{indented(code)}\n```",
+    "indented but its first line": lambda code: f"```python\n{hanging(code)}\n```",
     "no label": lambda code: f"```\n{code}\n```",
     "beside one without a label": lambda code: f"```\nsrc/\n  a.py\n```\n```py\n{code}\n```",
     "signature": lambda code: f"```python\n{SIGNATURE}\n{code}\n```",
@@ -143,6 +156,24 @@ def test_code_after_the_signature_is_the_call(dialect: Dialect) -> None:
 def test_several_fences_are_a_cell_each(dialect: Dialect) -> None:
     text = "```python\nx = 1\n```\nand\n```\nx\n```\n```python\nprint(x)\n```"
     assert [code_of(action) for action in dialect.parse_reply(Reply(text), TOOLS)] == ["x = 1", "print(x)"]
+
+
+@in_all
+def test_what_follows_an_invented_result_is_not_read(dialect: Dialect) -> None:
+    text = "```python\nx = 1\n```\nObservation: 1\n```python\nprint(2)\n```"
+    assert [code_of(action) for action in dialect.parse_reply(Reply(text), TOOLS)] == ["x = 1"]
+
+
+def test_a_reply_that_is_python_and_sets_final_answer_is_run_and_no_other() -> None:
+    for text, cell in {
+        "final_answer = 15": "final_answer = 15",
+        "x = 3\nfinal_answer = x\n": "x = 3\nfinal_answer = x",
+        "final_answer == 15": None,
+        "The final_answer = 15": None,
+        "x = 3": None,
+    }.items():
+        (action,) = CodeBlocks().parse_reply(Reply(text), TOOLS)
+        assert code_of(action) == cell, text
 
 
 @in_calls
