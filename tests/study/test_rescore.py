@@ -22,20 +22,13 @@ PROBLEM = {
 }
 
 
-@pytest.fixture
-def suite(tmp_path: Path) -> Suite:
-    (tmp_path / "problems.jsonl").write_text(json.dumps(PROBLEM), encoding="utf-8")
-    return get_suite("humaneval", path=tmp_path / "problems.jsonl", timeout=30)
-
-
-def contracts(suite: Suite) -> Study:
+def test_rows_keep_every_contract_and_a_run_can_be_scored_again(tmp_path: Path) -> None:
     """An arm defines the function in the REPL and answers with something else; the other answers with it."""
+    (tmp_path / "problems.jsonl").write_text(json.dumps(PROBLEM), encoding="utf-8")
+    suite = get_suite("humaneval", path=tmp_path / "problems.jsonl", timeout=30)
     code = ToolLoopAgent(model=ScriptedModel([f"```python\n{CODE}\nfinal_answer = 'done'\n```"]))
-    return Study("contracts", {"code": code, "lean": LeanAgent(ScriptedModel([CODE]), presentation="text")}, suite)
-
-
-def test_rows_keep_every_contract_and_a_run_can_be_scored_again(tmp_path: Path, suite: Suite) -> None:
-    rows = contracts(suite).run(tmp_path / "runs", progress=False).rows
+    arms = {"code": code, "lean": LeanAgent(ScriptedModel([CODE]), presentation="text")}
+    rows = Study("contracts", arms, suite).run(tmp_path / "runs", progress=False).rows
     found = {row["arm"]: (row["resolved"], row["by_submission"]) for row in rows}
     both = {"artifact": True, "answer": True}
     assert found == {"code": (True, {**both, "answer": False}), "lean": (True, both)}
@@ -69,9 +62,9 @@ def test_a_corrected_truth_scores_what_is_recorded_and_keeps_the_old_score(tmp_p
     assert [row["resolved"] for row in rows] == [True, True]
     assert [[before["resolved"] for before in row.get("scored_before", [])] for row in rows] == [[False], []]
     assert [row["cost"] for row in rows] == [row["cost"] for row in first.rows]
-    size = (tmp_path / "results.jsonl").stat().st_size
+    before = (tmp_path / "results.jsonl").read_bytes()
     assert made(2).rescore(tmp_path).rows == rows
-    assert (tmp_path / "results.jsonl").stat().st_size == size
+    assert (tmp_path / "results.jsonl").read_bytes() == before
     corrections = json.loads((tmp_path / "study.json").read_text())["corrections"]
     assert [(c["rows"], c["changed"], c["tasks"]) for c in corrections] == [(1, 1, ["tasks/sum"])]
     assert made(2).run(tmp_path, progress=False).rows == rows  # and the study goes on

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,7 @@ def test_every_arm_is_crossed_with_the_factors(tmp_path: Path) -> None:
     ]
     sizes = results.frame().groupby(["arm_base", "turns", "system"]).size().to_dict()
     assert sizes == {(arm, turns, of["system"]): 2 for arm, turns, of in crossed.values()}
+    assert {r["steps"] for r in results.filter(turns=3).rows} == {3}
     assert results.lock["arms"].keys() == set(results.arms)
 
 
@@ -43,28 +43,6 @@ def test_factors_are_fields_of_real_agents() -> None:
     assert list(agents)[:2] == ["lean[max_depth=0, injectors=none]", "lean[max_depth=0, injectors=nudge+again]"]
     depths = [(a.subcalls.depth, len(a.injectors)) for a in agents.values()]  # type: ignore[attr-defined]
     assert depths == [(0, 0), (0, 2), (2, 0), (2, 2)]
-
-
-@pytest.mark.parametrize(
-    ("factors", "message"),
-    [
-        *[({"max_depth": no_list}, "give a list") for no_list in ([], "12", 3)],
-        ({"max_depth": [1, 1]}, "two values of one label"),
-        ({"model": ["a"]}, r"use model=\[...\] instead"),
-        ({"seed": [1]}, r"use seeds=\[...\] instead"),
-        ({"max_depth": [-1]}, "arm 'lean': .*depth.* must be"),
-    ],
-)
-def test_factors_that_cannot_be(factors: Any, message: str) -> None:
-    with pytest.raises(StudyError, match=message) as refused:
-        Study("mine", {"lean": LeanAgent()}, suite("s", 1), factors=factors).agents()
-    assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize("seeds", [[None], ["a"], [1.5], "01", 5])
-def test_seeds_are_whole_numbers(seeds: Any) -> None:
-    with pytest.raises(StudyError, match="study 'mine': seeds"):
-        Study("mine", {"a": Arm()}, suite("s", 1), seeds=seeds)
 
 
 def test_seeds_of_numpy_are_pythons_own_in_the_rows(tmp_path: Path) -> None:
@@ -168,21 +146,28 @@ def named(*names: str) -> dict[str, Arm]:
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("change", "message"),
     [
-        (lambda: Study("s", named("x", " "), suite("a", 1)), "give it a name"),
-        (lambda: Study("s", named("a/b", "a-b"), suite("a", 1)), "would share the trace"),
-        (lambda: Study("s", named("x"), suite("a", 0)), "nothing to run: suite 'a' is empty; give tasks"),
-        (lambda: Study("s", named("x"), []), "it has no suite"),
-        (lambda: Study("s", named("x"), suite("a", 1), seeds=()), "no arms, models or seeds"),
-        (lambda: Study("s", named("x"), suite("a", 1), seeds=(1, 1)), "twice"),
-        (lambda: Study("s", named("x"), [suite("a", 1)] * 2), "would share the trace"),
-        (lambda: Study("s", lambda m, s: named(f"x{s}"), suite("a", 1), seeds=(0, 1)), "other arms for local, seed 1"),
+        ({"arms": named("x", " ")}, "give it a name"),
+        ({"arms": named("a/b", "a-b")}, "would share the trace"),
+        ({"arms": lambda m, s: named(f"x{s}"), "seeds": (0, 1)}, "other arms for local, seed 1"),
+        ({"tasks": suite("a", 0)}, "nothing to run: suite 'a' is empty; give tasks"),
+        ({"tasks": []}, "it has no suite"),
+        ({"tasks": [suite("a", 1)] * 2}, "would share the trace"),
+        ({"seeds": ()}, "no arms, models or seeds"),
+        ({"seeds": (1, 1)}, "twice"),
+        ({"differs": ("tempo",)}, "differs has 'tempo'; there are model, sampling"),
+        *[({"seeds": seeds}, "study 's': seeds") for seeds in ([None], ["a"], [1.5], "01", 5)],
+        *[({"factors": {"max_depth": no_list}}, "give a list") for no_list in ([], "12", 3)],
+        ({"factors": {"max_depth": [1, 1]}}, "two values of one label"),
+        ({"factors": {"model": ["a"]}}, r"use model=\[...\] instead"),
+        ({"factors": {"seed": [1]}}, r"use seeds=\[...\] instead"),
+        ({"arms": {"lean": LeanAgent()}, "factors": {"max_depth": [-1]}}, "arm 'lean': .*depth.* must be"),
     ],
 )
-def test_grids_that_cannot_be(tmp_path: Path, make: Callable[[], Study], message: str) -> None:
+def test_grids_that_cannot_be(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     with pytest.raises(StudyError, match=message) as refused:
-        make().run(tmp_path / "out", False)
+        replace(Study("s", named("x"), suite("a", 1)), **change).run(tmp_path / "out", False)
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "out").exists()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +15,7 @@ import pytest
 from study_arms import Arm, suite
 
 from rlm_loop import Budget, DirectAgent, LeanAgent, Task
-from rlm_loop.messages import Prompt, Reply
-from rlm_loop.models import Model, ModelError, ModelUnreachable, RateLimited, ScriptedModel
+from rlm_loop.models import ModelError, ModelUnreachable, RateLimited, ScriptedModel
 from rlm_loop.study import Study, StudyError, StudyWarning, load_study
 from rlm_loop.study.store.rows import to_run
 
@@ -31,11 +31,13 @@ def test_no_episode_is_started_that_could_cost_too_much(tmp_path: Path, limit: f
     assert len(study.run(tmp_path, False, max_cost=0.02)) == 10
 
 
-def test_what_is_in_the_folder_counts_failed_attempts_too(tmp_path: Path) -> None:
+def test_a_crash_keeps_what_was_used_until_then_and_each_attempt_is_counted(tmp_path: Path) -> None:
     failing = {"a": Arm("a", 3, after_one_call=ModelError("gone"))}
     for _ in range(3):
         Study("mine", failing, suite("s", 1)).run(tmp_path, False, retry_failed=True)
-    assert [(r["cost"], r["broken_off"]) for r in load_study(tmp_path).rows] == [(pytest.approx(0.003), 2)]
+    (row,) = load_study(tmp_path).rows
+    assert (row["cost"], row["broken_off"]) == (pytest.approx(0.003), 2)
+    assert (row["input_tokens"], row["steps"], row["resolved"], row["stop"]) == (30, 1, False, "failed")
     with pytest.warns(StudyWarning, match=r"\$0\.003 of at most \$0\.003 are spent"):
         Study("mine", failing, suite("s", 2)).run(tmp_path, False, max_cost=0.003)
 
@@ -48,6 +50,9 @@ def test_an_episode_is_held_to_cost_what_its_budget_allows(tmp_path: Path) -> No
     with pytest.warns(StudyWarning, match="ended with 3 episodes to go"):
         study.run(tmp_path, False, max_cost=0.3)
     assert len(study.run(tmp_path, False, max_cost=0.5)) == 3
+    unpriced = {"a": DirectAgent(model=ScriptedModel([], price=None))}
+    with pytest.raises(StudyError, match=r"the price of scripted \(a\) is not known, so max_cost=1 cannot be kept"):
+        Study("mine", unpriced, suite("s", 1)).run(tmp_path / "unpriced", False, max_cost=1)
 
 
 # -- rate limits, keys and servers
@@ -65,17 +70,10 @@ def test_an_episode_that_met_a_providers_limit_is_run_again_by_the_next_run(tmp_
     assert [r["error"] for r in study.run(tmp_path, False).rows] == [None] * 3
 
 
-class Gone(Model):
-    name = "gone"
-
-    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
-        raise ModelUnreachable("is the server running?", self.name)
-
-
 def test_a_server_that_is_not_there_ends_the_study_after_its_first_task(tmp_path: Path) -> None:
-    arms = {"direct": DirectAgent(), "lean": LeanAgent()}
+    gone = ScriptedModel([ModelUnreachable("is the server running?", "gone")] * 2)
     with pytest.raises(ModelUnreachable, match="is the server running"):
-        Study("mine", arms, suite("s", 3), model=Gone()).run(tmp_path, False)
+        Study("mine", {"direct": DirectAgent(), "lean": LeanAgent()}, suite("s", 3), model=gone).run(tmp_path, False)
     assert [(r["error_class"], to_run(r)) for r in load_study(tmp_path).rows] == [("ModelUnreachable", True)] * 2
 
 
@@ -113,12 +111,6 @@ def test_a_full_disk_in_mid_run_loses_nothing(tmp_path: Path, small_files: Any, 
     assert lines.count(b"\n") == 61
 
 
-def test_a_cost_limit_on_a_model_without_a_price_is_an_error_at_the_start(tmp_path: Path) -> None:
-    arm = DirectAgent(model=ScriptedModel(["answer-s-1"], price=None))
-    with pytest.raises(StudyError, match=r"the price of scripted \(a\) is not known, so max_cost=1 cannot be kept"):
-        Study("mine", {"a": arm}, suite("s", 1)).run(tmp_path, False, max_cost=1)
-
-
 TMPFS = """
 import json, subprocess, sys
 import killed_study
@@ -138,18 +130,13 @@ print(json.dumps([said, kept, len(rows), len({(r["arm"], r["task"], r["seed"]) f
 @pytest.mark.slow
 def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
     """A file system of 200 kB, in a mount name space of its own; skipped where that is not allowed."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
     inside = f'mount -t tmpfs -o size=200k tmpfs "$0" && exec "{sys.executable}" -c "$1" "$0"'
     words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    try:
-        allowed = subprocess.run([*words, 'mount -t tmpfs tmpfs "$0"', str(disk)], capture_output=True, check=False)
-    except OSError:
-        pytest.skip("there is no unshare here")
-    if allowed.returncode:
+    there = str(tmp_path)
+    if not shutil.which("unshare") or subprocess.run([*words, 'mount -t tmpfs tmpfs "$0"', there]).returncode:
         pytest.skip("mounts are not allowed here")
-    done = subprocess.run([*words, inside, str(disk), TMPFS], capture_output=True, text=True, env=environment)
+    done = subprocess.run([*words, inside, there, TMPFS], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     said, kept, rows, distinct = json.loads(done.stdout)
     assert ("No space left on device" in said, "make room and run the same command again" in said) == (True, True)

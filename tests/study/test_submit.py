@@ -44,9 +44,7 @@ def make(tmp_path: Path) -> partial[Study]:
 
 
 @pytest.mark.slow
-def test_a_killed_job_is_sent_again_and_the_rows_are_those_of_one_machine(
-    tmp_path: Path, make: partial[Study], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_job_is_sent_again_with_the_rows_of_one_machine(tmp_path: Path, make: Any, monkeypatch: Any) -> None:
     make().run(tmp_path / "here", progress=False)
     hold = tmp_path / "hold"
     hold.touch()

@@ -32,12 +32,6 @@ def test_a_frame_holds_the_recorded_rows(table: str) -> None:
         assert values == [row[column] for row in rows]
 
 
-def test_each_table_has_a_line_of_its_own() -> None:
-    lines = {cast(Deferred, t.context).identify() for t in SUITE}
-    assert len(lines) == 16
-    assert "frames/orders/0.0.0; 4b360e4b4f9b5b40" in lines
-
-
 def test_without_pandas_a_frame_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r'pip install -e "\.\[suites\]"'):

@@ -68,13 +68,12 @@ def bug(package: Package, tmp_path: Path) -> Bug:
 @pytest.mark.skipif(find_spec("pip") is None, reason="needs pip: python -m ensurepip")
 def test_pip_fetches_a_package_once_and_again_when_damaged_and_never_runs_it(package: Package, tmp_path: Path) -> None:
     """The package's setup.py ends with an error when it is run."""
-    file = pull(package)
-    assert file.read_bytes() == (tmp_path / "lengths-1.0.tar.gz").read_bytes()
+    file, published = pull(package), (tmp_path / "lengths-1.0.tar.gz").read_bytes()
     fetched = file.stat().st_ino, file.stat().st_mtime_ns
-    assert (pull(package).stat().st_ino, file.stat().st_mtime_ns) == fetched
+    assert (file.read_bytes(), pull(package).stat().st_ino, file.stat().st_mtime_ns) == (published, *fetched)
     file.write_bytes(b"torn")
     assert cached(package) is None
-    assert pull(package).read_bytes() == (tmp_path / "lengths-1.0.tar.gz").read_bytes()
+    assert pull(package).read_bytes() == published
     for change, name in (({"sha256": "0" * 64}, "lengths-1.0"), ({"version": "9"}, "lengths==9")):
         with pytest.raises(PackageMissing, match=name):
             pull(replace(package, **change))
@@ -83,7 +82,6 @@ def test_pip_fetches_a_package_once_and_again_when_damaged_and_never_runs_it(pac
 def test_the_checkout_has_the_bug_and_no_trace_of_what_was_there_before(bug: Bug) -> None:
     (task,) = package_bugs(bugs=[bug]).tasks
     assert (bug.fail_to_pass[0] in task.question, bug.output in task.question) == (True, True)
-    assert task.workspace is not None
     with task.workspace() as space:
         names = sorted(str(p.relative_to(space.root)) for p in space.root.rglob("*.py*"))
         assert names == ["setup.py", FILE, "tests/test_lengths.py"]
@@ -95,7 +93,6 @@ def test_the_checkout_has_the_bug_and_no_trace_of_what_was_there_before(bug: Bug
 @pytest.mark.slow
 def test_taking_the_bug_back_resolves_it_and_changing_tests_does_not(bug: Bug) -> None:
     (task,) = package_bugs(bugs=[bug]).tasks
-    assert task.workspace is not None
     with task.workspace() as mended, task.workspace() as cheat:
         (mended.root / FILE).write_text(CODE)
         (cheat.root / "tests/test_lengths.py").write_text("def test_clamp(): pass\n")
@@ -119,10 +116,9 @@ def test_names_and_options() -> None:
     assert (bare.name, len(bare)) == ("package_bugs@bare/test", len(get_suite("package_bugs")) // 2)
     few = get_suite("package_bugs", statement="description", packages=["xmltodict"], run_tests=False)
     assert {t.facts["package"] for t in few} == {"xmltodict"}
-    with pytest.raises(ValueError, match="other"):
-        get_suite("package_bugs@other")
-    with pytest.raises(ValueError, match="nothing"):
-        get_suite("package_bugs", packages=["nothing"])
+    for name, options, says in (("@other", {}, "other"), ("", {"packages": ["nothing"]}, "nothing")):
+        with pytest.raises(ValueError, match=says):
+            get_suite(f"package_bugs{name}", **options)
 
 
 @pytest.mark.slow
@@ -132,7 +128,6 @@ def test_a_sample_is_as_recorded_and_resolved_by_taking_the_bug_back(name: str) 
     if cached(bug.package) is None:
         pytest.skip(f"{name} is not here: make slow")
     (task, *_) = get_suite("package_bugs", packages=[name]).tasks
-    assert task.workspace is not None
     with task.workspace() as space:
         (space.root / bug.file).write_bytes(source_files(bug.package)[bug.file])
         assert task.score(Attempt(artifact=space.diff())).resolved

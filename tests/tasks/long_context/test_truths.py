@@ -65,11 +65,8 @@ def test_weaving(data: st.DataObject) -> None:
     assert [woven.text[a:b] for a, b in woven.needles] == [line.text for line in lines if line.matters]
     found = woven.text.split("\n")
     assert [line for line in found if line.startswith("#")] == [line.text for line in lines]
-
-
-def test_lines_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match="do not fit into 10 characters"):
-        weave([PlannedLine("x" * 20)], 10, RealText("made", "a\n"), Draw(""))
+    with pytest.raises(ValueError, match="do not fit into 1 characters"):
+        weave([PlannedLine("#0")], 1, filler, Draw(""))
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,10 @@ from pathlib import Path
 
 
 def main(dataset: str, predictions: str, testbed: str, run_id: str) -> None:
-    from swebench.harness.constants import RUN_EVALUATION_LOG_DIR  # type: ignore
-    from swebench.harness.grading import get_eval_report  # type: ignore
-    from swebench.harness.reporting import make_run_report  # type: ignore
-    from swebench.harness.utils import (  # type: ignore
-        get_predictions_from_file,
-        load_swebench_dataset,
-        make_test_spec,
-    )
+    from swebench.harness.constants import RUN_EVALUATION_LOG_DIR
+    from swebench.harness.grading import get_eval_report
+    from swebench.harness.reporting import make_run_report
+    from swebench.harness.utils import get_predictions_from_file, load_swebench_dataset, make_test_spec
 
     instances = load_swebench_dataset(dataset, "test")
     read = get_predictions_from_file(predictions, dataset, "test")

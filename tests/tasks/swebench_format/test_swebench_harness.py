@@ -39,9 +39,7 @@ def whole(calc: Path, name: str) -> dict[str, Any]:
 
 
 @OFFICIAL
-def test_the_official_code_reads_our_files_and_agrees_with_our_verdicts(
-    repos: Path, calc: Path, tmp_path: Path
-) -> None:
+def test_the_official_code_reads_our_files_and_agrees_with_our_verdicts(repos: Any, calc: Any, tmp_path: Path) -> None:
     rows = [whole(calc, f"local__calc-{n}") for n in range(1, 5)]
     dataset = write_rows(tmp_path / "instances.jsonl", *rows)
     right = rows[0]["patch"]
@@ -118,9 +116,7 @@ def test_what_does_not_fit_is_said_before_anything_runs(
         evaluate_predictions(file, str(dataset), folder=tmp_path, engine=lambda: "none", **options)
 
 
-def test_the_command_says_what_is_missing(
-    calc: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_what_is_missing(calc: Path, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")
     dataset = write_rows(tmp_path / "a.jsonl", whole(calc, "local__calc-1"))
     file = Predictions((Prediction("local__calc-1", "m", "diff"),)).write(tmp_path / "p.jsonl")

@@ -101,35 +101,30 @@ def test_a_bad_file(name: str, text: str, says: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
-    [("light", "no set 'light': known are lite, verified"), ("gone.jsonl", "there is no file gone.jsonl")],
-)
-def test_an_unknown_set(name: str, says: str) -> None:
-    with pytest.raises(SuiteFileError, match=says):
-        get_suite(f"swebench:{name}")
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "says"),
+    ("name", "options", "error", "says"),
     [
-        ({"ids": ["django__django-55"]}, SuiteFileError, "no instance 'django__django-55'; near are django__django-5"),
-        ({"only": ["djangoo"]}, SuiteFileError, "no instance of 'djangoo'; near are django/django"),
-        ({"sample": -1}, ValueError, "sample must be >= 0"),
-        ({"sample": 0}, SuiteFileError, "the choice leaves no instance"),
-        ({"split": "dev"}, ValueError, "split is for sets"),
-        ({"repos": "/no/such/folder"}, CloneError, "there is no folder /no/such/folder of repositories"),
+        ("light", {}, SuiteFileError, "no set 'light': known are lite, verified"),
+        ("gone.jsonl", {}, SuiteFileError, "there is no file gone.jsonl"),
+        ("a.jsonl", {"ids": ["django__django-55"]}, SuiteFileError, "django__django-55'; near are django__django-5"),
+        ("a.jsonl", {"only": ["djangoo"]}, SuiteFileError, "no instance of 'djangoo'; near are django/django"),
+        ("a.jsonl", {"sample": -1}, ValueError, "sample must be >= 0"),
+        ("a.jsonl", {"sample": 0}, SuiteFileError, "the choice leaves no instance"),
+        ("a.jsonl", {"split": "dev"}, ValueError, "split is for sets"),
+        ("a.jsonl", {"repos": "/no/such/folder"}, CloneError, "there is no folder /no/such/folder of repositories"),
     ],
 )
-def test_a_bad_choice(options: dict[str, Any], error: type[Exception], says: str, tmp_path: Path) -> None:
-    path = write_rows(tmp_path / "a.jsonl", *MANY)
+def test_a_bad_choice(
+    name: str, options: dict[str, Any], error: Any, says: str, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_rows(Path("a.jsonl"), *MANY)
     with pytest.raises(error, match=says):
-        get_suite(f"swebench:{path}", **options)
+        get_suite(f"swebench:{name}", **options)
 
 
 def test_a_task_is_the_repository_at_its_base(repos: Path, calc: Path, one: str) -> None:
     (task,) = get_suite(one, repos=repos)
     assert (task.id, task.question) == ("local__calc-1", "add(1, 1) is 0.")
-    assert task.workspace is not None
     with task.workspace() as space:
         assert (space.root / "calc.py").read_text() == BUGGY
         space.apply(task.expected)
@@ -160,9 +155,7 @@ def test_the_reference_resolves_and_other_patches_do_not(repos: Path, one: str) 
     ("tests", "says"),
     [([], "lists no FAIL_TO_PASS"), (["test_a (app.tests.Case)"], "only pytest's tests can be run, and 'test_a (app")],
 )
-def test_what_cannot_be_judged_here_says_so(
-    tests: list[str], says: str, repos: Path, calc: Path, tmp_path: Path
-) -> None:
+def test_what_cannot_be_judged_here_says_so(tests: Any, says: str, repos: Path, calc: Path, tmp_path: Path) -> None:
     path = write_rows(tmp_path / "a.jsonl", row(calc, FAIL_TO_PASS=tests))
     (task,) = get_suite(f"swebench:{path}", repos=repos, python="python3")
     score = task.score(Attempt(artifact="diff"))
@@ -170,9 +163,9 @@ def test_what_cannot_be_judged_here_says_so(
     assert says in score.reason
 
 
-@pytest.mark.parametrize("layout", ["local__calc", "local__calc.git", "calc.git"])
-def test_clones_are_found_by_name(layout: str, calc: Path, one: str, tmp_path: Path) -> None:
-    bare = ["--mirror"] if layout.endswith(".git") else []
+@pytest.mark.parametrize("how", ["local__calc", "--mirror local__calc.git", "--mirror calc.git"])
+def test_clones_are_found_by_name(how: str, calc: Path, one: str, tmp_path: Path) -> None:
+    *bare, layout = how.split()
     git(tmp_path, "clone", "-q", *bare, str(calc), layout)
     assert len(get_suite(one, repos=tmp_path)) == 1
 
@@ -193,9 +186,7 @@ def test_without_a_clone_that_has_the_commit_it_says_how_to_get_it(
         get_suite(one, repos=tmp_path)
 
 
-def test_a_clone_is_made_only_when_asked_for(
-    calc: Path, one: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_clone_is_made_only_when_asked_for(calc: Path, one: str, tmp_path: Path, capsys: Any) -> None:
     folder = tmp_path / "made"
     (task,) = get_suite(one, repos=folder, clone=f"file://{calc}")
     assert [p.name for p in folder.iterdir()] == ["local__calc.git"]

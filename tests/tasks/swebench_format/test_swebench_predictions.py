@@ -11,18 +11,18 @@ from made_instances import row, write_rows
 
 from rlm_loop import LeanAgent
 from rlm_loop.cli.main import main
-from rlm_loop.models import Reply, ScriptedModel, ToolCall
+from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Outcome
 from rlm_loop.study import Study, StudyError, load_study, study_predictions, with_report
 from rlm_loop.tasks import SuiteFileError, get_suite
 from rlm_loop.tasks.swebench import Prediction, Predictions, predictions_of, read_predictions, read_report
+from tests.agents.replies import call
 
-EDIT = {"path": "calc.py", "start_line": 2, "end_line": 2, "replacement": "    return a + b"}
-DONE = Reply(tool_calls=(ToolCall("2", "final_answer", '{"answer": "done"}'),))
+DONE = call("final_answer", answer="done")
 
 
-def mends(**more: str) -> list[Any]:
-    return [Reply(tool_calls=(ToolCall("1", "apply_edit", json.dumps(EDIT | more)),)), DONE]
+def mends(replacement: str = "    return a + b") -> list[Any]:
+    return [call("apply_edit", path="calc.py", start_line=2, end_line=2, replacement=replacement), DONE]
 
 
 def agent(*replies: Any) -> LeanAgent:
@@ -82,21 +82,18 @@ def test_predictions_of_a_study(study: Path, suite: Any) -> None:
         assert "return a + b" in (space.root / "calc.py").read_text()
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
+def test_a_choice_of_rows_that_is_not_clear(study: Path) -> None:
+    for options, says in (
         ({"arm": "leen"}, "no arm 'leen'; it has lean, other"),
         ({"arm": "lean", "seed": 7}, "no seed 7; it has 0"),
         ({"arm": "lean", "suite": "x"}, "no suite 'x'"),
-    ],
-)
-def test_a_choice_of_rows_that_is_not_clear(study: Path, options: dict[str, Any], says: str) -> None:
-    with pytest.raises(StudyError, match=says):
-        study_predictions(study, **options)
+    ):
+        with pytest.raises(StudyError, match=says):
+            study_predictions(study, **options)
 
 
 def test_a_patch_that_the_trace_blanked_out_is_not_handed_on(suite: Any, tmp_path: Path) -> None:
-    replies = mends(replacement="    return a + b  # sk-abcdefghijklmnopqrstuvwx")
+    replies = mends("    return a + b  # sk-abcdefghijklmnopqrstuvwx")
     Study("swe", {"lean": agent(*replies)}, suite.take(["local__calc-1"])).run(tmp_path, progress=False)
     found = study_predictions(tmp_path)
     assert (found.rows, "looks like a key" in found.left_out["local__calc-1"]) == ((), True)
@@ -143,6 +140,11 @@ REPORT: dict[str, Any] = {
     "infra_failure_ids": ["u"],
     "schema_version": 2,
 }
+LOGS = {
+    "p": ">>>>> Patch Apply Failed:\nerror",
+    "t": "a.EvaluationError: Test timed out after 1800 seconds.",
+    "e": "x.HTTPError: 500\n\na.EvaluationError: Error in evaluation for e: Error in evaluation for e: no image\n",
+}
 
 
 @pytest.fixture
@@ -150,12 +152,7 @@ def report(tmp_path: Path) -> Path:
     """A report, and beside it the logs of what the harness could not finish."""
     path = tmp_path / "m.x.run.1.json"
     path.write_text(json.dumps(REPORT))
-    said_of = {
-        "p": ">>>>> Patch Apply Failed:\nerror",
-        "t": "a.EvaluationError: Test timed out after 1800 seconds.",
-        "e": "x.HTTPError: 500\n\na.EvaluationError: Error in evaluation for e: Error in evaluation for e: no image\n",
-    }
-    for name, said in said_of.items():
+    for name, said in LOGS.items():
         log = tmp_path / "logs" / "run_evaluation" / "run.1" / "m.x" / name / "run_instance.log"
         log.parent.mkdir(parents=True)
         log.write_text(said)
