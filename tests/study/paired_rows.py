@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rlm_loop.study import Analysis, Results
@@ -13,14 +13,10 @@ Pair = tuple[str, str]
 
 
 def paired(
-    pairs: Sequence[Pair],
-    *,
-    tokens: Sequence[tuple[float | None, float | None]] | None = None,
-    seeds: int = 1,
-    facts: Sequence[Mapping[str, Any]] | None = None,
-    model: str = "local:m",
+    pairs: Sequence[Pair], *, tokens: Any = None, seeds: int = 1, facts: Any = None, model: str = "local:m"
 ) -> Results:
-    """A study that declared a margin of 3 points.  `pairs` are (lean, base), one task each unless there are seeds."""
+    """A study that declared a margin of 3 points.  `pairs` are (lean, base), one task each unless there are seeds;
+    `tokens` are alike, `facts` one mapping a pair."""
     rows: list[dict[str, Any]] = []
     for i, outcome in enumerate(pairs):
         of = tokens[i] if tokens else (50 + i, 100 + i)
@@ -38,7 +34,5 @@ def paired(
                 "tool_seconds": [], "trace": "", **dict.fromkeys((*zero, "cell_errors", "actions"), 0),
             }  # fmt: skip
             rows.append(row | {"facts": dict(facts[i])} if facts else row)
-    plan = Analysis("base", margin=0.03).locked()
-    return Results(
-        rows, {"name": "made", "analysis": plan, "seeds": list(range(seeds)), "sessions": [{"arms": ["base", "lean"]}]}
-    )
+    lock = {"name": "made", "analysis": Analysis("base", margin=0.03).locked(), "seeds": list(range(seeds))}
+    return Results(rows, {**lock, "sessions": [{"arms": ["base", "lean"]}]})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from rlm_loop.accounting import Account, Budget, Ledger
@@ -13,6 +12,7 @@ from rlm_loop.agents.meter import Meter
 from rlm_loop.messages import Message, Prompt, Reply, Span, Usage, say
 from rlm_loop.models import Model, ModelError
 from rlm_loop.outcome import Outcome, Stop, Turn
+from rlm_loop.study import Results
 from rlm_loop.tasks import Attempt, Score, Suite, Task
 from rlm_loop.traces import Trace
 
@@ -47,31 +47,27 @@ class Arm:
         prompt = {"system": self.system}
         return {"agent": "Arm", "turns": self.turns, "prompt": prompt, "base_url": self.base_url, "seed": self.seed}
 
-    def attempt(self, task: Task, *, trace: str | Path | Trace | None = None) -> Outcome:
+    def attempt(self, task: Task, *, trace: Any = None) -> Outcome:
         self.log.append((self.name, task.id))
         if self.before is not None:
             self.before(task)
-        with Trace(trace if not isinstance(trace, Trace) else None) as record:
-            return self._work(task, record)
-
-    def _work(self, task: Task, record: Trace) -> Outcome:
-        ledger = Ledger()
-        metered = Meter(Echo(), Account(Budget()), ledger, record)
-        record.start(task=task.id, agent=self.name)
-        prompt, turns = Prompt((say("user", task.question, "task"),)), list[Turn]()
-        for index in range(1, self.turns + 1):
-            reply = metered.complete(prompt, turn=index)
-            last = index == self.turns
-            given = FinalAnswer("wrong" if task.id in self.wrong else reply.text)
-            action = Answer(reply.text) if last else Malformed("say it again")
-            turns.append(Turn(index, reply, (action,), (Observation(answer=given if last else None),)))
-            scaffold = Message("user", (Span("think now", "scaffold:thought"),), turn=index)
-            prompt += (say("assistant", reply.text, "assistant", turn=index), scaffold)
-            if self.after_one_call is not None:
-                self.after_one_call.outcome = self._outcome(None, Stop.FAILED, turns, ledger)  # type: ignore[attr-defined]
-                raise self.after_one_call
-        outcome = self._outcome(turns[-1].answer, Stop.ANSWERED, turns, ledger)
-        record.record("run_end", stop=outcome.stop, answer=outcome.answer)
+        ledger, turns, prompt = Ledger(), list[Turn](), Prompt((say("user", task.question, "task"),))
+        with Trace(trace) as record:
+            metered = Meter(Echo(), Account(Budget()), ledger, record)
+            record.start(task=task.id, agent=self.name)
+            for index in range(1, self.turns + 1):
+                reply = metered.complete(prompt, turn=index)
+                last = index == self.turns
+                given = FinalAnswer("wrong" if task.id in self.wrong else reply.text)
+                action = Answer(reply.text) if last else Malformed("say it again")
+                turns.append(Turn(index, reply, (action,), (Observation(answer=given if last else None),)))
+                scaffold = Message("user", (Span("think now", "scaffold:thought"),), turn=index)
+                prompt += (say("assistant", reply.text, "assistant", turn=index), scaffold)
+                if self.after_one_call is not None:
+                    self.after_one_call.outcome = self._outcome(None, Stop.FAILED, turns, ledger)
+                    raise self.after_one_call
+            outcome = self._outcome(turns[-1].answer, Stop.ANSWERED, turns, ledger)
+            record.record("run_end", stop=outcome.stop, answer=outcome.answer)
         return outcome
 
     def _outcome(self, given: FinalAnswer | None, stop: Stop, turns: Sequence[Turn], ledger: Ledger) -> Outcome:
@@ -90,6 +86,15 @@ def task(name: str, truth: str = "", **more: Any) -> Task:
 
 def suite(name: str, n: int) -> Suite:
     return Suite(name, tuple(task(f"{name}-{i}") for i in range(1, n + 1)))
+
+
+TIMES = ("seconds", "working_seconds", "model_seconds", "harness_seconds", "tool_seconds")
+
+
+def told(results: Results, *times: str) -> list[dict[str, Any]]:
+    """The rows without what differs from run to run."""
+    left_out = {"started", "trace_run", *times}
+    return [{name: value for name, value in row.items() if name not in left_out} for row in results.rows]
 
 
 def unreachable() -> ModelError:

@@ -270,7 +270,6 @@ def test_a_sequence_is_never_decided_from_missing_pairs() -> None:
         ("RuntimeError: the loop broke", 3, False),
         ("RateLimited: for good", 3, False),
         ("OSError: [Errno 28] No space left on device", 3, None),
-        ("ModuleNotFoundError: No module named 'mcp'", 3, None),
         ("TraceUnwritable: cannot write the trace x: No space left on device", 3, None),
         ("WorkerLost: its worker ended in mid-episode", 3, None),
         ("AuthenticationFailed: no key", 0, None),

@@ -1,4 +1,5 @@
-"""Studies in threads, on executors of others, interrupted and killed: the same rows and traces everywhere."""
+"""Studies in threads, on executors of others, as an array of jobs, interrupted and killed: the same rows and traces
+everywhere."""
 
 from __future__ import annotations
 
@@ -12,25 +13,21 @@ import threading
 import time
 from collections.abc import Generator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import killed_study
 import pytest
-from study_arms import Arm, suite
+from study_arms import TIMES, Arm, suite, told
 
+from rlm_loop.cli.main import main
 from rlm_loop.models import AuthenticationFailed
-from rlm_loop.study import Results, Study, StudyError, StudyInterrupted, load_study, verify_traces
+from rlm_loop.study import Study, StudyError, StudyInterrupted, load_study, load_study_file, submit, verify_traces
 from rlm_loop.tasks import Attempt, Suite, Task
 
 HERE = Path(__file__).parent
 ARMS = {"short": Arm("short", 1), "long": Arm("long", 3, wrong=("a-2",))}
-
-
-def told(results: Results, *times: str) -> list[dict[str, Any]]:
-    """The rows without what differs from run to run."""
-    left_out = {"started", "trace_run", *times}
-    return [{name: value for name, value in row.items() if name not in left_out} for row in results.rows]
 
 
 def events(trace: Path) -> list[str]:
@@ -176,6 +173,68 @@ def test_killed_thirty_times_nothing_is_lost_and_nothing_is_there_twice(tmp_path
     lines = (tmp_path / "killed" / "results.jsonl").read_text().splitlines()
     assert json.loads(lines[0])["schema"] == 1
     assert len(lines) == 1 + killed_study.EPISODES
-    times = ("seconds", "working_seconds", "model_seconds", "tool_seconds")
-    assert told(load_study(tmp_path / "killed"), *times) == told(whole, *times)
+    assert told(load_study(tmp_path / "killed"), *TIMES) == told(whole, *TIMES)
     assert verify_traces(tmp_path / "killed") == []
+
+
+# -- an array of jobs: a killed one is sent again
+
+ARRAY = """
+import os, time
+from rlm_loop import LeanAgent, ScriptedModel, Study, Task, ToolLoopAgent
+
+def slow(attempt):
+    while os.path.exists(os.environ.get("HOLD", "")) and attempt.answer == "3":
+        time.sleep(0.05)
+    return attempt.answer in ("1", "3", "4")
+
+def study():
+    arms = {"one": ToolLoopAgent(), "two": LeanAgent()}
+    tasks = [Task(f"t{n}", f"Say {n}.", slow) for n in range(1, 6)]
+    replies = lambda prompt: prompt.messages[-1].text.split("Say ")[1][0]
+    return Study("array", arms, tasks, model=ScriptedModel([replies] * 20))
+"""
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    return sorted(told(load_study(folder), *TIMES), key=lambda row: (row["task"], row["arm"]))
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> partial[Study]:
+    pytest.importorskip("submitit")
+    (tmp_path / "study.py").write_text(ARRAY)
+    return partial(load_study_file, tmp_path / "study.py")
+
+
+@pytest.mark.slow
+def test_a_killed_job_is_sent_again_as_on_one_machine(tmp_path: Path, make: Any, monkeypatch: Any, capsys: Any) -> None:
+    make().run(tmp_path / "here", progress=False)
+    hold = tmp_path / "hold"
+    hold.touch()
+    monkeypatch.setenv("HOLD", str(hold))
+    jobs = submit(make, tmp_path / "array", array=3, minutes=5, cluster="local")
+    end = time.monotonic() + 100
+    while len(load_study(tmp_path / "array").rows) < 6 and time.monotonic() < end:  # those before the held ones
+        time.sleep(0.1)
+    assert main(["study", "status", str(tmp_path / "array")]) == 0
+    assert "a process is running it" in capsys.readouterr().out
+    for job in jobs:
+        subprocess.run(["pkill", "-KILL", "-P", str(job._process.pid)], check=False)
+        job._process.kill()
+        job._process.wait()
+    hold.unlink()
+    for job in submit(make, tmp_path / "array", array=3, minutes=5, cluster="local"):
+        job.result()
+        job._process.wait()
+    assert rows(tmp_path / "array") == rows(tmp_path / "here")
+    assert submit(make, tmp_path / "array", array=3, minutes=5, cluster="local") == []
+
+
+def test_an_array_by_command(tmp_path: Path, make: Any, monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    make().run("runs/array", progress=False)
+    assert main(["study", "submit", "study.py", "--array", "2", "--time", "4h", "--cluster", "local"]) == 0
+    assert "nothing is left" in capsys.readouterr().err
+    assert main(["study", "submit", "study.py", "--array", "2", "--time", "soon"]) == 2
+    assert "--time" in capsys.readouterr().err

@@ -16,17 +16,7 @@ from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, Suite, Task, To
 from rlm_loop.agents import Agent, Rules, SubCalls
 from rlm_loop.dialects import Initiator, Nudge, TurnCounter
 from rlm_loop.models import LocalModel, ScriptedModel
-from rlm_loop.study import (
-    FACTORS,
-    Study,
-    StudyError,
-    StudyWarning,
-    Unfair,
-    export,
-    fairness_check,
-    load_study,
-    load_study_file,
-)
+from rlm_loop.study import Study, StudyError, StudyWarning, Unfair, export, fairness_check, load_study, load_study_file
 from rlm_loop.tasks import Deferred, Score
 from rlm_loop.tools import as_tool
 
@@ -109,8 +99,11 @@ def test_a_difference_is_found_and_has_to_be_declared(change: str, tmp_path: Pat
     assert [(tmp_path / name).exists() for name in ("contract.json", "traces")] == [False, False]
 
 
-def test_all_factors_are_tried_above() -> None:
-    assert set.union(*(factors for *_, factors in CHANGES.values())) == set(FACTORS)
+def test_all_factors_are_tried_above_and_no_others_can_be_declared() -> None:
+    with pytest.raises(StudyError, match="differs has 'tempo'; there are model, sampling") as refused:
+        study({"one": LEAN}, differs=("tempo",))
+    there = str(refused.value).partition("there are ")[2].split(", ")
+    assert set.union(*(factors for *_, factors in CHANGES.values())) == set(there)
 
 
 @pytest.mark.parametrize(
@@ -232,18 +225,24 @@ def said(arms: dict[str, Any], folder: Path, **more: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("arms", "factor"),
+    ("arms", "more", "factor"),
     [
-        (LONGER, "budget"),
-        ({**LOOP, "few": ToolLoopAgent(history=40)}, "history"),
-        ({**LOOP, "long": ToolLoopAgent(max_tokens=9)}, "sampling"),
-        ({**LOOP, "other": ToolLoopAgent(repl="plain")}, "repl"),
+        (LONGER, {}, "budget"),
+        ({**LOOP, "few": ToolLoopAgent(history=40)}, {}, "history"),
+        ({**LOOP, "long": ToolLoopAgent(max_tokens=9)}, {}, "sampling"),
+        ({**LOOP, "other": ToolLoopAgent(repl="plain")}, {}, "repl"),
+        (ALIKE, {}, ""),
+        ({**ALIKE, "direct": DirectAgent(max_steps=1)}, {}, ""),
+        (LOOP, {"factors": {"max_steps": [5, 10]}}, ""),
+        ({**LOOP, "short": ToolLoopAgent(max_steps=5)}, {"differs": ("budget",)}, ""),
     ],
 )
-def test_what_differs_by_default_is_said(arms: dict[str, Any], factor: str, tmp_path: Path) -> None:
-    lines = said(arms, tmp_path)
-    assert any(f"arms differ in {factor} (" in text for text in lines), lines
-    assert all("set them alike, or declare differs=(" in text and "\n" not in text for text in lines)
+def test_what_differs_by_default_and_is_not_declared_is_said(arms: Any, more: Any, factor: str, tmp_path: Path) -> None:
+    lines = said(arms, tmp_path, **more)
+    assert bool(lines) == bool(factor)
+    for text in lines:
+        assert (f"arms differ in {factor} (" in text, "\n" in text) == (True, False)
+        assert "set them alike, or declare differs=(" in text
 
 
 def test_it_is_said_before_a_token_is_spent_and_once(tmp_path: Path) -> None:
@@ -255,16 +254,3 @@ def test_it_is_said_before_a_token_is_spent_and_once(tmp_path: Path) -> None:
     assert model.prompts == []
     assert said(LONGER, tmp_path)
     assert said(LONGER, tmp_path) == []  # there is nothing left to run
-
-
-@pytest.mark.parametrize(
-    ("arms", "more"),
-    [
-        (ALIKE, {}),
-        ({**ALIKE, "direct": DirectAgent(max_steps=1)}, {}),
-        (LOOP, {"factors": {"max_steps": [5, 10]}}),
-        ({"a": ToolLoopAgent(), "b": ToolLoopAgent(max_steps=5)}, {"differs": ("budget",)}),
-    ],
-)
-def test_equal_or_declared_arms_are_not_warned_of(arms: dict[str, Any], more: dict[str, Any], tmp_path: Path) -> None:
-    assert said(arms, tmp_path, **more) == []

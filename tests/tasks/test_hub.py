@@ -39,14 +39,11 @@ def test_rows_become_tasks(folder: str) -> None:
     assert not second.judge(Attempt("2")).resolved
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
+def test_what_is_not_there_is_said(folder: str) -> None:
+    for options, says in (
         ({"prompt": "question"}, r"sums:test:1: no column 'question'; there are q, a, text, key"),
         ({"id": "key"}, r"sums:test:3: id 'y' was used before"),
         ({"split": "train"}, r"sums: .*train"),
-    ],
-)
-def test_what_is_not_there_is_said(folder: str, options: dict[str, Any], says: str) -> None:
-    with pytest.raises(SuiteFileError, match=says):
-        read(folder, **options)
+    ):
+        with pytest.raises(SuiteFileError, match=says):
+            read(folder, **options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -140,7 +139,7 @@ def test_a_scorer_never_raises(answer: Any) -> None:
         assert Match(expected)(Attempt(answer=answer)).resolved in (True, False)
 
 
-HOSTILE: dict[str, Callable[[], Any]] = {
+HOSTILE = {
     "raises": Hostile,
     "holds one that raises": lambda: [Hostile()],
     "deep": lambda: "[" * 5000,
@@ -153,9 +152,9 @@ HOSTILE: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", list(HOSTILE))
-def test_hostile_answers_are_wrong(name: str) -> None:
-    answer = HOSTILE[name]()
+@pytest.mark.parametrize("make", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_answers_are_wrong(make: Any) -> None:
+    answer = make()
     for expected in EXPECTED:
         assert not Match(expected)(Attempt(answer=answer)).resolved
     assert not Match(0.5, tolerance=0.1)(Attempt(answer=answer)).resolved

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -47,17 +48,14 @@ def test_the_official_code_reads_our_files_and_agrees_with_our_verdicts(repos: A
     suite = get_suite(f"swebench:{dataset}", repos=repos, python=sys.executable, place="plain")
     predictions = tuple(Prediction(t.id, "m/x", p) for t, p in zip(suite, patches, strict=False))
     file = Predictions(predictions).write(tmp_path / "preds.jsonl")
-    spaces = [t.workspace() for t in suite]  # type: ignore[misc]
-    try:
-        (tmp_path / "testbed").mkdir()
-        for task, space, patch in zip(suite, spaces, patches, strict=False):
+    (tmp_path / "testbed").mkdir()
+    with ExitStack() as opened:
+        for task, patch in zip(suite, patches, strict=False):
+            space = opened.enter_context(task.workspace())
             space.apply(patch)
             (tmp_path / "testbed" / task.id).symlink_to(space.root)
         argv = [sys.executable, str(Path(__file__).with_name("official.py")), str(dataset), str(file)]
         done = subprocess.run([*argv, str(tmp_path / "testbed"), "run.1"], cwd=tmp_path, capture_output=True, text=True)
-    finally:
-        for space in spaces:
-            space.close()
     assert done.returncode == 0, done.stderr[-2000:]
     said = json.loads(done.stdout.splitlines()[-1])
     assert (said["read"], said["instances"]) == ([p.row() for p in predictions], 4)

@@ -117,7 +117,6 @@ GOOD = '{"instance_id": "a", "model_name_or_path": "m", "model_patch": ""}\n'
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (GOOD + "{\n", r"p\.jsonl:2: this is not JSON"),
         (GOOD + GOOD, r"p\.jsonl:2: a has a prediction in .*p\.jsonl:1 too"),
         ('{"instance_id": "a", "model_name_or_path": "m"}', r"p\.jsonl:1: field 'model_patch' must be a text"),
         ('{"instance_id": "", "model_name_or_path": "m", "model_patch": ""}', "field 'instance_id'"),
