@@ -21,7 +21,6 @@ def shared() -> Iterator[PythonREPL]:
 
 @pytest.fixture
 def repl() -> Iterator[PythonREPL]:
-    """A session of the test's own."""
     with PythonREPL(timeout=20) as repl:
         yield repl
 

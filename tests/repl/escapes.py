@@ -5,21 +5,18 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import os
-import pwd
 import resource
 import select
 import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from session_kinds import podman
 
 import rlm_loop
 from rlm_loop.repl import PythonREPL
@@ -239,10 +236,10 @@ def reached(repl: PythonREPL, folder: Path) -> list[str]:
 SYSTEM_PYTHON = "/usr/bin/python3"
 AS_ORDINARY_USER = """
 import os, sys
-from rlm_loop.repl import Container, PythonREPL, Sandbox
-if not sys.argv[1:] and (problem := Sandbox().problem(sys.executable)):
+from rlm_loop.repl import PythonREPL, Sandbox
+if problem := Sandbox().problem(sys.executable):
     sys.exit(f"no user namespaces for ordinary users: {problem}")
-with PythonREPL(launcher=Container(*sys.argv[1:]) if sys.argv[1:] else "sandbox", timeout=120) as repl:
+with PythonREPL(launcher="sandbox", timeout=120) as repl:
     status = repl.get("open('/proc/self/status').read()")
     print(repl.get("__import__('os').getuid()") == os.getuid() != 0, "CapEff:\\t0000000000000000" in status)
     print(repl.run("open('x', 'w').write('ab')").output, (repl.cwd / "x").read_text())
@@ -253,51 +250,17 @@ with PythonREPL(launcher=Container(*sys.argv[1:]) if sys.argv[1:] else "sandbox"
 """
 
 
-def as_ordinary_user(image: str = "") -> str:
-    """Return the words of a session that an account without rights opens: in a sandbox, or in a container."""
+def as_ordinary_user() -> str:
+    """Return the words of a sandbox that an account without rights opens."""
     package = str(Path(__file__).parents[2])
     if not may_read([package]) or not shutil.which(SYSTEM_PYTHON):
         pytest.skip("the repository, or a Python, has to be in a folder that any user may read")
     if subprocess.run([SYSTEM_PYTHON, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]).returncode:
         pytest.skip(f"{SYSTEM_PYTHON} is older than Python 3.11")
     env = {"PYTHONPATH": package, "PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
-    with contextlib.ExitStack() as stack:
-        how: dict[str, Any] = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": "/", "env": env}
-        if image:
-            how = stack.enter_context(_with_containers(image, how))
-        command = [SYSTEM_PYTHON, "-c", AS_ORDINARY_USER, *([image] if image else [])]
-        done = subprocess.run(command, **how, capture_output=True, text=True)
+    who: dict[str, Any] = {"user": 65534, "group": 65534, "extra_groups": []}
+    command = [SYSTEM_PYTHON, "-c", AS_ORDINARY_USER]
+    done = subprocess.run(command, cwd="/", env=env, capture_output=True, text=True, **who)
     if "no user namespaces" in done.stderr:
         pytest.skip(done.stderr)
     return done.stdout or done.stderr
-
-
-@contextlib.contextmanager
-def _with_containers(image: str, how: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Return a command that starts a program as an account that may run containers and has the image."""
-    home = Path(tempfile.mkdtemp())
-    try:
-        rows = [line.split(":") for line in Path("/etc/subuid").read_text().splitlines()]
-        account = pwd.getpwnam(next(name for name, *_ in rows if not name.isdigit()))
-    except (OSError, StopIteration, KeyError):
-        pytest.skip("no account has subordinate ids, which containers need without root: useradd makes one that has")
-    if shutil.which("newuidmap") is None:
-        pytest.skip("containers without root need newuidmap: apt-get install uidmap")
-    (home / "run").mkdir()
-    archive = home / "image.tar"
-    assert podman("save", "--quiet", "--output", str(archive), image).returncode == 0
-    for path in (home, home / "run", archive):
-        path.chmod(0o700)
-        os.chown(path, account.pw_uid, account.pw_gid)
-    own = {"HOME": str(home), "XDG_RUNTIME_DIR": str(home / "run")}
-    own["STORAGE_DRIVER"] = "overlay"  # the default there (vfs) copies every layer
-    how = {**how, "user": account.pw_uid, "group": account.pw_gid, "env": {**how["env"], **own}}
-    try:
-        loaded = podman("load", "--quiet", "--input", str(archive), **how)
-        if loaded.returncode:
-            reason = (loaded.stderr.strip().splitlines() or ["no message"])[-1]
-            pytest.skip(f"podman works here for root only: {reason}")
-        yield how
-        podman("system", "reset", "--force", **how)
-    finally:
-        shutil.rmtree(home, ignore_errors=True)

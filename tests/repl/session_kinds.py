@@ -14,24 +14,13 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.repl import (
-    Container,
-    Hardened,
-    KernelREPL,
-    NotebookREPL,
-    PythonREPL,
-    ReplError,
-    RestrictedREPL,
-    Sandbox,
-    open_repl,
-)
+from rlm_loop.repl import Container, Hardened, PythonREPL, ReplError, Sandbox, open_repl
 
 KINDS = ("subprocess", "kernel", "restricted", "notebook")
 NEEDS = {"kernel": "ipykernel", "restricted": "RestrictedPython", "notebook": "IPython"}
 
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes and limits are Linux's")
-through_proc = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds the protocol's socket in /proc")
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="for root only")
 main_thread = pytest.mark.skipif(
     threading.current_thread() is not threading.main_thread(), reason="signals reach the main thread"
@@ -79,27 +68,22 @@ SEEN = ["plain", "kernel"]
 
 
 def seen(kind: str, **options: Any) -> Any:
-    """A session of such a kind."""
     need(kind)
     return open_repl(kind, **options)
 
 
 @contextlib.contextmanager
 def session(kind: str, folder: Path, **options: Any) -> Iterator[Any]:
-    """An open session."""
     need(kind)
     with contextlib.ExitStack() as stack:
         if kind == "notebook":
-            made: Any = NotebookREPL(stack.enter_context(ipython_shell(folder)), **options)
-        else:
-            made = {"subprocess": PythonREPL, "kernel": KernelREPL, "restricted": RestrictedREPL}[kind](**options)
-        yield stack.enter_context(made)
+            stack.enter_context(ipython_shell(folder))
+        yield stack.enter_context(open_repl(kind, **options))
 
 
 # -- containers, of an image that is made from the system's Python where podman is there
 
 IMAGE = "localhost/rlm-loop-test-python"
-HOW = "apt-get install --no-install-recommends podman runc conmon"
 SCRIPT = Path(__file__).with_name("python_image.sh")
 
 
@@ -110,7 +94,7 @@ def podman(*words: str, **how: Any) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="session")
 def image() -> Iterator[str]:
     if shutil.which("podman") is None:
-        pytest.skip(f"podman is not installed: {HOW}")
+        pytest.skip("podman is not installed: apt-get install --no-install-recommends podman runc conmon")
     there = podman("image", "exists", IMAGE).returncode == 0
     if not there:
         made = subprocess.run(["sh", str(SCRIPT), IMAGE], capture_output=True, text=True, stdin=subprocess.DEVNULL)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-import json
-import socket
 import sys
 import threading
 import time
@@ -17,18 +15,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from session_kinds import BudgetSpent, needs_bwrap, through_proc
-from test_transfer import values
+from session_kinds import BudgetSpent, linux, needs_bwrap
 
 from rlm_loop.repl import Launch, PythonREPL, ReplError
 from rlm_loop.repl.host import frames
 from rlm_loop.repl.host.child import Child
-from rlm_loop.repl.host.frames import LONGEST, MOST, FrameReader, OutOfBounds, check, decode, decode_within
+from rlm_loop.repl.host.frames import LONGEST, FrameReader, decode, decode_within
 from rlm_loop.repl.host.launch import WORKER, plain
 from rlm_loop.repl.isolation.readable import HARDEN
 from rlm_loop.repl.results import given as given_answer
-from rlm_loop.repl.worker import encode, values_in
+from rlm_loop.repl.worker import values_in
+
+pytestmark = linux  # finds the protocol's socket in /proc
 
 FIND = """
 import os
@@ -106,18 +104,6 @@ def test_nothing_that_a_worker_sends_is_unpickled() -> None:
 # -- frames
 
 
-@given(values)
-def test_values_and_levels_are_counted_before_anything_is_built(value: Any) -> None:
-    def levels(form: Any) -> int:
-        inner = form.values() if isinstance(form, dict) else form if isinstance(form, list) else None
-        return 0 if inner is None else 1 + max(map(levels, inner), default=0)
-
-    form = encode(value)
-    count, depth = values_in(json.dumps(form).encode())
-    assert depth == levels(form)
-    assert count <= 3 * len(json.dumps(form))
-
-
 @pytest.mark.parametrize("text", [b'"' + b'\\"' * 500_000, b'"' * 1_000_001, b'"a\\', b'"', b"]]]]" * 100])
 def test_unfinished_text_is_counted_in_one_pass(text: bytes) -> None:
     values_in(text)
@@ -133,7 +119,7 @@ def test_a_line_that_never_ends_takes_no_memory() -> None:
 
 
 OUT_OF_BOUNDS = {
-    "b'[' * 100_000": "100,000 levels",
+    "b'[{' * 50_000": "100,000 levels",
     """b'{"t":"done","id":1,"answer":{"value":' + b'[' * 999 + b']' * 999 + b'}}'""": "1,001 levels",
     """b'{"t":"done","v":[' + b'0,' * 2_100_000 + b'0]}'""": "values",
     "b'x' * 60_000_000": "bytes",
@@ -141,7 +127,6 @@ OUT_OF_BOUNDS = {
 }
 
 
-@through_proc
 @pytest.mark.parametrize("sent", OUT_OF_BOUNDS)
 def test_a_worker_that_sends_what_is_out_of_bounds_is_replaced(repl: PythonREPL, sent: str) -> None:
     repl.start()
@@ -159,13 +144,12 @@ def test_a_large_answer_of_an_honest_cell_crosses_as_text(repl: PythonREPL) -> N
     assert repl.run("final_answer = list(range(100_000))").answer.value == list(range(100_000))
     large = repl.run("final_answer = [[i] for i in range(400_000)]", timeout=60).answer
     assert (large.form, len(large.value) < 100_000) == ("repr", True)
-    assert repl.run("final_answer = 'a,' * 1_000_000").answer.value == "a," * 1_000_000
+    assert repl.run("final_answer = '[a,\"' * 500_000").answer.value == '[a,"' * 500_000
 
 
 # -- who may speak
 
 
-@through_proc
 @pytest.mark.parametrize("size", [0, 57_000])
 def test_a_flood_between_cells_ends_and_costs_the_repl_only(repl: PythonREPL, size: int) -> None:
     """A thread that a cell left writes for ever; the host read it for ever, and looked at no clock."""
@@ -183,7 +167,6 @@ def test_a_flood_between_cells_ends_and_costs_the_repl_only(repl: PythonREPL, si
     assert repl.run("1 + 1").output.splitlines()[-1] == "2"
 
 
-@through_proc
 def test_a_flood_that_outlasts_the_clock_ends_too() -> None:
     """The host refused the same REPL again and again, for ever, where time was up before the messages were too many."""
     ticks = itertools.count()  # a second passes at each look
@@ -219,15 +202,12 @@ if os.fork() == 0:
 """
 
 
-@through_proc
-@pytest.mark.skipif(not hasattr(socket, "SO_PASSCRED"), reason="the kernel does not say who sent a message")
 def test_a_process_that_a_cell_left_cannot_answer_for_a_later_cell(repl: PythonREPL) -> None:
     repl.run(FIND + CHILD)
     results = [repl.run("import time; time.sleep(0.2); 1") for _ in range(6)]
     assert ([r.answer for r in results], results[-1].output.splitlines()[-1]) == ([None] * 6, "1")
 
 
-@through_proc
 def test_a_child_that_a_cell_forked_takes_no_later_cells_job(repl: PythonREPL) -> None:
     """It waited for the job in the place of the REPL, which never saw it: the cell came to its time limit."""
     repl.run(
@@ -255,20 +235,17 @@ items += [["text/html", "x" * 100_000]] * 100
 
 
 def test_calls_beyond_what_runs_at_once_wait_for_their_turn(repl: PythonREPL) -> None:
-    running: set[str] = set()
-    most = 0
+    before, alive = threading.active_count(), list[int]()
 
     def tool(n: int) -> int:
-        nonlocal most
-        running.add(threading.current_thread().name)
-        most = max(most, sum(t.name in running for t in threading.enumerate()))
+        alive.append(threading.active_count())
         return n
 
     repl.add_tools({"tool": tool})
     code = "from concurrent.futures import ThreadPoolExecutor\n"
     code += "with ThreadPoolExecutor(200) as pool: print(sum(pool.map(tool, range(600))))"
     assert repl.run(code, timeout=60).output == f"{sum(range(600))}\n"
-    assert most <= 128
+    assert max(alive) - before < 128 + 16  # and what else this process does
 
 
 FORGED = [
@@ -294,7 +271,6 @@ def forging(request: pytest.FixtureRequest) -> object:
         yield repl
 
 
-@through_proc
 @pytest.mark.parametrize("frame", FORGED)
 def test_forged_frames_do_no_harm(forging: PythonREPL, frame: str) -> None:
     forging.add_tools({"tool": lambda *a: len(a)})
@@ -305,7 +281,6 @@ def test_forged_frames_do_no_harm(forging: PythonREPL, frame: str) -> None:
     assert forging.run("print(tool(1, 2))").output == "2\n"
 
 
-@through_proc
 def test_forged_frames_read_with_the_end_of_a_cell_cost_later_cells_nothing(forging: PythonREPL) -> None:
     for frame in ('{"t":"hello","pid":-1}', '{"t":"done"}', '{"t":"pipe"}'):
         forging.run(f"{FIND}os.write(link[0], b'\\n' + {frame!r}.encode() + b'\\n');")
@@ -313,8 +288,6 @@ def test_forged_frames_read_with_the_end_of_a_cell_cost_later_cells_nothing(forg
 
 
 # -- the socket
-
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the socket through /proc")
 
 
 @pytest.fixture
@@ -365,35 +338,31 @@ def test_long_and_short_frames_arrive_in_their_order(patient: PythonREPL) -> Non
     assert patient.run(f"{code}    sizes = [len(t) for t in pool.map(give, {sizes})]\nsizes").output == str(sizes)
 
 
-class Slow:
+def slow(begun: Path, then: str = 'exec "$@"') -> Any:
     """A launcher that makes a file when it is half way."""
 
-    kind = "custom"
-
-    def __init__(self, begun: Path, then: str = 'exec "$@"') -> None:
-        self.begun, self.then = begun, then
-
-    def __call__(self, python: str, options: Any) -> Launch:
+    def launch(python: str, options: Any) -> Launch:
         given = plain(python, options)
-        script = f'b=$1; shift; sleep 0.2; : >"$b"; {self.then}'
-        return Launch(("/bin/sh", "-c", script, "sh", str(self.begun), *given.argv), given.env)
+        script = f'b=$1; shift; sleep 0.2; : >"$b"; {then}'
+        return Launch(("/bin/sh", "-c", script, "sh", str(begun), *given.argv), given.env)
+
+    return launch
 
 
 def test_the_start_is_no_part_of_the_first_cells_time(tmp_path: Path) -> None:
     """The cell is sent before the REPL is ready for it."""
     begun = tmp_path / "begun"
-    with PythonREPL(launcher=Slow(begun), timeout=10, clock=lambda: 20.0 * begun.exists()) as repl:
+    with PythonREPL(launcher=slow(begun), timeout=10, clock=lambda: 20.0 * begun.exists()) as repl:
         assert repl.run("x = 1").seconds == 0
         assert repl.run("x").output == "1"
     begun.unlink()
-    with PythonREPL(launcher=Slow(begun)) as repl:
+    with PythonREPL(launcher=slow(begun)) as repl:
         repl.start()
         assert begun.exists()  # it waits for the REPL
 
 
 def test_a_start_that_fails_says_why(tmp_path: Path) -> None:
-    launcher = Slow(tmp_path / "begun", "echo no room >&2; exit 1")
-    with PythonREPL(launcher=launcher) as repl:
+    with PythonREPL(launcher=slow(tmp_path / "begun", "echo no room >&2; exit 1")) as repl:
         for act in (repl.start, lambda: repl.run("1"), lambda: repl.get("1")):
             with pytest.raises(ReplError, match="ended while starting: no room"):
                 act()
@@ -423,15 +392,3 @@ def test_a_cell_that_a_tool_ended_at_once_did_not_fail(patient: PythonREPL, monk
     with pytest.raises(BudgetSpent):
         patient.run("stop()")
     assert patient.last.error == "budget"
-
-
-@pytest.mark.parametrize(
-    "line", [b"[" * 1000, b"[0" + b",0" * (MOST + 1) + b"]", b"{" * 300 + b"}" * 300, b" " * (LONGEST + 1)]
-)
-def test_a_line_out_of_bounds_is_refused(line: bytes) -> None:
-    with pytest.raises(OutOfBounds):
-        check(line)
-    reader = FrameReader()
-    assert [reader.take(line[i : i + 65_536]) for i in range(0, len(line), 65_536)].count([]) == -(-len(line) // 65_536)
-    reader.take(b"\n")
-    assert reader.refused

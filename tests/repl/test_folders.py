@@ -11,7 +11,7 @@ import pytest
 
 from rlm_loop import ToolLoopAgent
 from rlm_loop.models import ScriptedModel
-from rlm_loop.repl import PythonREPL, RestrictedREPL
+from rlm_loop.repl import PythonREPL
 from rlm_loop.repl.host.clearing import remove
 from rlm_loop.repl.text import clip_again
 from rlm_loop.traces import Trace
@@ -61,11 +61,6 @@ def test_a_folder_that_cannot_be_listed_is_said_to_be_unknown(tmp_path: Path) ->
         assert repl.run("x").output == "2"
         tmp_path.mkdir(exist_ok=True)
     assert tmp_path.is_dir()  # a folder that was given is kept
-
-
-def test_a_session_without_a_folder_of_its_own_tells_nothing() -> None:
-    with RestrictedREPL() as repl:
-        assert repl.run("x = 1").effects == NOTHING
 
 
 def test_effects_of_cells_are_in_the_trace() -> None:

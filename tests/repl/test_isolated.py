@@ -5,16 +5,20 @@ Under landlock and seccomp (`hardened`), bubblewrap (`sandbox`) and in a contain
 
 from __future__ import annotations
 
+import itertools
+import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
 import escapes
 import pytest
-from processes import gone, left_nothing
-from session_kinds import as_root, linux
+from processes import gone, host, left_nothing, told, until
+from session_kinds import as_root, linux, podman
 from suite.world import marked
 
 from rlm_loop.repl import Container, ContextFile, EvaluationFailed, Hardened, Limits, PythonREPL, ReplError, Sandbox
@@ -22,6 +26,7 @@ from rlm_loop.repl.host.launch import isolated_environment
 from rlm_loop.repl.isolation.harden import landlock_abi
 from rlm_loop.repl.isolation.launchers import LAUNCHERS, warn_once
 from rlm_loop.repl.isolation.ordinary_user import RootFolder
+from rlm_loop.workspace.testing import run_tests
 
 PROBLEMS = {"hardened": Hardened().problem(sys.executable), "sandbox": Sandbox().problem(sys.executable)}
 OF_PROCESSES = pytest.mark.parametrize("kind", PROBLEMS)
@@ -195,12 +200,9 @@ def test_what_cells_started_is_ended_after_a_death_and_at_close(boxes: Open, kin
 
 
 @as_root
-@pytest.mark.parametrize("kind", ["sandbox", "container"])
-def test_it_works_for_an_ordinary_user(boxes: Open, kind: str) -> None:
-    """Sandboxes as nobody; containers as an account that may have them (see `escapes`)."""
-    boxes(kind)
-    told = escapes.as_ordinary_user("container" if kind == "container" else "")
-    assert told == "True True\n2 ab\nruntime runtime\n1\nruntime\ndied 'ab'\n"
+def test_a_sandbox_works_for_an_ordinary_user(boxes: Open) -> None:
+    boxes("sandbox")
+    assert escapes.as_ordinary_user() == "True True\n2 ab\nruntime runtime\n1\nruntime\ndied 'ab'\n"
 
 
 # -- hardened
@@ -306,3 +308,103 @@ def test_auto_takes_the_strongest_that_works_and_warns_where_none_does(
     with pytest.warns(RuntimeWarning, match="rlm-loop doctor") as said:
         assert [LAUNCHERS["auto"](sys.executable, options).kind for _ in range(2)] == ["plain", "plain"]
     assert len(said) == 1
+
+
+# -- container: of an image that is made from the system's Python where podman is there
+
+
+def test_the_tests_of_a_repository(image: str, tmp_path: Path) -> None:
+    packages = tmp_path / "packages"  # the image has no pytest
+    for name in ("pytest", "pluggy", "iniconfig", "packaging", "pygments"):
+        for file in distribution(name).files or ():
+            if file.suffix != ".pyc" and ".." not in file.parts:
+                (packages / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(str(file.locate()), packages / file)
+    packages.chmod(0o755)
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    test = "import os\ndef test_1(): open('x', 'w').close(); assert os.environ['GIVEN'] == '1'\n"
+    (repository / "test_x.py").write_text(test + "def test_2(): assert 0\n")
+    place = Container(image, read=(packages,), options=("--env", f"PYTHONPATH={packages}"))
+    run = run_tests(repository, place=place, env={"GIVEN": "1"})
+    assert dict(run.results) == {"test_x.py::test_1": "passed", "test_x.py::test_2": "failed"}, run.output
+    assert run.place == "container"
+    with pytest.raises(ReplError, match="has no image 'localhost/rlm-loop-no-such-image'"):
+        run_tests(repository, place=Container("localhost/rlm-loop-no-such-image"))
+
+
+def _left(folder: Path) -> list[str]:
+    shown = podman("ps", "--all", "--no-trunc", "--format", "{{.Names}} {{.Command}} {{.Mounts}}").stdout
+    return [line for line in shown.splitlines() if str(folder) in line]
+
+
+@pytest.mark.parametrize("stuck", [False, True])
+def test_close_leaves_no_container(image: str, stuck: bool) -> None:
+    repl = PythonREPL(launcher=Container(image), timeout=120)
+    repl.run("1")
+    folder = repl.cwd.parent
+    assert _left(folder)
+    if stuck:  # a supervisor that does not answer: the client is killed, and the container removed by its name
+        repl.run("import os, signal; os.kill(os.getppid(), signal.SIGSTOP)", timeout=1)
+    repl.close()
+    assert until(lambda: not _left(folder))
+    assert not folder.exists()
+
+
+HOST = """
+import sys
+from rlm_loop.repl import Container, PythonREPL
+repl = PythonREPL(timeout=600, launcher=Container(sys.argv[1]))
+repl.start()
+print(repl.cwd.parent, flush=True)
+repl.run("import os, subprocess, sys\\n"
+         "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)\\n"
+         "while True: pass")
+"""
+
+
+def test_no_container_outlives_a_host_that_is_killed(image: str) -> None:
+    with host(HOST, image) as process:
+        folder = Path(told(process))
+        assert _left(folder)
+        process.kill()
+        process.wait()
+    assert until(lambda: not _left(folder) and not marked(folder.name), 120)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_the_command_follows_the_limits(tmp_path: Path) -> None:
+    engine = tmp_path / "podman"
+    engine.write_text("#!/bin/sh\n")
+    engine.chmod(0o755)
+    (tmp_path / "work").mkdir()
+    data = tmp_path / "data"
+    given = {"path": [str(tmp_path / "work")], "home": str(tmp_path)}
+    launcher = Container("some/image", engine=str(engine), read=(data,), options=("--cpus=1",))
+
+    def words(**limits: int) -> dict[str, str]:
+        """Each word of the command, and the one behind it."""
+        argv = launcher(sys.executable, {**given, "limits": Limits(**limits).as_options()}).argv
+        return dict(itertools.pairwise(argv))
+
+    free, limited = words(), words(memory=1 << 30, processes=10, open_files=100)
+    assert not {"--memory", "--pids-limit"} & {*free}
+    assert {"--cap-drop=all", "--read-only", "--http-proxy=false", "--cpus=1"} <= {*free}
+    assert f"type=bind,source={data},target={data},readonly" in free
+    assert f"type=bind,source={tmp_path / 'work'},target={tmp_path / 'work'}" in free
+    assert (free["--network"], free["--user"].startswith("0:")) == ("none", False)
+    assert len({words()["--name"] for _ in range(3)}) == 3
+    assert (limited["--memory"], limited["--pids-limit"]) == (str((1 << 30) + (64 << 20)), "18")
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    files = 100 if hard == resource.RLIM_INFINITY else min(100, hard)
+    assert f"nofile={files}:{files}" in limited
+
+
+def test_a_table_needs_its_package_in_the_image(image: str) -> None:
+    pd = pytest.importorskip("pandas")
+    with PythonREPL(launcher=Container(image), timeout=120) as repl:
+        if repl.run("import pandas").error is None:
+            pytest.skip("the image has pandas")
+        with pytest.raises(ReplError, match=r"cannot set 'context' .*No module named 'pandas'"):
+            repl.set("context", pd.DataFrame({"a": [1]}))
+        assert repl.get("1") == 1

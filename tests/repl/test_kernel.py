@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from patience import Held, Stopwatch
-from processes import gone
+from processes import Held, Stopwatch, gone
 from session_kinds import linux
 
 from rlm_loop.repl import KernelREPL, Limits, ReplError, open_repl
