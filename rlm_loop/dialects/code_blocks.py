@@ -34,11 +34,12 @@ class CodeBlocks(DialectDefaults):
     may_block: bool = False
 
     def read(self, text: str, reply: Reply, tools: Mapping[str, Tool]) -> Sequence[Action]:
-        cells = cells_of(read_fences(own_words(text), languages=self.languages).blocks)
-        if cells and all(isinstance(cell, RunCode) for cell in cells):
-            return cells
-        reading = read_fences(text, languages=self.languages)
-        if cells := cells_of(reading.blocks):
+        reading = read_fences(own := own_words(text), languages=self.languages)
+        cells = cells_of(reading.blocks)
+        if own != text and not (cells and isinstance(cells[-1], RunCode)):  # the result stands in a block
+            reading = read_fences(text, languages=self.languages)
+            cells = cells_of(reading.blocks)
+        if cells:
             return cells
         if _SETS_ANSWER.search(text) and looks_like_python(text.strip()):
             return [RunCode(text.strip(), notes=(*reading.notes, "code without a fence"))]
