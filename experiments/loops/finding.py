@@ -9,7 +9,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's fo
 
 from experiments.loops.study import AGAIN, LOOPS, PLAN
 from experiments.loops.texts import KINDS
-from experiments.shared import arms_against, verdicts
+from experiments.shared import arms_against, in_points, verdicts
 from rlm_loop.report import Table, write_between
 from rlm_loop.report.figures import resolve_rates, save
 from rlm_loop.study import Results, load_study
@@ -20,6 +20,15 @@ HERE = Path(__file__).resolve().parent
 PARTS = {"questions": "results", "repairs": "results-repairs"}
 TUNED = {"questions": "tuning", "repairs": "tuning-repairs"}
 WORDINGS = "results-wordings"
+NAMES = {
+    "code": "`ToolLoopAgent` (code blocks)",
+    "lean": "`LeanAgent` (calls)",
+    "react": "`ReActAgent` (text)",
+    "react-calls": "`ReActAgent` over calls",
+    "program": "one program, run once",
+    "prose": "one answer, nothing run",
+    AGAIN: "`ToolLoopAgent` once more: the noise",
+}
 
 
 def finding(results: Results) -> str:
@@ -28,6 +37,23 @@ def finding(results: Results) -> str:
     told = ", ".join(f"{c.arm} {p_equals(c.p_holm)}" for c in claims)
     declared = f"Against `code`, exact McNemar tests after Holm: {told}."
     return "\n\n".join([arms_against(results, "code"), declared, noise(results)])
+
+
+def headline(results: Results) -> str:
+    """Return the arms, most resolved first, each against the code loop, for README.md and docs/results.md."""
+    claims = {c.arm: c for c in results.compare(analysis=PLAN).contrasts if c.measure == "resolved"}
+    told = verdicts(results)
+    rows: list[list[str]] = []
+    for arm in results.arms:
+        own = [known for (name, *_), known in told.items() if name == arm]
+        spent = [row["input_tokens"] + row["output_tokens"] for row in results.rows if row["arm"] == arm]
+        against = [in_points(claims[arm]), p_equals(claims[arm].p_holm)] if arm in claims else ["baseline", ""]
+        rows.append([NAMES[arm], str(sum(own)), *against, f"{sum(spent) / len(spent):,.0f}"])
+    rows.sort(key=lambda row: -int(row[1]))
+    tasks = len({row["task"] for row in results.rows})
+    columns = ["arm", f"resolved of {tasks}", "points more than code (95 %)", "p after Holm", "tokens a task"]
+    title = f"Qwen2.5-Coder-1.5B on {tasks} questions that no earlier study had"
+    return Table(title, columns, rows).to_markdown().strip()
 
 
 def noise(results: Results) -> str:
@@ -87,6 +113,9 @@ def main() -> None:
     (HERE / "tables.md").write_text("# Loops: by suite, and the texts that were tried\n\n" + "\n\n".join(more) + "\n")
     if text:
         write_between(HERE / "README.md", "finding", "\n\n".join(text))
+    if "questions" in found:
+        for page in ("README.md", "docs/results.md"):
+            write_between(HERE.parents[1] / page, "loops", headline(found["questions"]))
     for part, results in found.items():
         save(resolve_rates(results), HERE / "figures" / f"{part}.png")
     print("\n\n".join([*text, *more]))
