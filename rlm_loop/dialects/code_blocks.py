@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from rlm_loop.actions import Action, Answer, Malformed, Note, RunCode
 from rlm_loop.dialects.base import ActionMode, DialectDefaults
 from rlm_loop.dialects.fences import PYTHON, FencedReply, read_fences
-from rlm_loop.dialects.reader import cells_of, looks_like_refusal, own_words, strip_answer_prefix
+from rlm_loop.dialects.reader import before_invented, cells_of, looks_like_refusal, strip_answer_prefix
 from rlm_loop.dialects.wording import CODE_RULE
 from rlm_loop.messages import Reply
 from rlm_loop.tools.function import Tool
@@ -34,15 +34,12 @@ class CodeBlocks(DialectDefaults):
     may_block: bool = False
 
     def read(self, text: str, reply: Reply, tools: Mapping[str, Tool]) -> Sequence[Action]:
-        reading = read_fences(own := own_words(text), languages=self.languages)
-        cells = cells_of(reading.blocks)
-        if own != text and not (cells and isinstance(cells[-1], RunCode)):  # the result stands in a block
-            reading = read_fences(text, languages=self.languages)
-            cells = cells_of(reading.blocks)
-        if cells:
+        own = before_invented(text)
+        reading = read_fences(own, languages=self.languages)
+        if cells := cells_of(reading.blocks):
             return cells
-        if _SETS_ANSWER.search(text) and looks_like_python(text.strip()):
-            return [RunCode(text.strip(), notes=(*reading.notes, "code without a fence"))]
+        if _SETS_ANSWER.search(own) and looks_like_python(own.strip()):
+            return [RunCode(own.strip(), notes=(*reading.notes, "code without a fence"))]
         if problem := self._problem(reply, reading):
             return [Malformed(problem, notes=reading.notes)]
         if looks_like_refusal(text):

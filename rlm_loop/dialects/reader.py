@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, cast
 
 from rlm_loop.actions import Action, CallTool, Malformed, RunCode
@@ -53,9 +54,15 @@ def without_reasoning(text: str) -> str:
     return "" if _OPEN.match(text, start) else text[start:].lstrip("\r\n") if start else text
 
 
-def own_words(text: str) -> str:
-    """Return a text up to where it goes on with a result of its own making."""
-    return text[: invented.start()] if (invented := INVENTED.search(text)) else text
+def before_invented(text: str) -> str:
+    """Return a text up to where it goes on with a result of its own making, which a string in a fence does not do."""
+    for invented in islice(INVENTED.finditer(text), _TRIES):
+        before = text[: invented.start()]
+        if before.strip() or invented[0] != "<|im_start|>":  # the template's own mark may begin a reply
+            open_code = [block.code for block in read_fences(before).blocks if not block.closed]
+            if not open_code or source_state(open_code[-1]) != "open string":
+                return before
+    return text
 
 
 def _cell(code: str) -> tuple[str, tuple[str, ...], bool]:
@@ -83,6 +90,11 @@ def _unsigned(code: str) -> str:
     return code[signature.end() :] if (signature := _SIGNATURE.match(code)) else code
 
 
+def _unquoted(code: str) -> str:
+    """Return code without one quote at its end, which is none of three."""
+    return code[:-1] if code.endswith(("'", '"')) and not code.endswith(("'''", '"""')) else code
+
+
 def unfenced(text: str) -> str:
     """Return what a fence holds where a text is one fenced block, else the text."""
     if not text.lstrip().startswith(("```", "~~~")):
@@ -96,7 +108,7 @@ _REPAIRS: tuple[tuple[Callable[[str], str], str], ...] = (
     (_unsigned, "signature copied"),
     (unfenced, "code fence removed"),
     (lambda code: code.rstrip("} \t\r\n") if code.rstrip().endswith("}") else code, "stray closing brace"),
-    (lambda code: code[:-1] if code.endswith(("'", '"')) else code, "stray closing quote"),
+    (_unquoted, "stray closing quote"),
 )
 
 
@@ -207,7 +219,7 @@ def calls_in_place(text: str, tools: Collection[str]) -> list[Action]:
     """Return calls of `python` for the Python fences of a text, or for the code after that tool's signature."""
     if CODE_TOOL not in tools:
         return []
-    text = own_words(text)
+    text = before_invented(text)
     blocks = [b for b in read_fences(text).blocks if looks_like_python(b.code) or (b.language and _no_data(b.code))]
     code = _unsigned(text)
     if not blocks and code != text and looks_like_python(code):
@@ -245,7 +257,7 @@ def read_calls(text: str, tools: Mapping[str, Tool]) -> tuple[list[Action], list
     and near linear in the text's length.
     """
     read: list[Action | str] = []
-    text = own_words(text)
+    text = before_invented(text)
     start = failed = 0
     while failed < _MOST_FAILED and (match := _START.search(text, start)):
         begin = match.start()

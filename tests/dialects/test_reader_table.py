@@ -158,16 +158,36 @@ def test_several_fences_are_a_cell_each(dialect: Dialect) -> None:
     assert [code_of(action) for action in dialect.parse_reply(Reply(text), TOOLS)] == ["x = 1", "print(x)"]
 
 
+INVENTED = [
+    ("```python\nx = 1\n```\nObservation: 1\n```python\nprint(2)\n```", ["x = 1"]),
+    ("```python\nx = 1\n\nObservation: 1 is it\n```", ["x = 1"]),
+    ("Let me see.\nObservation: 1\n```python\nprint(2)\n```", [None]),
+    ("<|im_start|>assistant\n```python\nx = 1\n```", ["x = 1"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"), INVENTED, ids=["after code", "in an open fence", "before code", "the template"]
+)
 @in_all
-def test_what_follows_an_invented_result_is_not_read(dialect: Dialect) -> None:
-    text = "```python\nx = 1\n```\nObservation: 1\n```python\nprint(2)\n```"
-    assert [code_of(action) for action in dialect.parse_reply(Reply(text), TOOLS)] == ["x = 1"]
+def test_what_follows_an_invented_result_is_not_read(dialect: Dialect, text: str, codes: list[str | None]) -> None:
+    read = [code_of(action) for action in dialect.parse_reply(Reply(text), TOOLS)]
+    assert [code and code.strip() for code in read] == codes
+
+
+@pytest.mark.parametrize(
+    "dialect", [CodeBlocks(), FunctionCalls("text"), FunctionCalls()], ids=["code", "text", "native"]
+)
+def test_a_string_of_code_that_is_like_a_result_is_code(dialect: Dialect) -> None:
+    code = "s = '''\nObservation: 1\n'''\nprint(s)"  # ReAct cannot say it: the line is its stop string
+    assert [code_of(action) for action in dialect.parse_reply(fence(code), TOOLS)] == [code]
 
 
 def test_a_reply_that_is_python_and_sets_final_answer_is_run_and_no_other() -> None:
     for text, cell in {
         "final_answer = 15": "final_answer = 15",
         "x = 3\nfinal_answer = x\n": "x = 3\nfinal_answer = x",
+        "final_answer = 15\nObservation: 15": "final_answer = 15",
         "final_answer == 15": None,
         "The final_answer = 15": None,
         "x = 3": None,
