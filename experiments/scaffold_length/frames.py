@@ -12,9 +12,9 @@ from pathlib import Path
 from rlm_loop.dialects import Injector, Problem
 from rlm_loop.outcome import Turn
 
-sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.peer_texts`
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments`
 
-from experiments.peer_texts import MELLEA, RlmsTurnCounter, SmolagentsEcho, resized
+from experiments.scaffold_length.peer_texts import MELLEA, RlmsTurnCounter, SmolagentsEcho, resized
 
 #: Multiples of a frame's own length; 1 is the frame, byte for byte.
 SIZES = (0.25, 1, 4)
@@ -38,7 +38,7 @@ _PIECES = re.compile(r"\s*(?:\w+|[^\w\s])")
 
 @dataclass(frozen=True)
 class Scaled(Injector):
-    """An injector with each of its texts at a multiple of its length, cut or grown as `Sized` does."""
+    """An injector with each of its texts at a multiple of its length, cut or grown as `resized` does."""
 
     injector: Injector
     times: float

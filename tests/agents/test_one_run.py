@@ -1,4 +1,4 @@
-"""One `Run` answers every question: tests of its ends, of the parts that are kept, and of its length in calls."""
+"""Tests of a run: its ends, the parts that are kept, and its length in calls."""
 
 from __future__ import annotations
 

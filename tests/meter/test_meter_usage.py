@@ -1,4 +1,4 @@
-"""What a bill is, by the sums that the providers' own documents state, and the tree of it, which sums to it.
+"""The bill, by the sums that the providers' own documents state, and its tree, which sums to it.
 
 Each case is a usage in the shape that a document shows, whole or as a stream sends it; what is expected follows from
 the sentence of that document which is quoted, never from our code.

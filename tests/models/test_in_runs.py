@@ -1,4 +1,4 @@
-"""What a run does with a model: the agent's `temperature` in its requests, and asking again after errors."""
+"""A run and its model: the agent's `temperature` is in the requests, and errors are asked again."""
 
 from __future__ import annotations
 

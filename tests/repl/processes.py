@@ -88,7 +88,7 @@ def starved() -> float:
 
 
 class Stopwatch:
-    """How long something took.  A promise in seconds is one for a machine that has a processor to give."""
+    """The seconds that something took.  A promise in seconds is one for a machine that has a processor to give."""
 
     def __init__(self) -> None:
         self._began, self._starved = time.monotonic(), starved()

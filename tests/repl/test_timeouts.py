@@ -1,4 +1,4 @@
-"""What a cell may take of time and of the machine.
+"""The limits of a cell, in time and in what it takes of the machine.
 
 One that goes on is interrupted, else killed: the call returns in time and says what was lost.
 """

@@ -108,39 +108,3 @@ def resized(text: str, characters: int) -> str:
     while sentences and len(text) < characters:
         text += ("" if text[-1].isspace() else " ") + next(again)
     return text[:characters]
-
-
-@dataclass(frozen=True)
-class Every:
-    """An injector that speaks before the first reply, and after every k-th turn only."""
-
-    k: int
-    injector: Injector
-
-    @property
-    def name(self) -> str:
-        return f"{self.injector.name}/{self.k}"
-
-    def opening(self, problem: Problem) -> str:
-        return self.injector.opening(problem)
-
-    def after(self, turn: Turn) -> str:
-        return self.injector.after(turn) if turn.index % self.k == 0 else ""
-
-
-@dataclass(frozen=True)
-class Sized:
-    """An injector with each of its texts at exactly so many characters."""
-
-    injector: Injector
-    characters: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.injector.name}@{self.characters}"
-
-    def opening(self, problem: Problem) -> str:
-        return resized(self.injector.opening(problem), self.characters)
-
-    def after(self, turn: Turn) -> str:
-        return resized(self.injector.after(turn), self.characters)
