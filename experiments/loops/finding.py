@@ -9,7 +9,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's fo
 
 from experiments.loops.study import AGAIN, LOOPS, PLAN
 from experiments.loops.texts import KINDS
-from experiments.shared import arms_against, in_points, verdicts
+from experiments.shared import POOLED_FROM, arms_against, in_points, verdicts
 from rlm_loop.report import Table, write_between
 from rlm_loop.report.figures import resolve_rates, save
 from rlm_loop.study import Results, load_study
@@ -40,17 +40,23 @@ def finding(results: Results) -> str:
 
 
 def headline(results: Results) -> str:
-    """Return the arms, most resolved first, each against the code loop, for README.md and docs/results.md."""
-    claims = {c.arm: c for c in results.compare(analysis=PLAN).contrasts if c.measure == "resolved"}
+    """Return the arms, most resolved first, each against the code loop, for README.md and docs/results.md.
+
+    Points of an arm whose effect varies by suite are left out, as in `arms_against`; its test was declared and stays.
+    """
+    compared = results.compare(analysis=PLAN)
+    claims = {c.arm: c for c in compared.contrasts if c.measure == "resolved"}
+    varies = {test.arm for test in compared.interactions if test.p < POOLED_FROM}
     told = verdicts(results)
     rows: list[list[str]] = []
     for arm in results.arms:
         own = [known for (name, *_), known in told.items() if name == arm]
         spent = [row["input_tokens"] + row["output_tokens"] for row in results.rows if row["arm"] == arm]
-        against = [in_points(claims[arm]), p_equals(claims[arm].p_holm)] if arm in claims else ["baseline", ""]
-        rows.append([NAMES[arm], str(sum(own)), *against, f"{sum(spent) / len(spent):,.0f}"])
+        points = "varies by suite" if arm in varies else in_points(claims[arm]) if arm in claims else "baseline"
+        p = p_equals(claims[arm].p_holm) if arm in claims else ""
+        rows.append([NAMES[arm], str(sum(own)), points, p, f"{sum(spent) / len(spent):,.0f}"])
     rows.sort(key=lambda row: -int(row[1]))
-    tasks = len({row["task"] for row in results.rows})
+    tasks = len({(row["suite"], row["task"]) for row in results.rows})
     columns = ["arm", f"resolved of {tasks}", "points more than code (95 %)", "p after Holm", "tokens a task"]
     title = f"Qwen2.5-Coder-1.5B on {tasks} questions that no earlier study had"
     return Table(title, columns, rows).to_markdown().strip()
@@ -110,6 +116,8 @@ def main() -> None:
         text.append(f"### Wordings\n\n{wordings(reworded)}\n\n{noise(reworded)}")
     tuned = {part: HERE / folder for part, folder in TUNED.items() if (HERE / folder).is_dir()}
     more += [f"## Texts tried for {part}\n\n{tuning(load_study(folder))}" for part, folder in tuned.items()]
+    if not more:
+        sys.exit(f"there are no results in {HERE} yet; README.md says how to run each part")
     (HERE / "tables.md").write_text("# Loops: by suite, and the texts that were tried\n\n" + "\n\n".join(more) + "\n")
     if text:
         write_between(HERE / "README.md", "finding", "\n\n".join(text))
