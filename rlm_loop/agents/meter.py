@@ -74,7 +74,7 @@ class Meter:
     slots: Slots | None = None
     temperature: float | None = None
     hooks: Hooks = NO_HOOKS
-    """Those that have `on_text` hear the reply while it is written."""
+    """The run's hooks; those that have `on_text` hear the reply while it is written."""
     turn: int = 0
     """The turn of the latest call."""
     unfinished: str = field(default="", init=False)

@@ -59,7 +59,7 @@ class CellCalls:
         self.made: list[CellCall] = []
         """All calls of the cell, in the order in which they came."""
         self.ended: BaseException | None = None
-        """What a tool raised to end the whole cell: anything but an `Exception`, or a `BudgetSpent`."""
+        """The exception of a tool that ends the whole cell: anything but an `Exception`, or a `BudgetSpent`."""
 
     def waited(self) -> float:
         """Seconds spent in host tools so far."""
