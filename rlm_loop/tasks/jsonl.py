@@ -9,19 +9,44 @@ is refused with the file's name, the line's number and the field.
 
 from __future__ import annotations
 
+import gzip
+import json
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 from rlm_loop.tasks.base import Suite, Task, inline_text
 from rlm_loop.tasks.match import How, Match
 
-if TYPE_CHECKING:
-    from pydantic import ValidationError
+#: A row and where it stands, for messages.
+SourceRow = tuple[Mapping[str, Any], str]
 
 
 class SuiteFileError(ValueError):
     """A task file that cannot be used; the message says where and what to change."""
+
+
+def rows_of(place: str) -> Iterator[SourceRow]:
+    """Yield the rows of a file of JSON Lines, plain or packed with gzip.  Raises `SuiteFileError`."""
+    file = Path(place).expanduser()
+    try:
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield _row(line, f"{file}:{number}"), f"{file}:{number}"
+    except OSError as error:
+        raise SuiteFileError(f"cannot read {file}: {error.strerror or error}") from None
+
+
+def _row(line: bytes, place: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise SuiteFileError(f"{place}: this is not JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise SuiteFileError(f"{place}: this is a JSON {type(value).__name__}, not an object")
+    return cast("dict[str, Any]", value)
 
 
 def read_suite(path: str | Path) -> Suite:
@@ -29,35 +54,24 @@ def read_suite(path: str | Path) -> Suite:
     from pydantic import ValidationError
 
     path = Path(path).expanduser()
-    tasks: dict[str, Task] = {}
-    lines: dict[str, int] = {}
-    texts: dict[Path, str] = {}
-    for number, line in enumerate(_text(path).split("\n"), 1):
-        if not line.strip():
-            continue
+    tasks, texts = dict[str, Task](), dict[Path, str]()
+    for row, place in rows_of(str(path)):
         try:
-            task = _task(_line_type().model_validate_json(line), path, texts)
+            task = _task(_line_type().model_validate(row), path, texts)
             if task.id in tasks:
-                raise ValueError(f"id {task.id!r} was used in line {lines[task.id]}; ids must differ")
+                raise ValueError(f"id {task.id!r} was used before; ids must differ")
         except ValidationError as error:
-            raise SuiteFileError(f"{path}:{number}: {_explained(error)}") from None
+            problem = error.errors(include_url=False)[0]
+            unknown = problem["type"] == "extra_forbidden"
+            known = f"; known are {', '.join(_line_type().model_fields)}" if unknown else ""
+            said = f"field {problem['loc'][0]!r}: {problem['msg']}, got {problem['input']!r:.80}{known}"
+            raise SuiteFileError(f"{place}: {said}") from None
         except (ValueError, TypeError) as error:
-            raise SuiteFileError(f"{path}:{number}: {error}") from None
-        tasks[task.id], lines[task.id] = task, number
+            raise SuiteFileError(f"{place}: {error}") from None
+        tasks[task.id] = task
     if not tasks:
         raise SuiteFileError(f"{path}: there is no task in it; write objects with id, question and answer, one a line")
     return Suite(path.stem, tuple(tasks.values()), f"tasks of {path.name}")
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        raise SuiteFileError(f"there is no file {path}") from None
-    except OSError as error:
-        raise SuiteFileError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise SuiteFileError(f"{path} is not UTF-8 text (byte {error.start}); convert it first") from None
 
 
 @cache
@@ -74,33 +88,17 @@ def _line_type() -> Any:
         context=(Any, None),
         context_path=(str | None, None),
         files=(dict[str, str], {}),
-        match=(How | None, None),
+        match=(How, "exact"),
         tolerance=(float | None, None),
-        needles=(list[tuple[int, int]] | None, None),
+        needles=(list[list[int]], []),
     )
-
-
-def _explained(error: ValidationError) -> str:
-    """Return the first thing that is wrong with a line."""
-    problem = error.errors(include_url=False)[0]
-    name = problem["loc"][0] if problem["loc"] else ""
-    match problem["type"]:
-        case "json_invalid" | "model_type":
-            return f"this is no JSON object with id, question and answer ({problem['msg']}); write one a line"
-        case "extra_forbidden":
-            return f"unknown field {name!r}; known are {', '.join(_line_type().model_fields)}"
-        case "missing":
-            return f"field {name!r} is missing"
-        case _:
-            return f"field {name!r}: {problem['msg']}, got {problem['input']!r:.80}"
 
 
 def _task(line: Any, path: Path, texts: dict[Path, str]) -> Task:
     if line.answer is None:
         raise ValueError("field 'answer' must be given, got null")
-    for start, end in line.needles or ():
-        if not 0 <= start < end:
-            raise ValueError(f"field 'needles' must have ranges with 0 <= start < end, got [{start}, {end}]")
+    if wrong := [r for r in line.needles if len(r) != 2 or not 0 <= r[0] < r[1]]:
+        raise ValueError(f"field 'needles' must have ranges with 0 <= start < end, got {wrong[0]}")
     for name in line.files:
         inside = PurePosixPath(name)
         if not inside.name or inside.is_absolute() or ".." in inside.parts or "\\" in name or "\0" in name:
@@ -116,11 +114,20 @@ def _task(line: Any, path: Path, texts: dict[Path, str]) -> Task:
     return Task(
         str(line.id),
         line.question,
-        Match(line.answer, line.match or "exact", line.tolerance),
+        Match(line.answer, line.match, line.tolerance),
         line.answer,
         context=context,
         files=line.files,
         inline=inline_text(line.files) if line.files else "",
         tags=(path.stem,),
-        needles=tuple(line.needles or ()),
+        needles=tuple(map(tuple, line.needles)),
     )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise SuiteFileError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise SuiteFileError(f"{path} is not UTF-8 text (byte {error.start}); convert it first") from None

@@ -56,10 +56,10 @@ def test_needles_and_one_text_of_two_tasks(tmp_path: Path) -> None:
 #: What is wrong in a line (of the fields of a task with another id, or the whole line), and what is said.
 FAULTS: list[tuple[Any, str]] = [
     ({"context": "text", "needles": [[3, 2]]}, "field 'needles' must have ranges"),
-    ('{"id": "b", "question": "q"}', "field 'answer' is missing"),
+    ('{"id": "b", "question": "q"}', "field 'answer': Field required"),
     ({"answer": None}, "field 'answer' must be given"),
-    ({"anwser": 1, "hint": 2}, "unknown field 'anwser'; known are id, question, answer"),
-    ({"id": "a"}, "id 'a' was used in line 1"),
+    ({"anwser": 1, "hint": 2}, "field 'anwser': Extra .*; known are id, question, answer"),
+    ({"id": "a"}, "id 'a' was used before"),
     ({"id": True}, "field 'id'"),
     ({"question": "  "}, "field 'question'"),
     ({"match": "fuzzy"}, "field 'match': Input should be 'exact', 'number'"),
@@ -70,12 +70,12 @@ FAULTS: list[tuple[Any, str]] = [
     ({"files": {"x": 1}}, "field 'files': Input should be a valid string"),
     *(({"files": {name: ""}}, f"field 'files': {name!r} is not a name inside") for name in ("../x", "/x", "")),
     ({"context": "x", "context_path": "y"}, "'context' and 'context_path' exclude each other"),
-    ({"context_path": "nowhere.txt"}, "there is no file .*nowhere.txt"),
+    ({"context_path": "nowhere.txt"}, "cannot read .*nowhere.txt"),
     ({"context_path": "."}, "cannot read"),
     ({"context_path": "bytes.bin"}, "bytes.bin is not UTF-8 text .byte 0"),
-    ("{'id': 1}", "this is no JSON object"),
-    ("[1]", "this is no JSON object"),
-    ("[" * 100_000, "this is no JSON object"),
+    ("{'id': 1}", "this is not JSON"),
+    ("[1]", "this is a JSON list, not an object"),
+    ("[" * 100_000, "this is not JSON"),
 ]
 
 
@@ -92,8 +92,8 @@ def test_a_file_without_tasks_or_of_bytes(tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_bytes(b'{"id": "\xe9"}')
     for path, says in (
         (write(tmp_path, "", "  "), "no task in it"),
-        (tmp_path / "none.jsonl", r"there is no file .*none\.jsonl"),
-        (tmp_path / "bad.jsonl", "not UTF-8"),
+        (tmp_path / "none.jsonl", r"cannot read .*none\.jsonl"),
+        (tmp_path / "bad.jsonl", "not JSON .*utf-8"),
         (tmp_path, "cannot read"),
     ):
         with pytest.raises(SuiteFileError, match=says):

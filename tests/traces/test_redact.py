@@ -19,15 +19,11 @@ from growth import grows_in_proportion, parts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop import Outcome, ToolLoopAgent
-from rlm_loop.accounting import Ledger
-from rlm_loop.messages import Usage
+from rlm_loop import ToolLoopAgent
 from rlm_loop.models import OpenAICompatibleModel, ScriptedModel
 from rlm_loop.models.base import ModelError
-from rlm_loop.outcome import Stop
 from rlm_loop.report.notebook.live import LiveView
 from rlm_loop.report.run import run_page
-from rlm_loop.tasks.swebench.predictions import predictions_of
 from rlm_loop.traces import Trace, read
 from rlm_loop.traces.redact import REDACTED, kinds, redactor
 
@@ -251,13 +247,6 @@ def test_a_page_of_an_older_trace_is_redacted_too(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("PLANTED", JWT))
     assert JWT in str(read(path).start)
     assert JWT not in run_page(path)
-
-
-@pytest.mark.parametrize(("old", "new", "kept"), [(f"k = {JWT!r}", "k = load()", 1), ("a", JWT, 0)])
-def test_a_patch_that_adds_a_secret_is_no_prediction(old: str, new: str, kept: int) -> None:
-    patch = f"--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-{old}\n+{new}\n"
-    found = predictions_of({"t": Outcome(None, Stop.ANSWERED, (), Usage(1, 1), Ledger(), artifact=patch)})
-    assert (len(found), "looks like a key" in found.left_out.get("t", "")) == (kept, not kept)
 
 
 def test_an_error_of_a_provider_quotes_no_key_also_of_those_that_were_given_in_python() -> None:

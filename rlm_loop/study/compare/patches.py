@@ -9,7 +9,7 @@ from rlm_loop.agents.past_run import outcome_of
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results, load_study
 from rlm_loop.study.store.rows import Row, finished
-from rlm_loop.tasks.swebench.predictions import Crashed, Prediction, Predictions, model_name, patch_of
+from rlm_loop.tasks.swebench.predictions import Prediction, Predictions, model_name, patch_of
 from rlm_loop.tasks.swebench.report import Report
 from rlm_loop.traces.trace import TraceError
 
@@ -25,13 +25,12 @@ def study_predictions(
     seed: int | None = None,
     suite: str = "",
     name: str = "",
-    crashed: Crashed = "leave out",
 ) -> Predictions:
     """The patches of one arm of a study, from the traces of its rows.
 
     `arm`, `model`, `seed` and `suite` need be given only where the study has several.  `name` is what stands as
-    `model_name_or_path`.  An episode that crashed, or is missing, is left out (`left_out` says why), unless
-    `crashed="empty"`.  Raises `StudyError` that lists what there is to choose from.
+    `model_name_or_path`.  An episode that crashed, or is missing, says nothing about what the arm can do, so it is left
+    out (`left_out` says why).  Raises `StudyError` that lists what there is to choose from.
     """
     results = study if isinstance(study, Results) else load_study(study)
     rows = _chosen(results, arm, model, seed, suite)
@@ -42,10 +41,10 @@ def study_predictions(
     for row in rows:
         left.pop(row["task"], None)
         patch, why = _patch(results, row)
-        if patch is None and crashed != "empty":
+        if patch is None:
             left[row["task"]] = why
         else:
-            kept.append(Prediction(row["task"], whose, patch or ""))
+            kept.append(Prediction(row["task"], whose, patch))
     return Predictions(tuple(kept), left)
 
 
@@ -57,7 +56,7 @@ def _patch(results: Results, row: Row) -> tuple[str | None, str]:
     except TraceError as fault:
         return None, f"its trace cannot be read: {fault}"
     if patch is not None and _REDACTED in patch:
-        return None, "the trace blanked out something in the patch that looks like a key; rerun and use predictions_of"
+        return None, "the trace blanked out something in the patch that looks like a key"
     return patch, why
 
 

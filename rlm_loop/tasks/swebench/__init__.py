@@ -1,15 +1,14 @@
 """SWE-bench: its instances as tasks, predictions for its harness, and the harness's verdicts read back."""
 
-from rlm_loop.tasks.clones import CloneError
+from rlm_loop.tasks.swebench.clones import CloneError
 from rlm_loop.tasks.swebench.harness import HarnessError, evaluate_predictions
 from rlm_loop.tasks.swebench.instance import Instance, read_instance
-from rlm_loop.tasks.swebench.predictions import Prediction, Predictions, predictions_of, read_predictions
+from rlm_loop.tasks.swebench.predictions import Prediction, Predictions, read_predictions
 from rlm_loop.tasks.swebench.report import InstanceResult, Report, read_report
-from rlm_loop.tasks.swebench.source import SETS, read_instances, select
+from rlm_loop.tasks.swebench.source import read_instances, select
 from rlm_loop.tasks.swebench.suite import swebench
 
 __all__ = [
-    "SETS",
     "CloneError",
     "HarnessError",
     "Instance",
@@ -18,7 +17,6 @@ __all__ = [
     "Predictions",
     "Report",
     "evaluate_predictions",
-    "predictions_of",
     "read_instance",
     "read_instances",
     "read_predictions",

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def test_the_official_code_reads_our_files_and_agrees_with_our_verdicts(repos: A
     dataset = write_rows(tmp_path / "instances.jsonl", *rows)
     right = rows[0]["patch"]
     patches = (right, right.replace("a + b", "a * b"), "")
-    suite = get_suite(f"swebench:{dataset}", repos=repos, python=sys.executable, place="plain")
+    suite = get_suite(f"swebench:{dataset}", repos=repos, python=sys.executable)
     predictions = tuple(Prediction(t.id, "m/x", p) for t, p in zip(suite, patches, strict=False))
     file = Predictions(predictions).write(tmp_path / "preds.jsonl")
     (tmp_path / "testbed").mkdir()
@@ -58,12 +59,12 @@ def test_the_official_code_reads_our_files_and_agrees_with_our_verdicts(repos: A
         done = subprocess.run([*argv, str(tmp_path / "testbed"), "run.1"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     said = json.loads(done.stdout.splitlines()[-1])
-    assert (said["read"], said["instances"]) == ([p.row() for p in predictions], 4)
+    assert (said["read"], said["instances"]) == ([asdict(p) for p in predictions], 4)
     theirs = read_report(tmp_path / said["report"])
     ours = {t.id: t.judge(Attempt(artifact=p)).resolved for t, p in zip(suite, patches, strict=False)}
     assert {v.instance_id: v.resolved for v in theirs.verdicts} == ours
     for number, status in enumerate(("resolved", "unresolved", "empty", "not submitted"), 1):
-        assert theirs.ids(status) == [f"local__calc-{number}"]
+        assert theirs.verdict(f"local__calc-{number}").status == status
     tests = said["graded"]["local__calc-2"]["local__calc-2"]["tests_status"]
     assert tests["FAIL_TO_PASS"]["failure"] == ["tests/test_calc.py::test_two"]
 
@@ -80,8 +81,9 @@ def test_what_the_harness_is_run_with(calc: Path, tmp_path: Path) -> None:
         (folder / "m__x.try.json").write_text(json.dumps({**lists, "error_ids": ["local__calc-1"]}))
         return 0
 
-    options: dict[str, Any] = {"folder": tmp_path / "out", "engine": lambda: "", "run_id": "try"}
-    assert evaluate_predictions(file, str(dataset), run=run, workers=2, **options).ids("error") == ["local__calc-1"]
+    options: dict[str, Any] = {"folder": tmp_path / "out", "run_id": "try"}
+    report = evaluate_predictions(file, str(dataset), run=run, workers=2, **options)
+    assert report.verdict("local__calc-1").status == "error"
     (argv,) = seen
     assert argv[:3] == [sys.executable, "-m", "swebench.harness.run_evaluation"]
     given = dict(zip(argv[3::2], argv[4::2], strict=True))
@@ -100,9 +102,7 @@ def test_what_the_harness_is_run_with(calc: Path, tmp_path: Path) -> None:
     [
         ({"a": "m"}, {}, SuiteFileError, "no instance 'a'"),
         ({"django__django-1": "m", "django__django-2": "n"}, {}, HarnessError, "predictions of m, n; give one model"),
-        ({"django__django-1": "m"}, {"ids": ["x"]}, HarnessError, "none of these ids"),
         ({"django__django-1": "m"}, {"run_id": "a/b"}, HarnessError, "a run id is made of"),
-        ({"django__django-1": "m"}, {}, (SuiteFileError, HarnessError), "has no column 'image'|no container engine"),
     ],
 )
 def test_what_does_not_fit_is_said_before_anything_runs(
@@ -111,7 +111,7 @@ def test_what_does_not_fit_is_said_before_anything_runs(
     dataset = write_rows(tmp_path / "a.jsonl", fake_row(1), fake_row(2))
     file = Predictions(tuple(Prediction(i, m, "diff") for i, m in models.items())).write(tmp_path / "p.jsonl")
     with pytest.raises(error, match=says):
-        evaluate_predictions(file, str(dataset), folder=tmp_path, engine=lambda: "none", **options)
+        evaluate_predictions(file, str(dataset), folder=tmp_path, **options)
 
 
 def test_the_command_says_what_is_missing(calc: Path, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:

@@ -20,20 +20,6 @@ from tests.workspace.files_on_disk import git
 MANY = [fake_row(n, repo) for repo in ("django/django", "psf/requests") for n in range(1, 6)]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "count"),
-    [
-        ("set.jsonl", "".join(json.dumps(row) + "\n" for row in MANY), 10),
-        ("set.json", json.dumps(MANY), 10),
-        ("by_id.json", json.dumps({row["instance_id"]: row for row in MANY}), 10),
-        ("one.json", json.dumps(MANY[0]), 1),
-    ],
-)
-def test_every_form_is_read_alike(name: str, text: str, count: int, tmp_path: Path) -> None:
-    (tmp_path / name).write_text(text)
-    assert list(read_instances(str(tmp_path / name))) == [read_instance(row, "") for row in MANY[:count]]
-
-
 def test_without_repositories_the_tasks_can_be_listed(tmp_path: Path) -> None:
     suite = get_suite(f"swebench:{write_rows(tmp_path / 'set.jsonl', *MANY)}", sample=3, seed=1)
     assert (suite.name, len(suite)) == ("swebench:set.jsonl", 3)
@@ -50,14 +36,14 @@ def test_an_instance_survives_its_row(fails: list[str], passes: list[str], as_te
     given["FAIL_TO_PASS"] = json.dumps(fails) if as_text else fails
     given["PASS_TO_PASS"] = json.dumps(passes) if as_text else passes
     one = read_instance(given, "here")
-    assert (one.fail_to_pass, one.pass_to_pass, one.more) == (tuple(fails), tuple(passes), {"image": "i:latest"})
-    assert read_instance(json.loads(json.dumps(one.row())), "there") == one
+    assert (one.fail_to_pass, one.pass_to_pass, one.row["image"]) == (tuple(fails), tuple(passes), "i:latest")
+    assert read_instance(json.loads(json.dumps(one.row)), "there") == one
 
 
 def test_choosing_and_a_draw_that_depends_on_seed_and_ids_alone() -> None:
     there = [read_instance(r, "here") for r in MANY]
     assert list(select(there, ids=["psf__requests-2", "django__django-5"])) == [there[4], there[6]]
-    assert list(select(there, only=["requests"])) == there[5:]
+    assert list(select(there, only="psf/requests")) == there[5:]
     assert list(select(there, sample=99)) == there
     first = select(there, sample=4, seed=3)
     assert list(first) == [i for i in there if i in first]
@@ -68,13 +54,12 @@ def test_choosing_and_a_draw_that_depends_on_seed_and_ids_alone() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"FAIL_TO_PASS": "[not json"}, r"a\.jsonl:2 \(django__django-1\): field 'FAIL_TO_PASS' is .*not JSON"),
-        ({"PASS_TO_PASS": '{"a": 1}'}, r"a\.jsonl:2 .*field 'PASS_TO_PASS' must be a list of names of tests"),
-        ({"base_commit": None}, r"a\.jsonl:2: field 'base_commit' is missing"),
+        ({"FAIL_TO_PASS": "[not json"}, r"a\.jsonl:2: field 'FAIL_TO_PASS' must be a list"),
+        ({"PASS_TO_PASS": '{"a": 1}'}, r"field 'PASS_TO_PASS' must be a list of names of tests"),
+        ({"base_commit": None}, r"field 'base_commit' must be a commit's hash, not None"),
         ({"base_commit": "main; rm"}, r"field 'base_commit' must be a commit's hash, not 'main; rm'"),
         ({"instance_id": "a/b"}, r"field 'instance_id' must be a plain name"),
         ({"instance_id": "psf__requests-1"}, r"a\.jsonl:2: field 'instance_id': .* used before, in .*a\.jsonl:1"),
-        ({"test_patch": ["x"]}, r"field 'test_patch' must be a text"),
     ],
 )
 def test_a_bad_row_is_named_by_line_and_field(change: dict[str, Any], says: str, tmp_path: Path) -> None:
@@ -85,32 +70,20 @@ def test_a_bad_row_is_named_by_line_and_field(change: dict[str, Any], says: str,
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "says"),
-    [
-        ("a.jsonl", "{broken\n", r"a\.jsonl:1: this is not JSON"),
-        ("a.jsonl", "\n", "there is no instance in it"),
-        ("a.json", "[1]", r"a\.json:\[0\]: this is a JSON int, not an object"),
-        ("a.json", "3", "not a list of rows"),
-        ("a.json", "{", r"a\.json: this is not JSON"),
-    ],
-)
-def test_a_bad_file(name: str, text: str, says: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text(text)
-    with pytest.raises(SuiteFileError, match=says):
-        list(read_instances(str(tmp_path / name)))
-
-
-@pytest.mark.parametrize(
     ("name", "options", "error", "says"),
     [
-        ("light", {}, SuiteFileError, "no set 'light': known are lite, verified"),
-        ("gone.jsonl", {}, SuiteFileError, "there is no file gone.jsonl"),
-        ("a.jsonl", {"ids": ["django__django-55"]}, SuiteFileError, "django__django-55'; near are django__django-5"),
-        ("a.jsonl", {"only": ["djangoo"]}, SuiteFileError, "no instance of 'djangoo'; near are django/django"),
-        ("a.jsonl", {"sample": -1}, ValueError, "sample must be >= 0"),
-        ("a.jsonl", {"sample": 0}, SuiteFileError, "the choice leaves no instance"),
+        ("light", {}, SuiteFileError, "no set 'light' of SWE-bench instances: known are lite"),
+        ("gone.jsonl", {}, SuiteFileError, "there is no set 'gone.jsonl'"),
+        (
+            "a.jsonl",
+            {"ids": ["django__django-55"]},
+            SuiteFileError,
+            "django__django-55'; did you mean 'django__django-5'",
+        ),
+        ("a.jsonl", {"only": "djangoo"}, SuiteFileError, "no instance of 'djangoo'; there are those of django/django"),
+        ("a.jsonl", {"sample": 0}, SuiteFileError, "the choice leaves none"),
         ("a.jsonl", {"split": "dev"}, ValueError, "split is for sets"),
-        ("a.jsonl", {"repos": "/no/such/folder"}, CloneError, "there is no folder /no/such/folder of repositories"),
+        ("a.jsonl", {"repos": "/no/such/folder"}, CloneError, "no clone of django/django in /no/such/folder"),
     ],
 )
 def test_a_bad_choice(
@@ -131,8 +104,8 @@ def test_a_task_is_the_repository_at_its_base(repos: Path, calc: Path, one: str)
         patch = space.diff()
     assert "+    return a + b" in patch
     assert git(calc, "status", "--porcelain") == ""
-    (other,) = get_suite(one, repos=repos, hints=True, instruction="Mend it.")
-    assert other.question == "Mend it.\n\nadd(1, 1) is 0.\n\nDiscussion:\nIs it the sign?"
+    (other,) = get_suite(one, repos=repos, hints=True)
+    assert other.question == "add(1, 1) is 0.\n\nDiscussion:\nIs it the sign?"
 
 
 def test_without_an_environment_nothing_is_judged_but_an_empty_patch(repos: Path, one: str) -> None:
@@ -151,16 +124,12 @@ def test_the_reference_resolves_and_other_patches_do_not(repos: Path, one: str) 
     assert (score.resolved, score.evidence["tests"]["tests/test_calc.py::test_two"]) == (False, "failed")
 
 
-@pytest.mark.parametrize(
-    ("tests", "says"),
-    [([], "lists no FAIL_TO_PASS"), (["test_a (app.tests.Case)"], "only pytest's tests can be run, and 'test_a (app")],
-)
-def test_what_cannot_be_judged_here_says_so(tests: Any, says: str, repos: Path, calc: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("tests", [[], ["test_a (app.tests.Case)"]])
+def test_what_cannot_be_judged_here_says_so(tests: Any, repos: Path, calc: Path, tmp_path: Path) -> None:
     path = write_rows(tmp_path / "a.jsonl", row(calc, FAIL_TO_PASS=tests))
     (task,) = get_suite(f"swebench:{path}", repos=repos, python="python3")
     score = task.score(Attempt(artifact="diff"))
-    assert score.resolved is None
-    assert says in score.reason
+    assert (score.resolved, "only pytest's tests can be run" in score.reason) == (None, True)
 
 
 @pytest.mark.parametrize("how", ["local__calc", "--mirror local__calc.git", "--mirror calc.git"])
@@ -173,9 +142,12 @@ def test_clones_are_found_by_name(how: str, calc: Path, one: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        ("git clone -q --depth=1 file://{calc} local__calc", "local__calc-1: field 'base_commit': .* --unshallow`"),
+        (
+            "git clone -q --depth=1 file://{calc} local__calc",
+            "local__calc-1: field 'base_commit': .*run `git fetch origin",
+        ),
         ("true", "no clone of local/calc in .*git clone --mirror https://github.com/local/calc"),
-        ("mkdir local__calc", "local__calc is no git repository"),
+        ("mkdir local__calc", "no clone of local/calc in"),
     ],
 )
 def test_without_a_clone_that_has_the_commit_it_says_how_to_get_it(
@@ -193,6 +165,6 @@ def test_a_clone_is_made_only_when_asked_for(calc: Path, one: str, tmp_path: Pat
     assert "cloning" in capsys.readouterr().err
     with task.workspace() as space:  # type: ignore[misc]
         assert (space.root / "calc.py").exists()
-    with pytest.raises(CloneError, match=r"cannot clone local/calc from .*; go online, or put a clone at"):
+    with pytest.raises(CloneError, match=r"no clone of local/calc in .*none could be made"):
         get_suite(one, repos=tmp_path / "none", clone=f"file://{tmp_path}/nowhere")
     assert list((tmp_path / "none").iterdir()) == []

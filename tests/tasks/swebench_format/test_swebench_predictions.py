@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,9 @@ from made_instances import row, write_rows
 from rlm_loop import LeanAgent
 from rlm_loop.cli.main import main
 from rlm_loop.models import ScriptedModel
-from rlm_loop.outcome import Outcome
 from rlm_loop.study import Study, StudyError, load_study, study_predictions, with_report
 from rlm_loop.tasks import SuiteFileError, get_suite
-from rlm_loop.tasks.swebench import Prediction, Predictions, predictions_of, read_predictions, read_report
+from rlm_loop.tasks.swebench import Prediction, Predictions, read_predictions, read_report
 from tests.agents.replies import call
 
 DONE = call("final_answer", answer="done")
@@ -44,23 +44,6 @@ def study(suite: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_predictions_of_outcomes(suite: Any) -> None:
-    outcomes: list[tuple[Any, Outcome]] = []
-    for task, replies in zip(suite, (mends(), [DONE], [KeyError("x")]), strict=True):
-        try:
-            outcomes.append((task, agent(*replies).attempt(task)))
-        except KeyError as error:
-            outcomes.append((task, error.outcome))  # type: ignore[attr-defined]
-    found = predictions_of(outcomes, "mine")
-    assert {p.instance_id: bool(p.model_patch) for p in found.rows} == {"local__calc-1": True, "local__calc-2": False}
-    assert found.left_out == {"local__calc-3": "the run crashed: KeyError: 'x'"}
-    asked = predictions_of({t.id: o for t, o in outcomes}, crashed="empty")
-    assert [p.model_patch == "" for p in asked.rows] == [False, True, True]
-    assert {p.model_name_or_path for p in asked.rows} == {"rlm-loop__calls__local_scripted"}
-    with pytest.raises(SuiteFileError, match="two outcomes for local__calc-1"):
-        predictions_of([outcomes[0], outcomes[0]])
-
-
 def test_rows_that_nothing_judged_count_neither_way(study: Path) -> None:
     results = load_study(study)
     for r in (r for r in results.rows if r["task"] == "local__calc-1"):
@@ -75,7 +58,7 @@ def test_rows_that_nothing_judged_count_neither_way(study: Path) -> None:
 def test_predictions_of_a_study(study: Path, suite: Any) -> None:
     mended, left = study_predictions(study, "lean", name="m").rows
     assert (mended.instance_id, left.instance_id, left.model_patch) == ("local__calc-1", "local__calc-2", "")
-    assert [p.model_patch for p in study_predictions(study, "lean", crashed="empty").rows][1:] == ["", ""]
+    assert study_predictions(study, "lean").left_out["local__calc-3"].startswith("the run crashed: ")
     assert study_predictions(study, "other").rows[0].model_name_or_path == "rlm-loop__other__local_scripted"
     with suite.tasks[0].workspace() as space:  # the patch fits a clean checkout
         space.apply(mended.model_patch)
@@ -102,11 +85,8 @@ def test_a_patch_that_the_trace_blanked_out_is_not_handed_on(suite: Any, tmp_pat
 def test_the_official_form_is_written_and_read(tmp_path: Path) -> None:
     rows = (Prediction("a__b-1", "m", "diff é\r\n\x00\n"), Prediction("a__b-2", "m", ""))
     path = Predictions(rows).write(tmp_path / "new" / "p.jsonl")
-    assert [json.loads(line) for line in path.read_text("ascii").splitlines()] == [p.row() for p in rows]
+    assert [json.loads(line) for line in path.read_text("ascii").splitlines()] == [asdict(p) for p in rows]
     assert read_predictions(path) == rows
-    by_id = {p.instance_id: {**p.row(), "model_patch": p.model_patch or None} for p in rows}
-    (tmp_path / "p.json").write_text(json.dumps(by_id))
-    assert read_predictions(tmp_path / "p.json") == rows
     with pytest.raises(SuiteFileError, match=r"choose a name that ends in \.jsonl"):
         Predictions(rows).write(tmp_path / "p.txt")
 
@@ -117,7 +97,7 @@ GOOD = '{"instance_id": "a", "model_name_or_path": "m", "model_patch": ""}\n'
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (GOOD + GOOD, r"p\.jsonl:2: a has a prediction in .*p\.jsonl:1 too"),
+        (GOOD + GOOD, r"p\.jsonl:2: a has a prediction before"),
         ('{"instance_id": "a", "model_name_or_path": "m"}', r"p\.jsonl:1: field 'model_patch' must be a text"),
         ('{"instance_id": "", "model_name_or_path": "m", "model_patch": ""}', "field 'instance_id'"),
         ("\n", "there is no prediction in it"),
@@ -135,14 +115,13 @@ REPORT: dict[str, Any] = {
     "empty_patch_ids": ["local__calc-2"],
     "error_ids": ["e", "p", "t"],
     "incomplete_ids": ["i"],
-    "failure_reasons": {"e": "image not found", "u": "disk_full"},
-    "infra_failure_ids": ["u"],
+    "failure_reasons": {"e": "no image", "u": "disk full"},
     "schema_version": 2,
 }
 LOGS = {
     "p": ">>>>> Patch Apply Failed:\nerror",
     "t": "a.EvaluationError: Test timed out after 1800 seconds.",
-    "e": "x.HTTPError: 500\n\na.EvaluationError: Error in evaluation for e: Error in evaluation for e: no image\n",
+    "e": "x.HTTPError: 500\n",
 }
 
 
@@ -168,14 +147,17 @@ def test_a_report_is_read_back(report: Path) -> None:
         ("t", "error", False),
         ("u", "unresolved", False),
     ]
-    reasons = [found.verdict(name).reason for name in "peu"]
-    assert reasons == ["the patch does not apply", "no image", "disk_full (likely a fault of the environment)"]
-    alone = read_report(report, report.parent / "no logs").verdict("e")
-    assert (alone.resolved, alone.reason, found.verdict("i").resolved) == (None, "image not found", None)
+    reasons = [found.verdict(name).reason for name in ("p", "e", "u", "i")]
+    assert reasons == [
+        "the patch does not apply",
+        "no image",
+        "disk full",
+        "not evaluated: no prediction was submitted",
+    ]
     assert found.rate == pytest.approx(1 / 6)
     assert str(found) == "6 submitted: 1 resolved, 1 unresolved, 1 empty, 3 error"
     report.write_text("{")
-    with pytest.raises(SuiteFileError, match="not JSON"):
+    with pytest.raises(SuiteFileError, match="is no report of the harness"):
         read_report(report)
 
 
