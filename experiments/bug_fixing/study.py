@@ -53,13 +53,11 @@ def arms(
 def suites(
     split: Split = "test",
     tasks: int = 20,
-    statement: str = "output",
     names: Sequence[str] = SUITES,
     shown: bool = False,
 ) -> list[Suite]:
     """`tasks` of this split of each suite, spread evenly over it (so that every package has its turn)."""
-    forms = [f"{name}@{statement}" if name == "package_bugs" else name for name in names]
-    found = [get_suite(f"{name}/{split}") for name in forms]
+    found = [get_suite(f"{name}/{split}") for name in names]
     spread = [tuple(s.tasks[i * len(s) // tasks] for i in range(min(tasks, len(s)))) for s in found]
     return [replace(s, tasks=tuple(map(with_file, ts)) if shown else ts) for s, ts in zip(found, spread, strict=True)]
 
@@ -81,7 +79,6 @@ def study(
     steps: int = 8,
     max_tokens: int = 300,
     files: int = 5,
-    statement: str = "output",
     names: str | Sequence[str] = SUITES,
     presentation: Presentation = "constrained",
     only: str | Sequence[str] = (),
@@ -90,8 +87,8 @@ def study(
 ) -> Study:
     """The grid: four arms on `tasks` bugs of each of two suites; `names` are those of the suites, with commas.
 
-    `only` are the arms that are wanted, `files` is the length of the ranked list of files (0: none), `statement` what
-    a model is told of a package's bug, `presentation` how the arms with calls are given their tools.  With `shown` the
+    `only` are the arms that are wanted, `files` is the length of the ranked list of files (0: none),
+    `presentation` how the arms with calls are given their tools.  With `shown` the
     question holds the file, numbered, so that only the mending is left (suites of one file: `names=humaneval-repair`).
     With `slots` the local model answers that many episodes side by side (use as many `--jobs`); batching may then
     change a text.
@@ -99,7 +96,7 @@ def study(
     return Study(
         name=f"bug_fixing-{split}-shown" if shown else f"bug_fixing-{split}",
         arms=lambda model, _seed: chosen(arms(model, steps, max_tokens, files, presentation), words(only)),
-        tasks=suites(split, tasks, statement, words(names), shown),
+        tasks=suites(split, tasks, words(names), shown),
         seeds=(seed,),
         model=served(model, slots, 12_288, seed),
         differs=DIFFERS,

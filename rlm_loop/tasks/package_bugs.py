@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from typing import Any, Literal, get_args
+from typing import Any
 
 from rlm_loop.outcome import Score
 from rlm_loop.tasks.attempt import Attempt
@@ -19,7 +19,6 @@ from rlm_loop.workspace import Workspace
 from rlm_loop.workspace.evaluation import evaluate
 from rlm_loop.workspace.testing import tests_tool
 
-Statement = Literal["output", "description", "bare"]
 LICENCE = "MIT, BSD-3-Clause or Apache-2.0, by package (docs/tasks.md)"
 TIMEOUT = 300.0  # seconds for a package's tests, which take at most about ten on an idle machine
 
@@ -29,8 +28,7 @@ class Bug:
     """A mutation of `function` (dotted for a method) in `file`, and the verdict of the package's tests on it.
 
     `fail_to_pass` are the tests that fail with it and pass without it; `tests` are all tests of the package that
-    pass without it each time.  `output` is what the first failing test says, `description` a user's report in words,
-    `lines` the length of the file.
+    pass without it each time.  `output` is what the first failing test says, `lines` the length of the file.
     """
 
     id: str
@@ -41,7 +39,6 @@ class Bug:
     fail_to_pass: tuple[str, ...]
     tests: tuple[str, ...]
     output: str
-    description: str
     lines: int
 
     @cached_property
@@ -55,18 +52,6 @@ class Bug:
         files = source_files(self.package)
         mutated = apply(files[self.file].decode("utf-8"), self.mutation)  # as bytes: line ends stay as they are
         return {**files, self.file: mutated.encode("utf-8")}
-
-    def statement(self, form: Statement) -> str:
-        """The task's question in one of the three forms; none of them names a line or shows the change."""
-        task = "Find the bug in the source code and fix it. Leave the tests as they are."
-        match form:
-            case "bare":
-                return f"A test of this repository fails. {task}"
-            case "description":
-                return f"{self.description}\n\n{task}"
-            case "output":
-                fails = f"A test of this repository ({self.package.name}) fails:\n\n{self.fail_to_pass[0]}"
-                return f"{fails}\n\n{self.output}\n\n{task}"
 
 
 @cache
@@ -85,46 +70,31 @@ def recorded() -> tuple[Bug, ...]:
 
 
 def _bug(row: dict[str, Any], package: Package, tests: tuple[str, ...]) -> Bug:
-    plain = {name: row[name] for name in ("id", "file", "function", "output", "description", "lines")}
+    plain = {name: row[name] for name in ("id", "file", "function", "output", "lines")}
     failing = tuple(tests[number] for number in row["fails"])
     return Bug(package=package, mutation=Mutation(**row["mutation"]), fail_to_pass=failing, tests=tests, **plain)
 
 
-def package_bugs(
-    statement: Statement = "output",
-    *,
-    run_tests: bool = True,
-    packages: Collection[str] | None = None,
-    timeout: float = TIMEOUT,
-    bugs: Collection[Bug] | None = None,
-) -> Suite:
+def package_bugs(*, timeout: float = TIMEOUT, bugs: Collection[Bug] | None = None) -> Suite:
     """Return a task for each bug (default: the recorded ones); the artifact is the git diff.
 
-    `statement` is what a model is told: the `output` of a failing test, a `description` of the behaviour, or the
-    `bare` fact that a test fails.  `run_tests` says whether it may run the tests, `packages` names those that are
-    wanted.  Resolved when all tests pass that passed before the bug was put in, `timeout` seconds for one run.
-    A package is fetched when its first checkout is opened (`PackageMissing` where that cannot be).  Raises
-    `ValueError` for an unknown form or package.
+    A model is told of one failing test and its output, and may run the tests.  Resolved when all tests pass that passed
+    before the bug was put in, `timeout` seconds for one run.  A package is fetched when its first checkout is opened
+    (`PackageMissing` where that cannot be).
     """
-    if statement not in get_args(Statement):
-        raise ValueError(f"statement must be one of {', '.join(get_args(Statement))}, got {statement!r}")
-    bugs = recorded() if bugs is None else bugs
-    known = {bug.package.name for bug in bugs}
-    if unknown := sorted(set(packages or ()) - known):
-        raise ValueError(f"packages must be among {', '.join(sorted(known))}, got {', '.join(unknown)}")
-    chosen = [bug for bug in bugs if packages is None or bug.package.name in packages]
-    return Suite(
-        "package_bugs" if statement == "output" else f"package_bugs@{statement}",
-        tuple(_task(bug, statement, run_tests, timeout) for bug in chosen),
-        "mend one slip in a real package, in a git checkout with its tests",
-        LICENCE,
-    )
+    tasks = tuple(_task(bug, timeout) for bug in (recorded() if bugs is None else bugs))
+    return Suite("package_bugs", tasks, "mend one slip in a real package, in a git checkout with its tests", LICENCE)
 
 
-def checkout(bug: Bug, *, run_tests: bool = False, timeout: float = TIMEOUT) -> Workspace:
-    """A package with a bug in it.  Its only commit has the bug already; with `run_tests` its tests are a tool too."""
-    space = Workspace(bug.files())
-    return space.offer(tests_tool(space, timeout=timeout)) if run_tests else space
+def checkout(bug: Bug) -> Workspace:
+    """A package with a bug in it.  Its only commit has the bug already."""
+    return Workspace(bug.files())
+
+
+def _offered(bug: Bug, timeout: float) -> Workspace:
+    """A checkout whose tests are a tool of the model's."""
+    space = checkout(bug)
+    return space.offer(tests_tool(space, timeout=timeout))
 
 
 def score(bug: Bug, timeout: float, attempt: Attempt) -> Score:
@@ -144,13 +114,14 @@ def score(bug: Bug, timeout: float, attempt: Attempt) -> Score:
     ).score()
 
 
-def _task(bug: Bug, form: Statement, run_tests: bool, timeout: float) -> Task:
+def _task(bug: Bug, timeout: float) -> Task:
+    fails = f"A test of this repository ({bug.package.name}) fails:\n\n{bug.fail_to_pass[0]}"
     return Task(
         id=bug.id,
-        question=bug.statement(form),
+        question=f"{fails}\n\n{bug.output}\n\nFind the bug in the source code and fix it. Leave the tests as they are.",
         score=partial(score, bug, timeout),
         expected=f"{bug.file}:{bug.mutation.line}: {bug.mutation.before}",
-        workspace=partial(checkout, bug, run_tests=run_tests, timeout=timeout),
+        workspace=partial(_offered, bug, timeout),
         needs_repl=False,
         tags=("code", "repair", "package", bug.package.name, bug.mutation.kind),
         facts={

@@ -27,7 +27,6 @@ def list_suites() -> tuple[str, ...]:
 def get_suite(name: str, **options: Any) -> Suite:
     """The suite of this name, of a split of it (`frames/test`), or of a JSONL file (`mine.jsonl`, `mine.jsonl/test`);
     `long_context/needle@100k` has the size of its texts in characters (see `tasks.long_context`);
-    `package_bugs@bare` has the form of its questions (see `tasks.package_bugs`);
     `swebench:lite`, `swebench:FILE.jsonl` are instances of SWE-bench's schema (see `tasks.swebench`).
 
     `options` go to the suite's function, such as `seed` of `long_context`.  Raises `ValueError` for an unknown name,
@@ -48,11 +47,8 @@ def _suite(name: str, options: dict[str, Any]) -> Suite:
         return read_suite(name)
     if re.match(r"long[_-]context([/@]|$)", name):
         return import_module("rlm_loop.tasks.long_context").from_name(name, **options)
-    if form := re.fullmatch(r"package[_-]bugs(?:@(\w+))?", name):
-        stated = {"statement": form[1]} if form[1] else {}
-        return import_module("rlm_loop.tasks.package_bugs").package_bugs(**stated, **options)
-    if name.replace("_", "-") in _OURS:
-        function = name.replace("-", "_")
+    function = name.replace("-", "_")
+    if function in (ours.replace("-", "_") for ours in _OURS):
         return getattr(import_module(f"rlm_loop.tasks.{function}"), function)(**options)
     if (made := plugin("suites", name)) is not None:
         return made(**options)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rlm_loop.tasks import Attempt, get_suite
+from rlm_loop.tasks import Attempt
 from rlm_loop.tasks.mutation import Mutation
 from rlm_loop.tasks.package_bugs import Bug, package_bugs, recorded
 from rlm_loop.tasks.sdists import Package, PackageMissing, cached, pull, source_files
@@ -61,7 +61,7 @@ def bug(package: Package, tmp_path: Path) -> Bug:
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "sdists").symlink_to(tmp_path)
     slip = Mutation(3, 13, "<", ">", "compare")
-    return Bug("lengths-1", package, FILE, "clamp", slip, NAMES[2:3], NAMES, "assert 2 == 3", "Keep a value.", 5)
+    return Bug("lengths-1", package, FILE, "clamp", slip, NAMES[2:3], NAMES, "assert 2 == 3", 5)
 
 
 @pytest.mark.slow
@@ -111,23 +111,13 @@ def test_the_recorded_bugs_are_many_spread_and_small() -> None:
     assert dev == test
 
 
-def test_names_and_options() -> None:
-    bare = get_suite("package_bugs@bare/test")
-    assert (bare.name, len(bare)) == ("package_bugs@bare/test", len(get_suite("package_bugs")) // 2)
-    few = get_suite("package_bugs", statement="description", packages=["xmltodict"], run_tests=False)
-    assert {t.facts["package"] for t in few} == {"xmltodict"}
-    for name, options, says in (("@other", {}, "other"), ("", {"packages": ["nothing"]}, "nothing")):
-        with pytest.raises(ValueError, match=says):
-            get_suite(f"package_bugs{name}", **options)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["inflection", "xmltodict"])  # fetched by `make slow`
 def test_a_sample_is_as_recorded_and_resolved_by_taking_the_bug_back(name: str) -> None:
     bug = next(bug for bug in recorded() if bug.package.name == name)
     if cached(bug.package) is None:
         pytest.skip(f"{name} is not here: make slow")
-    (task, *_) = get_suite("package_bugs", packages=[name]).tasks
+    (task, *_) = package_bugs(bugs=[bug]).tasks
     with task.workspace() as space:
         (space.root / bug.file).write_bytes(source_files(bug.package)[bug.file])
         assert task.score(Attempt(artifact=space.diff())).resolved
