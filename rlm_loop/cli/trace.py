@@ -80,15 +80,10 @@ def export_run(
     content: Annotated[bool, Option(help="With what was said, or without (otel).")] = True,
 ) -> None:
     """A recorded run as a file that another tool reads, or as spans sent to an address."""
-    from rlm_loop.formats import export_trace, send_trace
+    from rlm_loop.formats import export_trace
 
     record = record_of(file, run)
-    if not out.startswith(("http://", "https://")):
-        export_trace(file, to, out, run=record.id, content=content)  # pyright: ignore[reportArgumentType]
-    elif to == "otel":
-        send_trace(record, out, content=content)
-    else:
-        raise Misuse(f"--to {to} writes a file; --to otel goes to an address")
+    export_trace(file, to, out, run=record.id, content=content)  # pyright: ignore[reportArgumentType]
     echo(redact(out))
 
 

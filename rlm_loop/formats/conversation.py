@@ -1,4 +1,4 @@
-"""A recorded run as the writers of other formats take it: agents, their calls of models, and what these set off."""
+"""A recorded run as the writers of other formats take it: agents, their calls of models, and the actions of replies."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from rlm_loop.accounting.charges import calls_of
-from rlm_loop.accounting.tree import ROOT, sort_key
+from rlm_loop.accounting.tree import sort_key
 from rlm_loop.actions import CallTool, Observation, RunCode
-from rlm_loop.messages import Message, Reply
 from rlm_loop.outcome import Score, Turn
 from rlm_loop.replay.recorded import NodeRecord, Recorded, RecordedCall
 from rlm_loop.traces.reader import RunRecord, whole
@@ -27,85 +26,55 @@ class FormatError(ValueError):
 
 @dataclass(frozen=True)
 class Act:
-    """An action that was run, as the tool call that other formats have: a cell is a call of `python` with its code.
-
-    `agents` are those that it started.
-    """
+    """An action that was run, as the tool call that other formats have: a cell is a call of `python` with its code."""
 
     id: str
     name: str
     arguments: Mapping[str, Any]
     observation: Observation
-    started: float
-    ended: float
-    agents: tuple[Agent, ...] = ()
 
 
 @dataclass(frozen=True)
-class Step:
-    """A call of a model and what came of it.
+class Span:
+    """Something of a run that took time: an agent or a single sub-call (`of` is its node), a model call, or an action.
 
-    `reply` is `None` where there was none; `fault` then is the kind of the error and one line, if that is known.
-    `causes` are its input tokens by cause.  Times are seconds since 1970.
+    `id` is its place: "0" the root, "0.2" the second agent that it started, "0/3" a model call of the root, "0/3/1" an
+    action of its reply.  `parent` is the agent of a call and of an action, and the action that started an agent.  Times
+    are seconds since 1970.  `fault` is the kind of what went wrong and one line, `causes` are the input tokens of a
+    model call by cause.
     """
 
-    turn: int
-    purpose: str
-    model: str
-    messages: tuple[Message, ...]
-    tools: Sequence[Mapping[str, Any]]
-    reply: Reply | None
-    fault: tuple[str, str] | None
-    causes: Mapping[str, int]
-    started: float
-    ended: float
-    acts: tuple[Act, ...] = ()
-
-
-@dataclass(frozen=True)
-class Agent:
-    """The root, a sub-agent or a single sub-call (`kind` "completion"), with all below it.
-
-    `path` is its place in the call tree ("0" the root, "0.2" the second that the root started).  `end` is how its run
-    ended as the trace says it, `fault` the kind of what went wrong and one line.  `ended` is the time of its beginning
-    where it never came to its end.  `agents` are those that no action is known to have started.
-    """
-
-    path: str
-    kind: str
-    turn: int
-    model: str
-    end: Mapping[str, Any]
-    fault: tuple[str, str] | None
+    id: str
+    parent: str | None
     began: float
     ended: float
-    steps: tuple[Step, ...]
-    agents: tuple[Agent, ...]
-
-    def all_steps(self) -> Iterator[Step]:
-        """Yield its calls and those of all below it."""
-        for step in self.steps:
-            yield step
-            for act in step.acts:
-                for agent in act.agents:
-                    yield from agent.all_steps()
-        for agent in self.agents:
-            yield from agent.all_steps()
+    fault: tuple[str, str] | None
+    of: NodeRecord | RecordedCall | Act
+    causes: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """A run: `about` is how it began, `score` how it was judged; `episode` is empty outside of a study."""
+    """A run: `about` is how it began, `spans` has each span after its parent, `score` is how it was judged.
+
+    `episode` is empty outside of a study.
+    """
 
     id: str
     about: Mapping[str, Any]
-    root: Agent
+    spans: Sequence[Span]
     score: Score | None = None
     episode: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
-    def steps(self) -> tuple[Step, ...]:
-        return tuple(self.root.all_steps())
+    def calls(self) -> list[RecordedCall]:
+        """The model calls of all agents."""
+        return [span.of for span in self.spans if isinstance(span.of, RecordedCall)]
+
+    @property
+    def root(self) -> NodeRecord:
+        """The agent that was asked."""
+        return next(span.of for span in self.spans if isinstance(span.of, NodeRecord))
 
     def told(self, name: str, otherwise: str) -> str:
         """Return what the start of the run says under a name."""
@@ -116,29 +85,32 @@ def conversation_of(
     record: RunRecord, score: Score | None = None, episode: Mapping[str, Any] | None = None
 ) -> Conversation:
     """Return the conversation of a recorded run.  Raises `TraceError` where the trace was cut or edited."""
-    causes = dict[int, Counter[str]]()
+    causes: dict[int, Counter[str]] = {}
     for call in calls_of(record):
-        causes[call.call] = Counter()
+        found = causes.setdefault(call.call, Counter())
         for row in call.rows:
-            causes[call.call][row.cause] += row.tokens
-    nodes = sorted(Recorded(record).nodes.values(), key=lambda node: sort_key(node.path))
-    below: dict[str, list[Agent]] = {}
-    for node in reversed(nodes):  # each before the one that started it
-        parent = node.path.rpartition(".")[0]
-        below.setdefault(parent, []).append(_agent(node, causes, below.get(node.path, ())))
+            found[row.cause] += row.tokens
+    spans: list[Span] = []
+    acted: dict[tuple[str, int], str] = {}  # by agent and turn, the action that sub-calls are taken to be of: the last
+    for node in sorted(Recorded(record).nodes.values(), key=lambda node: sort_key(node.path)):
+        above = node.path.rpartition(".")[0]
+        with whole(node.start or {"event": "nothing"}):
+            parent = acted.get((above, int((node.start or {}).get("turn", 0))), above or None)
+        spans.append(_agent(node, parent))
+        for place, call in enumerate(node.calls):
+            with whole(call.event):
+                span = _call(call, f"{node.path}/{place}", node.path, causes)
+                acts = list(_acts(node.steps.get(call.turn), span)) if call.of_turn else []
+            spans += [span, *acts]
+            if acts:
+                acted[node.path, call.turn] = acts[-1].id
     for event in record.of("score"):
         with whole(event):
             score = Score(event["resolved"], event["value"], event["reason"])
-    [root] = (agent for agent in below[""] if agent.path == ROOT)
-    return Conversation(record.id, record.start, root, score, episode or {})
+    return Conversation(record.id, record.start, _to_their_ends(spans), score, episode or {})
 
 
-def _agent(node: NodeRecord, causes: Mapping[int, Mapping[str, int]], children: Sequence[Agent]) -> Agent:
-    steps, waiting = list[Step](), sorted(children, key=lambda child: (child.began, child.path))
-    for call in node.calls:
-        done = node.steps.get(call.turn) if call.of_turn else None
-        with whole(call.event):
-            steps.append(_step(call, done, causes, waiting))
+def _agent(node: NodeRecord, parent: str | None) -> Span:
     start, end, over = node.start or {}, node.end or {}, node.over or {}
     first = start or next((call.event for call in node.calls), over or end)
     last = over or end or first
@@ -148,54 +120,45 @@ def _agent(node: NodeRecord, causes: Mapping[int, Mapping[str, int]], children: 
             fault = str(over["error"]["kind"]), str(over["error"]["message"])
         elif end.get("stop") in FAILED:
             fault = str(end["stop"]), str(end.get("reason") or "")
-        about = str(start.get("kind", "agent")), int(start.get("turn", 0)), str(start.get("model") or "")
-        times = float(first.get("at", 0.0)), float(last.get("at", 0.0))
-        return Agent(node.path, *about, end, fault, *times, tuple(steps), tuple(waiting))
+        return Span(node.path, parent, float(first.get("at", 0.0)), float(last.get("at", 0.0)), fault, node)
 
 
-def _step(call: RecordedCall, done: Turn | None, causes: Mapping[int, Mapping[str, int]], waiting: list[Agent]) -> Step:
-    """A call with what its turn did; takes the agents that its actions started out of those that wait."""
-    event, over = call.event, call.ended or {}
+def _call(call: RecordedCall, id: str, agent: str, causes: Mapping[int, Mapping[str, int]]) -> Span:
+    over = call.ended or {}
     number = over.get("call", (over.get("charged") or {}).get("call"))  # the first where the run ended before a reply
     named = re.match(r"(\w+): ?", call.error or "")
-    began, ended = float(event["at"]), float(over.get("at", 0.0))
-    return Step(
-        call.turn,
-        str(event.get("purpose", "agent")),
-        str(event.get("model") or ""),
-        call.prompt.messages,
-        call.prompt.tools,
-        call.reply,
-        None if call.error is None else (named[1] if named else "_OTHER", call.error),
-        {} if number is None else causes.get(int(number), {}),
-        began,
-        max(began, ended),
-        () if done is None else tuple(_acts(done, max(began, ended), waiting)),
-    )
+    fault = None if call.error is None else (named[1] if named else "_OTHER", call.error)
+    began = float(call.event["at"])
+    ended = max(began, float(over.get("at", 0.0)))
+    return Span(id, agent, began, ended, fault, call, {} if number is None else causes.get(int(number), {}))
 
 
-def _acts(done: Turn, clock: float, waiting: list[Agent]) -> Iterator[Act]:
-    """Return what the actions of a turn ran, one after the other.
-
-    A trace says how long a cell ran without its sub-calls, and when these were: a sub-call belongs to the first action
-    that was not over when it began.
-    """
-    mine = [child for child in waiting if child.turn == done.index]
+def _acts(done: Turn | None, call: Span) -> Iterator[Span]:
+    """Yield the actions that a turn ran, one after the other from the end of its model call on."""
+    if done is None:
+        return
+    clock = call.ended
     ran = [(a, o) for a, o in zip(done.actions, done.observations, strict=True) if isinstance(a, (RunCode, CallTool))]
     for number, (action, seen) in enumerate(ran, 1):
-        start, end, agents = clock, clock + seen.seconds, list[Agent]()
-        while mine and (number == len(ran) or mine[0].began <= end):
-            child = mine.pop(0)
-            end += max(0.0, child.ended - max(child.began, start, *(other.ended for other in agents)))
-            agents.append(child)
-            waiting.remove(child)
-        clock = max(end, *(child.ended for child in agents), start)
         if isinstance(action, CallTool):
             name, arguments = action.name, arguments_of(action.arguments)
         else:
             name, arguments = "python", {"code": action.code}
-        id = action.call_id or f"call_{done.index}_{number}"
-        yield Act(id, name, arguments, seen, start, clock, tuple(agents))
+        act = Act(action.call_id or f"call_{done.index}_{number}", name, arguments, seen)
+        fault = None if seen.failure is None else (str(seen.failure.kind), seen.failure.message)
+        yield Span(f"{call.id}/{number}", call.parent, clock, clock + seen.seconds, fault, act)
+        clock += seen.seconds
+
+
+def _to_their_ends(spans: Sequence[Span]) -> list[Span]:
+    """The spans, each until the end of what is below it: one that waits has no time of its own for that, or no end."""
+    latest: dict[str | None, float] = {}
+    found: list[Span] = []
+    for span in reversed(spans):
+        ended = max(span.ended, latest.get(span.id, span.ended))
+        latest[span.parent] = max(ended, latest.get(span.parent, ended))
+        found.append(replace(span, ended=ended))
+    return found[::-1]
 
 
 def arguments_of(text: str) -> dict[str, Any]:

@@ -1,9 +1,8 @@
-"""Runs as files of other tools: one run, the runs of a study, or one sent to an address."""
+"""Runs for other tools: one run as a file or sent to an address, or the runs of a study as files."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -12,40 +11,37 @@ from rlm_loop.formats.inspect_log import write_log
 from rlm_loop.formats.otel import send_spans, write_spans
 from rlm_loop.outcome import Score
 from rlm_loop.study.results import Results, load_study
-from rlm_loop.traces.reader import Run, RunRecord, read
+from rlm_loop.traces.reader import Run, read
 
 #: Formats that are written.
 Format = Literal["inspect", "otel"]
 #: What of a study's row says which episode it is.
 _EPISODE = ("study", "arm", "model", "suite", "task", "seed")
-Source = str | Path | RunRecord | Conversation
 
 
-def export_trace(source: Source, to: Format, out: str | Path, *, run: Run = None, content: bool = True) -> Path:
-    """Write one run in another tool's format and return the file's path.
+def export_trace(
+    source: str | Path | Conversation, to: Format, out: str | Path, *, run: Run = None, content: bool = True
+) -> None:
+    """Write one run in another tool's format, or send it to an OTLP endpoint, such as Phoenix's or MLflow's.
 
-    `source` is a trace file (`run` chooses as in `rlm_loop.traces.read`), a run read from one, or a conversation; an
-    existing file is replaced.  Without `content` what was said is left out, which only `otel` can.  Raises
-    `FormatError` for an unknown format or a file that is its own source, `TraceError` as `read` does, `ImportError`
-    where a format needs a package that is not installed, `OSError` as writing does.
+    `source` is a trace file (`run` chooses as in `rlm_loop.traces.read`) or a conversation.  `out` is a file, which is
+    replaced, or for `otel` the `http` address of an endpoint; one without a path gets `/v1/traces`, and headers are
+    those of `OTEL_EXPORTER_OTLP_HEADERS`.  Without `content` what was said is left out, which only `otel` can.  Raises
+    `FormatError` for an unknown format, a file that is its own source, or an endpoint that does not take the spans,
+    `TraceError` as `read` does, `ImportError` where a format needs a package that is not installed, `OSError` as
+    writing does.
     """
     _check(to, content)
+    conversation = source if isinstance(source, Conversation) else conversation_of(read(source, run=run))
+    if str(out).startswith(("http://", "https://")):
+        if to != "otel":
+            raise FormatError(f"{to} is a file; only otel goes to an address")
+        send_spans(conversation, str(out), content=content)
+        return
     target = Path(out)
     if isinstance(source, (str, Path)) and target.exists() and target.samefile(source):
         raise FormatError(f"{out} is the trace itself; name another file")
-    _write([_read(source, run)], to, target, content)
-    return target
-
-
-def send_trace(
-    source: Source, address: str, *, run: Run = None, content: bool = True, headers: Mapping[str, str] | None = None
-) -> None:
-    """Send one run as spans of OpenTelemetry to an OTLP endpoint, such as Phoenix's or MLflow's.
-
-    An address without a path gets `/v1/traces`.  `headers` replace those of `OTEL_EXPORTER_OTLP_HEADERS`.  Raises
-    `FormatError` where the endpoint does not take the spans, and otherwise as `export_trace`.
-    """
-    send_spans(_read(source, run), address, headers, content=content)
+    _write([conversation], to, target, content)
 
 
 def export_study(study: str | Path | Results, to: Format, out: str | Path, *, content: bool = True) -> list[Path]:
@@ -85,9 +81,3 @@ def _write(conversations: list[Conversation], to: Format, path: Path, content: b
         write_spans(conversations[0], path, content=content)
     else:
         write_log(conversations, path)
-
-
-def _read(source: Source, run: Run) -> Conversation:
-    if isinstance(source, Conversation):
-        return source
-    return conversation_of(read(source, run=run) if isinstance(source, (str, Path)) else source)

@@ -6,14 +6,15 @@ is in `metadata` under `rlm_loop`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from rlm_loop.errors import DISTRIBUTION, install_line
-from rlm_loop.formats.conversation import Agent, Conversation, Step, arguments_of
+from rlm_loop.formats.conversation import Act, Conversation, Span, arguments_of
 from rlm_loop.messages import Message, Reply, Usage
+from rlm_loop.replay.recorded import NodeRecord, RecordedCall
 from rlm_loop.versions import __version__
 
 #: Our words and Inspect's: why a reply ended, and what failed with a tool.
@@ -43,7 +44,7 @@ def _log(conversations: Sequence[Conversation]) -> dict[str, Any]:
         task = conversation.told("task", "question")
         epochs[task] = epochs.get(task, 0) + 1
         samples.append(_sample(conversation, task, epochs[task]))
-    episode, began = first.episode, _iso(min(c.root.began for c in conversations))
+    episode, began = first.episode, _iso(min(c.spans[0].began for c in conversations))
     name = str(episode.get("suite") or first.told("task", "question"))
     judged = [c.score.resolved for c in conversations if c.score is not None and c.score.resolved is not None]
     metrics = {"accuracy": {"name": "accuracy", "value": sum(judged) / len(judged)}} if judged else {}
@@ -66,25 +67,25 @@ def _log(conversations: Sequence[Conversation]) -> dict[str, Any]:
         },
         "results": {
             "total_samples": len(samples),
-            "completed_samples": sum("stop" in c.root.end for c in conversations),
+            "completed_samples": sum("stop" in (c.root.end or {}) for c in conversations),
             "scores": [{"name": "resolved", "scorer": "resolved", "metrics": metrics, "scored_samples": len(judged)}],
         },
         "stats": {
             "started_at": began,
-            "completed_at": _iso(max(c.root.ended for c in conversations)),
-            "model_usage": _usage_by_model(step for c in conversations for step in c.steps),
+            "completed_at": _iso(max(c.spans[0].ended for c in conversations)),
+            "model_usage": _usage_by_model(call for c in conversations for call in c.calls),
         },
         "samples": samples,
     }
 
 
-def _usage_by_model(steps: Iterable[Step]) -> dict[str, Any]:
+def _usage_by_model(calls: Iterable[RecordedCall]) -> dict[str, Any]:
     """Sums by model, of the calls whose input and output are known."""
     found: dict[str, Usage] = {}
-    for step in steps:
-        used = step.reply and step.reply.usage
+    for call in calls:
+        used = call.reply and call.reply.usage
         if used is not None and _usage(used):
-            found[step.model] = found.get(step.model, Usage.NOTHING) + used
+            found[call.model] = found.get(call.model, Usage.NOTHING) + used
     return {model or "unknown": _usage(usage) for model, usage in found.items()}
 
 
@@ -104,10 +105,17 @@ def _usage(usage: Usage | None) -> dict[str, Any] | None:
 
 
 def _sample(run: Conversation, task: str, epoch: int) -> dict[str, Any]:
-    root, end, score = run.root, run.root.end, run.score
-    transcript = _Transcript(run)
-    own = [step for step in root.steps if step.purpose == "agent"]
-    messages = [transcript.message(message, root.path) for message in own[-1].messages] if own else []
+    root, score, end = run.spans[0], run.score, run.root.end or {}
+    ids: dict[tuple[str, Message], str] = {}
+
+    def message(said: Message, agent: str) -> dict[str, Any]:
+        """A message as Inspect has it, with one id wherever it is sent, so that Inspect stores it once."""
+        id = ids.setdefault((agent, said), f"{run.id}.{agent}.{len(ids)}")
+        called = {"tool_call_id": said.tool_call_id} if said.role == "tool" else _calls(said)
+        return {"id": id, "role": said.role, "content": said.text, **called}
+
+    own = [call for call in run.root.calls if call.purpose == "agent"]
+    messages = [message(one, root.id) for one in own[-1].prompt.messages] if own else []
     if own and own[-1].reply is not None:
         messages.append(_assistant(own[-1].reply, own[-1].model))
     found = {
@@ -117,8 +125,8 @@ def _sample(run: Conversation, task: str, epoch: int) -> dict[str, Any]:
         "target": "",
         "messages": messages,
         "metadata": {"rlm_loop": {"run": run.id, "stop": end.get("stop"), "episode": dict(run.episode)}},
-        "events": list(transcript.events()),
-        "model_usage": _usage_by_model(run.steps),
+        "events": _events(run, message),
+        "model_usage": _usage_by_model(run.calls),
         "started_at": _iso(root.began),
         "completed_at": _iso(root.ended),
         "total_time": end.get("seconds"),
@@ -136,83 +144,76 @@ def _sample(run: Conversation, task: str, epoch: int) -> dict[str, Any]:
     return found
 
 
-class _Transcript:
-    """The events of one run; a message has the same id wherever it is sent, so that Inspect stores it once."""
+def _events(run: Conversation, message: Callable[[Message, str], dict[str, Any]]) -> list[dict[str, Any]]:
+    """The transcript by time.  Inspect looks for agents within a span called `solvers`."""
+    root, solvers = run.spans[0], f"{run.id}.solvers"
+    found: list[tuple[float, dict[str, Any]]] = []
 
-    def __init__(self, run: Conversation) -> None:
-        self.run, self.ids = run, dict[tuple[str, Message], str]()
+    def add(kind: str, at: float, span: str, **fields: Any) -> None:
+        when = {"timestamp": _iso(at), "working_start": max(0.0, at - root.began)}
+        found.append((at, {"event": kind, "span_id": span, **when, **fields}))
 
-    def events(self) -> Iterator[dict[str, Any]]:
-        """The whole transcript: Inspect looks for agents within a span called `solvers`."""
-        root, span = self.run.root, f"{self.run.id}.solvers"
-        yield self._event("span_begin", span, root.began, id=span, name="solvers", type="solvers")
-        yield from self._agent(root, span)
-        yield self._event("span_end", span, root.ended, id=span)
-
-    def _agent(self, agent: Agent, parent: str) -> Iterator[dict[str, Any]]:
-        span = f"{self.run.id}.{agent.path}"
-        root = agent is self.run.root
-        name = self.run.told("agent", "agent") if root else f"{agent.kind} {agent.path}"
-        yield self._event("span_begin", span, agent.began, id=span, parent_id=parent, type="agent", name=name)
-        for step in agent.steps:
-            yield self._call(step, agent.path, span)
-            for act in step.acts:
-                for child in act.agents:
-                    yield from self._agent(child, span)
-                failure = act.observation.failure
-                kind = None if failure is None else _FAILURES.get(failure.kind, "unknown")
-                yield self._event(
-                    "tool",
-                    span,
-                    act.started,
-                    id=act.id,
-                    function=act.name,
-                    arguments=dict(act.arguments),
-                    result=act.observation.text,
-                    error=None if failure is None else {"type": kind, "message": failure.message},
-                    completed=_iso(act.ended),
-                    working_time=act.observation.seconds,
+    add("span_begin", root.began, solvers, id=solvers, name="solvers", type="solvers")
+    for span in run.spans:
+        agent = span.id.partition("/")[0]
+        own = f"{run.id}.{agent}"
+        match span.of:
+            case RecordedCall() as call:
+                add(
+                    "model",
+                    span.began,
+                    own,
+                    **_model_event(span, call, [message(m, agent) for m in call.prompt.messages]),
                 )
-        for child in agent.agents:
-            yield from self._agent(child, span)
-        yield self._event("span_end", span, agent.ended, id=span)
-
-    def _call(self, step: Step, path: str, span: str) -> dict[str, Any]:
-        ours = {"turn": step.turn, "purpose": step.purpose, "input_tokens_by_cause": dict(step.causes)}
-        return self._event(
-            "model",
-            span,
-            step.started,
-            model=step.model or "unknown",
-            input=[self.message(message, path) for message in step.messages],
-            tools=[_tool(tool["function"]) for tool in step.tools],
-            tool_choice="auto",
-            config={},
-            output=_output(step),
-            error=step.fault and step.fault[1],
-            completed=_iso(step.ended),
-            working_time=None if step.reply is None else step.reply.seconds - step.reply.waited,
-            metadata={"rlm_loop": ours},
-        )
-
-    def _event(self, kind: str, span: str, at: float, **fields: Any) -> dict[str, Any]:
-        start = max(0.0, at - self.run.root.began)
-        return {"event": kind, "span_id": span, "timestamp": _iso(at), "working_start": start, **fields}
-
-    def message(self, message: Message, path: str) -> dict[str, Any]:
-        """A message as Inspect has it."""
-        id = self.ids.setdefault((path, message), f"{self.run.id}.{path}.{len(self.ids)}")
-        called = {"tool_call_id": message.tool_call_id} if message.role == "tool" else _calls(message)
-        return {"id": id, "role": message.role, "content": message.text, **called}
+            case Act() as act:
+                add("tool", span.began, own, **_tool_event(span, act))
+            case node:
+                name = run.told("agent", "agent") if span is root else f"{(node.start or {}).get('kind')} {agent}"
+                above = solvers if span is root else f"{run.id}.{agent.rpartition('.')[0]}"
+                add("span_begin", span.began, own, id=own, parent_id=above, type="agent", name=name)
+    for span in reversed(run.spans):
+        if isinstance(span.of, NodeRecord):
+            add("span_end", span.ended, f"{run.id}.{span.id}", id=f"{run.id}.{span.id}")
+    add("span_end", root.ended, solvers, id=solvers)
+    return [event for _, event in sorted(found, key=lambda one: one[0])]
 
 
-def _output(step: Step) -> dict[str, Any]:
+def _model_event(span: Span, call: RecordedCall, messages: list[dict[str, Any]]) -> dict[str, Any]:
+    ours = {"turn": call.turn, "purpose": call.purpose, "input_tokens_by_cause": dict(span.causes)}
+    return {
+        "model": call.model or "unknown",
+        "input": messages,
+        "tools": [_tool(tool["function"]) for tool in call.prompt.tools],
+        "tool_choice": "auto",
+        "config": {},
+        "output": _output(call),
+        "error": call.error,
+        "completed": _iso(span.ended),
+        "working_time": None if call.reply is None else call.reply.seconds - call.reply.waited,
+        "metadata": {"rlm_loop": ours},
+    }
+
+
+def _tool_event(span: Span, act: Act) -> dict[str, Any]:
+    failed = span.fault and {"type": _FAILURES.get(span.fault[0], "unknown"), "message": span.fault[1]}
+    return {
+        "id": act.id,
+        "function": act.name,
+        "arguments": dict(act.arguments),
+        "result": act.observation.text,
+        "error": failed,
+        "completed": _iso(span.ended),
+        "working_time": act.observation.seconds,
+    }
+
+
+def _output(call: RecordedCall) -> dict[str, Any]:
     """Inspect's `ModelOutput` of a call; without choices where there was no reply."""
-    if step.reply is None:
-        return {"model": step.model, "choices": [], "error": step.fault and step.fault[1]}
-    stop = _STOPS.get(step.reply.finish_reason, "unknown")
-    choice = {"message": _assistant(step.reply, step.model), "stop_reason": stop}
-    return {"model": step.model, "choices": [choice], "usage": _usage(step.reply.usage), "time": step.reply.seconds}
+    if call.reply is None:
+        return {"model": call.model, "choices": [], "error": call.error}
+    stop = _STOPS.get(call.reply.finish_reason, "unknown")
+    choice = {"message": _assistant(call.reply, call.model), "stop_reason": stop}
+    return {"model": call.model, "choices": [choice], "usage": _usage(call.reply.usage), "time": call.reply.seconds}
 
 
 def _assistant(reply: Reply, model: str) -> dict[str, Any]:

@@ -17,15 +17,22 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from rlm_loop.errors import install_line
-from rlm_loop.formats.conversation import Act, Agent, Conversation, FormatError, Step, arguments_of
+from rlm_loop.formats.conversation import Act, Conversation, FormatError, Span, arguments_of
 from rlm_loop.messages import Message, Reply, Usage
+from rlm_loop.outcome import Score
+from rlm_loop.replay.recorded import NodeRecord, RecordedCall
 from rlm_loop.traces.redact import redact
 from rlm_loop.versions import __version__
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
-    from opentelemetry.trace import SpanContext
 
+#: What was said: left out where only names and figures go out.
+_SAID = {
+    *("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.definitions", "gen_ai.evaluation.explanation"),
+    *("gen_ai.tool.call.arguments", "gen_ai.tool.call.result"),
+    *("rlm_loop.answer", "rlm_loop.stop_reason", "rlm_loop.question"),
+}
 #: Spans of one request to an address: each may hold a whole conversation.
 _BATCH = 32
 
@@ -46,16 +53,14 @@ def write_spans(conversation: Conversation, path: Path, *, content: bool = True)
     path.write_text(json.dumps(request, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def send_spans(
-    conversation: Conversation, address: str, headers: Mapping[str, str] | None, *, content: bool = True
-) -> None:
+def send_spans(conversation: Conversation, address: str, *, content: bool = True) -> None:
     """Send the spans of a run to an OTLP endpoint.  Raises `FormatError` where it does not take them, `ImportError`."""
     spans = spans_of(conversation, content=content)
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace.export import SpanExportResult
 
     whole = f"{address.rstrip('/')}/v1/traces" if urlsplit(address).path in ("", "/") else address
-    exporter = OTLPSpanExporter(endpoint=whole, headers=None if headers is None else dict(headers))
+    exporter = OTLPSpanExporter(endpoint=whole)
     try:
         for start in range(0, len(spans), _BATCH):
             if exporter.export(spans[start : start + _BATCH]) is not SpanExportResult.SUCCESS:
@@ -67,161 +72,128 @@ def send_spans(
 def spans_of(conversation: Conversation, *, content: bool = True) -> list[ReadableSpan]:
     """Return all spans of a run, each after its parent; without `content` only names and figures, nothing said.
 
-    An id is made of the run and a place in it, so that a run has the same spans however often it is sent.  A run that
-    never ended has open spans: they reach to the latest time that is known.  Raises `ImportError` without the extra
-    `otel`.
+    An id is made of the run and a place in it, so that a run has the same spans however often it is sent.  Raises
+    `ImportError` without the extra `otel`.
     """
     try:
-        return _Spans(conversation, content).agent(conversation.root, None)
+        from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+        from opentelemetry.sdk.trace import Event, ReadableSpan
+        from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+        from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
     except ImportError as error:
         raise ImportError(f"spans need the package opentelemetry-sdk: {install_line('otel')}") from error
 
+    run, root = conversation, conversation.spans[0]
+    about = [run.told(name, "") for name in ("agent", "model", "question")]
+    trace = _hash(repr([run.id, root.began, *about]))[:32]
+    resource = Resource({"service.name": "rlm-loop", "service.version": __version__})
+    resource = resource.merge(OTELResourceDetector().detect())
+    scope = InstrumentationScope("rlm_loop", __version__)
 
-class _Spans:
-    def __init__(self, conversation: Conversation, content: bool) -> None:
-        from opentelemetry.sdk.resources import OTELResourceDetector, Resource
-        from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+    def context(place: str) -> SpanContext:
+        id = int(_hash(f"{trace}/{place}")[:16], 16)
+        return SpanContext(int(trace, 16), id, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
 
-        self.run, self.content = conversation, content
-        about = [conversation.told(name, "") for name in ("agent", "model", "question")]
-        self.trace = _hash(repr([conversation.id, conversation.root.began, *about]))[:32]
-        service = {"service.name": "rlm-loop", "service.version": __version__}
-        self.resource = Resource(service).merge(OTELResourceDetector().detect())
-        self.scope = InstrumentationScope("rlm_loop", __version__)
+    def sent(attributes: Mapping[str, Any]) -> dict[str, Any]:
+        return {k: _sendable(v) for k, v in attributes.items() if v is not None and (content or k not in _SAID)}
 
-    def agent(self, agent: Agent, parent: SpanContext | None) -> list[ReadableSpan]:
-        """The span of an agent, and those of all below it."""
-        own = self._context(agent.path)
-        below: list[ReadableSpan] = []
-        for place, step in enumerate(agent.steps):
-            called = self._context(f"{agent.path}/{place}")
-            times = step.started, step.ended
-            name = f"chat {step.model}".strip()
-            below.append(self._span(name, called, own, times, self._call(step), step.fault, client=True))
-            for number, act in enumerate(step.acts):
-                at, failure = self._context(f"{agent.path}/{place}/{number}"), act.observation.failure
-                fault = None if failure is None else (str(failure.kind), failure.message)
-                times = act.started, act.ended
-                below.append(self._span(f"execute_tool {act.name}", at, own, times, self._act(act), fault))
-                for child in act.agents:
-                    below += self.agent(child, at)
-        for child in agent.agents:
-            below += self.agent(child, own)
-        last = max([agent.ended, *((span.end_time or 0) / 1e9 for span in below)])
-        name = "llm_query" if agent.kind == "completion" else f"invoke_agent {self.run.told('agent', 'agent')}"
-        judged = {} if parent else self._score()
-        return [self._span(name, own, parent, (agent.began, last), self._agent(agent), agent.fault, judged), *below]
-
-    def _span(
-        self,
-        name: str,
-        own: SpanContext,
-        parent: SpanContext | None,
-        times: tuple[float, float],
-        attributes: Mapping[str, Any],
-        fault: tuple[str, str] | None,
-        judged: Mapping[str, Any] | None = None,
-        *,
-        client: bool = False,
-    ) -> ReadableSpan:
-        from opentelemetry.sdk.trace import Event, ReadableSpan
-        from opentelemetry.trace import SpanKind, Status, StatusCode
-
-        start, end = (round(seconds * 1_000_000) * 1_000 for seconds in times)
-        kind, line = fault or (None, "")
-        line = _sendable(line) if self.content and line else None
-        return ReadableSpan(
+    found: list[ReadableSpan] = []
+    for span in run.spans:
+        start, end = (round(seconds * 1_000_000) * 1_000 for seconds in (span.began, span.ended))
+        kind, line = span.fault or (None, "")
+        judged = sent(_score(run.score)) if span is root else {}
+        name, attributes = _described(run, span)
+        attributes |= {"gen_ai.conversation.id": run.id, "error.type": kind}
+        one = ReadableSpan(
             _sendable(name),
-            own,
-            parent,
-            self.resource,
-            _known({**attributes, "error.type": kind}),
-            [Event("gen_ai.evaluation.result", _known(judged), end)] if judged else (),
-            kind=SpanKind.CLIENT if client else SpanKind.INTERNAL,
-            status=Status(StatusCode.ERROR, line) if fault else Status(),
+            context(span.id),
+            None if span.parent is None else context(span.parent),
+            resource,
+            sent(attributes),
+            [Event("gen_ai.evaluation.result", judged, end)] if judged else (),
+            kind=SpanKind.CLIENT if isinstance(span.of, RecordedCall) else SpanKind.INTERNAL,
+            status=Status(StatusCode.ERROR, _sendable(line) if content and line else None) if kind else Status(),
             start_time=start,
             end_time=end,
-            instrumentation_scope=self.scope,
+            instrumentation_scope=scope,
         )
+        found.append(one)
+    return found
 
-    def _context(self, place: str) -> SpanContext:
-        from opentelemetry.trace import SpanContext, TraceFlags
 
-        id = int(_hash(f"{self.trace}/{place}")[:16], 16)
-        return SpanContext(int(self.trace, 16), id, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
-
-    def _agent(self, agent: Agent) -> dict[str, Any]:
-        run, end = self.run, agent.end
-        found: dict[str, Any] = {
-            "gen_ai.conversation.id": run.id,
-            "rlm_loop.node": agent.path,
-            "rlm_loop.stop": end.get("stop"),
-        }
-        if agent.kind != "completion":  # a single sub-call is no agent, and has no operation
-            model = agent.model or run.told("model", "unknown")
-            found |= {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": run.told("agent", "agent")}
-            found |= {"gen_ai.request.model": model, "gen_ai.provider.name": _provider(model)}
-        root = agent is run.root
-        if self.content:
-            found |= {"rlm_loop.answer": _text(end.get("answer")), "rlm_loop.stop_reason": end.get("reason") or None}
-        if root and self.content:
-            found["rlm_loop.question"] = run.about.get("question") or None
-        if root:
-            found["rlm_loop.task"] = run.told("task", "question")
-            found |= {f"rlm_loop.episode.{name}": value for name, value in run.episode.items()}
-        return found
-
-    def _call(self, step: Step) -> dict[str, Any]:
-        found: dict[str, Any] = {
-            "gen_ai.operation.name": "chat",
-            "gen_ai.conversation.id": self.run.id,
-            "gen_ai.provider.name": _provider(step.model),
-            "gen_ai.request.model": step.model or None,
-            "rlm_loop.turn": step.turn,
-            "rlm_loop.purpose": step.purpose,
-        }
-        found |= {f"rlm_loop.tokens.{cause.replace(':', '.')}": tokens for cause, tokens in step.causes.items()}
-        if self.content:
-            found["gen_ai.input.messages"] = _text([_message(message) for message in step.messages])
-            tools = [{"type": "function", **tool["function"]} for tool in step.tools]
-            found["gen_ai.tool.definitions"] = _text(tools) if tools else None
-        if step.reply is not None:
-            usage = step.reply.usage or Usage(None, None)
-            found |= {
-                "gen_ai.response.finish_reasons": (step.reply.finish_reason,),
-                "gen_ai.usage.input_tokens": usage.input_tokens,
-                "gen_ai.usage.output_tokens": usage.output_tokens,
-                "gen_ai.usage.cache_read.input_tokens": usage.cache_read_tokens,
-                "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
-                "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
+def _described(run: Conversation, span: Span) -> tuple[str, dict[str, Any]]:
+    """The name of a span and what is said of it."""
+    match span.of:
+        case Act() as act:
+            return f"execute_tool {act.name}", {
+                "gen_ai.operation.name": "execute_tool",
+                "gen_ai.tool.name": act.name,
+                "gen_ai.tool.type": "function",
+                "gen_ai.tool.call.id": act.id,
+                "gen_ai.tool.call.arguments": _text(act.arguments),
+                "gen_ai.tool.call.result": act.observation.text,
             }
-            if self.content:
-                found["gen_ai.output.messages"] = _text([_said(step.reply)])
-        return found
+        case RecordedCall() as call:
+            return f"chat {call.model}".strip(), _call(call, span.causes)
+        case node:
+            return _agent(run, node, is_root=span is run.spans[0])
 
-    def _act(self, act: Act) -> dict[str, Any]:
-        found: dict[str, Any] = {
-            "gen_ai.operation.name": "execute_tool",
-            "gen_ai.conversation.id": self.run.id,
-            "gen_ai.tool.name": act.name,
-            "gen_ai.tool.type": "function",
-            "gen_ai.tool.call.id": act.id,
-        }
-        if self.content:
-            found["gen_ai.tool.call.arguments"] = _text(act.arguments)
-            found["gen_ai.tool.call.result"] = act.observation.text
-        return found
 
-    def _score(self) -> dict[str, Any]:
-        score = self.run.score
-        if score is None or score.resolved is None:
-            return {}
-        return {
-            "gen_ai.evaluation.name": "resolved",
-            "gen_ai.evaluation.score.value": score.value,
-            "gen_ai.evaluation.score.label": "resolved" if score.resolved else "not resolved",
-            "gen_ai.evaluation.explanation": (score.reason or None) if self.content else None,
+def _agent(run: Conversation, node: NodeRecord, *, is_root: bool) -> tuple[str, dict[str, Any]]:
+    start, end = node.start or {}, node.end or {}
+    found: dict[str, Any] = {
+        "rlm_loop.node": node.path,
+        "rlm_loop.stop": end.get("stop"),
+        "rlm_loop.answer": _text(end.get("answer")),
+        "rlm_loop.stop_reason": end.get("reason") or None,
+    }
+    if is_root:
+        found["rlm_loop.question"] = run.about.get("question") or None
+        found["rlm_loop.task"] = run.told("task", "question")
+        found |= {f"rlm_loop.episode.{name}": value for name, value in run.episode.items()}
+    if start.get("kind") == "completion":  # a single sub-call is no agent, and has no operation
+        return "llm_query", found
+    agent, model = run.told("agent", "agent"), str(start.get("model") or run.told("model", "unknown"))
+    found |= {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": agent}
+    found |= {"gen_ai.request.model": model, "gen_ai.provider.name": _provider(model)}
+    return f"invoke_agent {agent}", found
+
+
+def _call(call: RecordedCall, causes: Mapping[str, int]) -> dict[str, Any]:
+    tools = [{"type": "function", **tool["function"]} for tool in call.prompt.tools]
+    found: dict[str, Any] = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": _provider(call.model),
+        "gen_ai.request.model": call.model or None,
+        "gen_ai.input.messages": _text([_message(message) for message in call.prompt.messages]),
+        "gen_ai.tool.definitions": _text(tools) if tools else None,
+        "rlm_loop.turn": call.turn,
+        "rlm_loop.purpose": call.purpose,
+    }
+    found |= {f"rlm_loop.tokens.{cause.replace(':', '.')}": tokens for cause, tokens in causes.items()}
+    if call.reply is not None:
+        usage = call.reply.usage or Usage(None, None)
+        found |= {
+            "gen_ai.response.finish_reasons": (call.reply.finish_reason,),
+            "gen_ai.usage.input_tokens": usage.input_tokens,
+            "gen_ai.usage.output_tokens": usage.output_tokens,
+            "gen_ai.usage.cache_read.input_tokens": usage.cache_read_tokens,
+            "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
+            "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
+            "gen_ai.output.messages": _text([_said(call.reply)]),
         }
+    return found
+
+
+def _score(score: Score | None) -> dict[str, Any]:
+    if score is None or score.resolved is None:
+        return {}
+    return {
+        "gen_ai.evaluation.name": "resolved",
+        "gen_ai.evaluation.score.value": score.value,
+        "gen_ai.evaluation.score.label": "resolved" if score.resolved else "not resolved",
+        "gen_ai.evaluation.explanation": score.reason or None,
+    }
 
 
 def _message(message: Message) -> dict[str, Any]:
@@ -256,10 +228,6 @@ def _provider(model: str) -> str | None:
 def _text(value: Any) -> str | None:
     """A value as an attribute: text as it is, else as JSON."""
     return value if isinstance(value, str | None) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _known(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _sendable(value) for name, value in attributes.items() if value is not None}
 
 
 def _sendable(value: Any) -> Any:

@@ -38,9 +38,17 @@ class RecordedCall:
         return int(self.event["turn"])
 
     @property
+    def model(self) -> str:
+        return str(self.event.get("model") or "")
+
+    @property
+    def purpose(self) -> str:
+        return str(self.event.get("purpose", "agent"))
+
+    @property
     def of_turn(self) -> bool:
         """True for a turn's own call, false for one of a summary."""
-        return self.event.get("purpose") != "compaction"
+        return self.purpose != "compaction"
 
 
 @dataclass

@@ -30,15 +30,16 @@ def opened(path: Path) -> Any:
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
 def test_a_golden_run_is_read_by_inspect_itself(path: Path, tmp_path: Path) -> None:
     conversation = conversation_of(read(path), Score(True, 1.0, "right"))
-    spent = sum((step.reply.usage for step in conversation.steps if step.reply and step.reply.usage), Usage.NOTHING)
-    out = export_trace(conversation, "inspect", tmp_path / "run.eval")
+    spent = sum((call.reply.usage for call in conversation.calls if call.reply and call.reply.usage), Usage.NOTHING)
+    out = tmp_path / "run.eval"
+    export_trace(conversation, "inspect", out)
     [sample] = opened(out).samples
     assert sample.scores["resolved"].value == "C"
     used = sample.model_usage["scripted"]
     counted = (used.input_tokens + (used.input_tokens_cache_read or 0), used.output_tokens, used.total_tokens)
     assert counted == (spent.input_tokens, spent.output_tokens, spent.total_tokens)
-    answers = [step for step in conversation.root.steps if step.reply is not None and step.purpose == "agent"]
-    if answers[-1] is conversation.root.steps[-1]:
+    answers = [call for call in conversation.root.calls if call.reply is not None and call.purpose == "agent"]
+    if answers[-1] is conversation.root.calls[-1]:
         assert sample.messages[-1].text == answers[-1].reply.text  # pyright: ignore[reportOptionalMemberAccess]
 
 

@@ -15,7 +15,7 @@ from upstream import Answer, Upstream, upstream
 
 from rlm_loop import DirectAgent, ToolLoopAgent
 from rlm_loop.cli.main import main
-from rlm_loop.formats import conversation_of, export_study, export_trace, send_trace, spans_of
+from rlm_loop.formats import conversation_of, export_study, export_trace, spans_of
 from rlm_loop.messages import Usage
 from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Score
@@ -70,7 +70,9 @@ def _value(value: Any) -> Any:
 
 def exported(what: Any, folder: Path, **options: Any) -> list[Any]:
     """The spans of a run as opentelemetry-proto reads them from a file."""
-    return spans_in(parsed(export_trace(what, "otel", folder / "run.otlp.jsonl", **options)))
+    out = folder / "run.otlp.jsonl"
+    export_trace(what, "otel", out, **options)
+    return spans_in(parsed(out))
 
 
 @each_golden
@@ -83,8 +85,8 @@ def test_a_golden_run_is_read_by_opentelemetry_itself(path: Path, tmp_path: Path
     assert all(span.parent_span_id in ids for span in spans if span is not root)
     assert all(span.start_time_unix_nano <= span.end_time_unix_nano <= root.end_time_unix_nano for span in spans)
     chats = [span for span in spans if attributes(span).get("gen_ai.operation.name") == "chat"]
-    assert len(chats) == len(conversation.steps)
-    used = sum((step.reply.usage for step in conversation.steps if step.reply and step.reply.usage), Usage.NOTHING)
+    assert len(chats) == len(conversation.calls)
+    used = sum((call.reply.usage for call in conversation.calls if call.reply and call.reply.usage), Usage.NOTHING)
     names = [f"gen_ai.usage.{kind}_tokens" for kind in ("input", "output", "cache_read.input")]
     billed = [used.input_tokens or 0, used.output_tokens or 0, used.cache_read_tokens or 0]
     assert [sum(attributes(span).get(name, 0) for span in spans) for name in names] == billed
@@ -96,21 +98,21 @@ def test_a_golden_run_is_read_by_opentelemetry_itself(path: Path, tmp_path: Path
 
 def test_messages_are_those_of_the_request(tmp_path: Path) -> None:
     trace = ROOT / "tests/golden/lean_native.jsonl"
-    steps = conversation_of(read(trace)).steps
+    calls = conversation_of(read(trace)).calls
     spans = map(attributes, exported(trace, tmp_path))
     chats = [found for found in spans if found["gen_ai.operation.name"] == "chat"]
-    for step, found in zip(steps, chats, strict=True):
-        assert step.reply is not None
+    for call, found in zip(calls, chats, strict=True):
+        assert call.reply is not None
         told = json.loads(found["gen_ai.input.messages"])
-        for message, theirs in zip(step.messages, told, strict=True):
+        for message, theirs in zip(call.prompt.messages, told, strict=True):
             text = "".join(part.get("content") or part.get("response") or "" for part in theirs["parts"])
-            calls = [part["name"] for part in theirs["parts"] if part["type"] == "tool_call"]
-            expected = (message.role, message.text, [call.name for call in message.tool_calls])
-            assert (theirs["role"], text, calls) == expected
+            names = [part["name"] for part in theirs["parts"] if part["type"] == "tool_call"]
+            expected = (message.role, message.text, [one.name for one in message.tool_calls])
+            assert (theirs["role"], text, names) == expected
         [said] = json.loads(found["gen_ai.output.messages"])
-        assert found["gen_ai.response.finish_reasons"] == [step.reply.finish_reason]
-        assert said["finish_reason"] == {"tool_calls": "tool_call"}.get(step.reply.finish_reason, "stop")
-        assert len(json.loads(found["gen_ai.tool.definitions"])) == len(step.tools) > 0
+        assert found["gen_ai.response.finish_reasons"] == [call.reply.finish_reason]
+        assert said["finish_reason"] == {"tool_calls": "tool_call"}.get(call.reply.finish_reason, "stop")
+        assert len(json.loads(found["gen_ai.tool.definitions"])) == len(call.prompt.tools) > 0
 
 
 AGENT, CHAT, CELL, QUERY = "invoke_agent code", "chat scripted", "execute_tool python", "llm_query"
@@ -167,14 +169,15 @@ def test_every_name_is_one_of_the_conventions() -> None:
 @each_golden
 def test_without_content_nothing_that_was_said_goes_out(path: Path, tmp_path: Path) -> None:
     conversation = conversation_of(read(path), Score(True, 1.0, "the reason why"))
-    out = export_trace(conversation, "otel", tmp_path / "run.otlp.jsonl", content=False)
+    out = tmp_path / "run.otlp.jsonl"
+    export_trace(conversation, "otel", out, content=False)
     text = out.read_text(encoding="utf-8")
     said = {"the reason why", conversation.about["question"]}
-    for step in conversation.steps:
-        said |= {span.text for message in step.messages for span in message.spans}
-        said |= {act.observation.text for act in step.acts}
-        said |= {step.reply.text} if step.reply is not None else set()
-        said |= {str(step.fault[1])} if step.fault else set()
+    said |= {one.of.observation.text for one in conversation.spans if hasattr(one.of, "observation")}  # pyright: ignore
+    for call in conversation.calls:
+        said |= {call.error} if call.error else set()
+        said |= {span.text for message in call.prompt.messages for span in message.spans}
+        said |= {call.reply.text} if call.reply is not None else set()
     for words in said:
         assert len(words) < 8 or json.dumps(words, ensure_ascii=False)[1:-1] not in text
     shown, whole = spans_in(parsed(out)), exported(conversation, tmp_path / "whole")
@@ -202,8 +205,8 @@ def test_a_long_run_goes_in_several_requests(tmp_path: Path) -> None:
     trace = tmp_path / "run.jsonl"
     ToolLoopAgent(model=script, repl="plain", max_steps=50).run("Count.", trace=trace)
     with upstream(TAKEN) as server:
-        send_trace(trace, server.url, headers={"authorization": "Bearer x"})
-    assert [got.header("authorization") for got in server.got] == ["Bearer x"] * 3
+        export_trace(trace, "otel", server.url)
+    assert len(server.got) == 3
     assert sum(len(spans_in(body)) for body in received(server)) == len(spans_of(conversation_of(read(trace)))) == 83
 
 
@@ -216,7 +219,7 @@ def test_an_endpoint_that_refuses_is_said_in_one_line(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--to", "inspect", "--out", "http://127.0.0.1:1"], "--to otel goes to an address"),
+        (["--to", "inspect", "--out", "http://127.0.0.1:1"], "only otel goes to an address"),
         (["--to", "inspect", "--no-content", "--out", "x"], "only otel can be written without it"),
         (["--to", "otlp", "--out", "x"], "there is no format 'otlp'"),
     ],
