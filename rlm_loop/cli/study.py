@@ -392,19 +392,19 @@ def compare(
 
     Nothing is asked of where they come from: `rlm-loop compare a.csv b.csv`, or one table with a column `arm`.
     """
-    from rlm_loop.formats.results import load_sources
+    from rlm_loop.formats import load_results
     from rlm_loop.report.study import compare_page
     from rlm_loop.report.tables.comparison import effect_table, flip_table, sentences, suite_effects
     from rlm_loop.study.compare.comparison import compare as compare_results
 
     columns = {ours: str(theirs) for ours, theirs in options_of(column, option="--column").items()}
-    loaded = load_sources(*files, score=score, threshold=threshold, columns=columns)
-    results = loaded.results.only(*arm) if arm else loaded.results
+    results = load_results(*files, score=score, threshold=threshold, columns=columns)
+    results = results.only(*arm) if arm else results
     compared = compare_results(results, baseline, missing=missing)  # pyright: ignore[reportArgumentType]
-    for line in loaded.notes:
+    for line in results.notes:
         note(f"note: {line}")
     if html is not None:
-        write_page(Path(html), compare_page(compared, loaded.notes))
+        write_page(Path(html), compare_page(compared, results.notes))
         return
     for line in sentences(compared):
         echo(line)

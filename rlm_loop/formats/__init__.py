@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from rlm_loop.formats.conversation import FormatError, conversation_of
-from rlm_loop.formats.export import export_study, export_trace, send_trace
+from rlm_loop.formats.export import export_study, export_trace
 from rlm_loop.formats.otel import spans_of
-from rlm_loop.formats.results import Loaded, load_results, load_sources
+from rlm_loop.formats.results import load_results
 
 __all__ = [
     "FormatError",
-    "Loaded",
     "conversation_of",
     "export_study",
     "export_trace",
     "load_results",
-    "load_sources",
-    "send_trace",
     "spans_of",
 ]

@@ -7,9 +7,9 @@ import io
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,10 @@ from rlm_loop.tasks.swebench.report import read_report
 from rlm_loop.traces.received import LARGEST, file_bytes, parse
 
 #: What names of tables end in, gzip included or not.
-TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
+TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
 _NO_VERDICT = "it holds one run and no verdict; give the results of a benchmark, a task a row"
 _SAMPLES = re.compile(r"samples_(?P<task>.+?)(_\d{4}-\d\d-\d\dT[\d:.\-]+)?\.jsonl(\.gz)?")
+_ZSTD = 93  # how a zip archive calls it
 _LETTERS = {"C": True, "I": False, "N": False, "P": 0.5}
 #: What ends a trial of Harbor and is the agent's own doing, so that a trial without a reward is not resolved.
 _OF_THE_AGENT = {
@@ -49,14 +50,12 @@ class Options:
 class Source:
     """The results in one path; `notes` are what a reader of the results has to know.
 
-    The `arm` of a row is what the file itself calls it, and empty where it does not say.  `fingerprints` has something
-    of each task (a hash or a text) by suite and id, by which tasks of one name are known to be the same.
+    The `arm` of a row is what the file itself calls it, and empty where it does not say.
     """
 
     path: Path
     rows: list[Row]
     notes: list[str] = field(default_factory=list[str])
-    fingerprints: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
 
 
 def sources_at(path: Path, options: Options) -> list[Source]:
@@ -77,7 +76,7 @@ def sources_at(path: Path, options: Options) -> list[Source]:
             return [_report(path, report)]
         if "trajectory_format" in report:
             raise StudyError(f"{path} is a transcript of mini-swe-agent: {_NO_VERDICT}")
-    if plain.endswith((".jsonl", ".ndjson")) and (objects := _objects(path)):
+    if plain.endswith(".jsonl") and (objects := _objects(path)):
         names = set(objects[0][1])
         if "sessionId" in names and "task" not in names:
             raise StudyError(f"{path} is a transcript of Claude Code: {_NO_VERDICT}")
@@ -142,13 +141,16 @@ def _table(path: Path, options: Options) -> Source:
     """A row for each task, arm and seed; columns are found by their spelling, or as they are named."""
     numbered = _records(path)
     columns = {**({"resolved": options.score} if options.score else {}), **options.columns}
-    if not numbered:
-        raise StudyError(f"{path} holds no rows")
     lines, records = [number for number, _ in numbered], [record for _, record in numbered]
+    how: dict[str, Any] = {
+        "columns": columns,
+        "arm": "",
+        "threshold": options.threshold,
+        "lines": lines,
+        "word": "line",
+    }
+    rows = rows_of_table(records, str(path), **how)
     names = guessed_columns(records, str(path), columns, "")
-    rows = rows_of_table(
-        records, str(path), columns=columns, arm="", threshold=options.threshold, lines=lines, word="line"
-    )
     told = ", ".join(f"{ours} from {theirs!r}" for ours, theirs in names.items() if ours != theirs)
     return Source(path, rows, [f"{path.name}: {told}"] if told else [])
 
@@ -164,24 +166,17 @@ def _records(path: Path) -> list[tuple[int, dict[str, Any]]]:
             raise StudyError(f"to read {path}, pandas needs pyarrow: pip install pyarrow") from None
         except (ValueError, OSError) as error:
             raise StudyError(f"{path} is no Parquet table ({error})") from None
-    if kind == ".json":
-        value = _parsed(_bytes(path), path)
-        if not isinstance(value, list) or not all(isinstance(v, dict) for v in value):
-            raise StudyError(f"{path} is no list of JSON objects, and no evaluation log that this version knows")
-        return [*enumerate(value, 1)]
     if kind not in (".csv", ".tsv"):
         return _objects(path)
     text = _bytes(path).decode("utf-8-sig", "replace")
     delimiter = max(",;\t", key=text.partition("\n")[0].count)
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
-    found: list[tuple[int, dict[str, Any]]] = []
     try:
-        for record in reader:
-            if None in record:
-                raise StudyError(f"{path}, line {reader.line_num}: more cells than columns")
-            found.append((reader.line_num, record))
+        found: list[tuple[int, dict[Any, Any]]] = [(reader.line_num, record) for record in reader]
     except csv.Error as error:
         raise StudyError(f"{path}, line {reader.line_num}: {error}") from None
+    if too_long := [number for number, record in found if None in record]:
+        raise StudyError(f"{path}, line {too_long[0]}: more cells than columns")
     return found
 
 
@@ -200,31 +195,25 @@ def _inspect(path: Path, options: Options) -> Source:
         raise StudyError(f"{path} is a log of schema {head.get('version')}; this version reads schema 2")
     about: dict[str, Any] = head.get("eval") or {}
     suite, model = str(about.get("task") or ""), str(about.get("model") or "")
-    rows, inputs = list[Row](), dict[tuple[str, str], str]()
-    seen, scorers = set[tuple[Any, Any]](), dict[str, None]()
-    failed, score = 0, options.score
+    rows, scorers, failed = list[Row](), dict[str, None](), 0
     for sample in samples:
         task, epoch = sample.get("id"), sample.get("epoch", 1)
         at = f"{path}: sample {task!r}, epoch {epoch}"
-        if (task, epoch) in seen:
-            raise StudyError(f"{at}, is there twice")
-        seen.add((task, epoch))
         values = _values(sample)
-        scorers.update(dict.fromkeys(values))
-        score = score or next(iter(values), None)
-        value = values.get(score or "")
-        value = _LETTERS.get(value, value) if isinstance(value, str) else value
-        inputs[suite, str(task)] = str(sample.get("input"))
+        scorers |= dict.fromkeys(values)
         if sample.get("error") is not None:
             failed += 1
             rows.append(make_row(model, task, epoch, None, suite=suite, model=model))
             continue
+        value = values.get(options.score or next(iter(scorers), ""))
+        value = _LETTERS.get(value, value) if isinstance(value, str) else value
+        resolved = as_resolved(value, at, options.threshold)
         steps = sum(message.get("role") == "assistant" for message in sample.get("messages") or [])
         known = {"seconds": as_number(sample.get("total_time"), f"{at}, total_time"), "steps": steps or None}
-        resolved = as_resolved(value, at, options.threshold)
         rows.append(make_row(model, task, epoch, resolved, suite=suite, model=model, **known, **_usage(sample)))
     if not rows:
         raise StudyError(f"{path} holds no samples; was it written without them?")
+    score = options.score or next(iter(scorers), None)
     if scorers and score not in scorers:
         raise StudyError(f"{path} has no score {score!r}; it has {', '.join(scorers)}")
     unscored = sum(row["resolved"] is None for row in rows) - failed
@@ -233,9 +222,8 @@ def _inspect(path: Path, options: Options) -> Source:
         f"{failed} of {len(rows)} samples ended with an error, and count as missing": failed,
         f"{unscored} of {len(rows)} samples have no score, and count as missing": unscored,
         f"resolved is the score {score!r} of {', '.join(scorers)}": len(scorers) > 1,
-        "somebody marked this log as invalid": head.get("invalidated"),
     }
-    return Source(path, rows, [f"{path.name}: {note}" for note, holds in notes.items() if holds], inputs)
+    return Source(path, rows, [f"{path.name}: {note}" for note, holds in notes.items() if holds])
 
 
 def _values(sample: Mapping[str, Any]) -> dict[str, Any]:
@@ -267,54 +255,43 @@ def _opened(path: Path) -> tuple[dict[str, Any], Iterable[dict[str, Any]]]:
     if not path.name.endswith(".eval"):
         whole = _parsed(_bytes(path), path)
         return whole, whole.get("samples") or ()
-    names, read = _archive(path)
-    if "header.json" in names:
-        head = _parsed(read("header.json"), f"{path}: header.json")
-    elif "_journal/start.json" in names:  # of an evaluation that is under way, or was killed
-        head = {"status": "started", **_parsed(read("_journal/start.json"), path)}
-    else:
-        raise StudyError(f"{path} is no log of Inspect (it has no header.json)")
-    return head, (_parsed(read(name), f"{path}: {name}") for name in names if name.startswith("samples/"))
-
-
-def _archive(path: Path) -> tuple[list[str], Callable[[str], bytes]]:
-    """The names of a zip archive's members, and what reads one, also those that zstd packed."""
     raw = _bytes(path)
     try:
         archive = zipfile.ZipFile(io.BytesIO(raw))
     except (zipfile.BadZipFile, OSError, ValueError) as error:
         told = f"{path} is cut off or damaged ({error}); copy it again, or run its evaluation again"
         raise StudyError(told) from None
+    names = archive.namelist()
+    if "header.json" not in names:
+        raise StudyError(f"{path} has no header.json: it is no log of Inspect, or its evaluation did not end")
 
-    def read(name: str) -> bytes:
-        about = archive.getinfo(name)
-        if about.file_size > LARGEST:
-            raise StudyError(f"{path}: {name} is too large to be read whole")
-        try:
-            return _zstd(raw, about) if about.compress_type == 93 else archive.read(name)
-        except ImportError:
-            raise StudyError(f"{path} is packed with zstd; to read it: {install_line('studies')}") from None
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError) as error:
-            raise StudyError(f"{path}: {name} is damaged ({error})") from None
+    def read(name: str) -> Any:
+        return _parsed(_unpacked(path, raw, archive, name), f"{path}: {name}")
 
-    return archive.namelist(), read
+    return read("header.json"), (read(name) for name in names if name.startswith("samples/"))
 
 
-def _zstd(raw: bytes, about: zipfile.ZipInfo) -> bytes:
-    """A member that zstd packed, which Python reads from 3.14 on only.  Raises `ValueError` where it is damaged."""
-    import zstandard
-
-    name, more = (int.from_bytes(raw[about.header_offset + at :][:2], "little") for at in (26, 28))
-    start = about.header_offset + 30 + name + more
-    packed = io.BytesIO(raw[start : start + about.compress_size])
+def _unpacked(path: Path, raw: bytes, archive: zipfile.ZipFile, name: str) -> bytes:
+    """A member of an archive, which zstd may have packed; Python's own library reads that from 3.14 on only."""
+    member = archive.getinfo(name)
+    if member.file_size > LARGEST:
+        raise StudyError(f"{path}: {name} is too large to be read whole")
     try:
-        with zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True) as stream:
-            data = stream.read(about.file_size + 1)
-    except zstandard.ZstdError as error:
-        raise ValueError(str(error)) from None
-    if len(data) != about.file_size or zlib.crc32(data) != about.CRC:
-        raise ValueError("it is not what was packed")
-    return data
+        if member.compress_type != _ZSTD:
+            return archive.read(name)
+        import zstandard
+
+        lengths = (raw[member.header_offset + at : member.header_offset + at + 2] for at in (26, 28))
+        start = member.header_offset + 30 + sum(int.from_bytes(length, "little") for length in lengths)
+        packed = io.BytesIO(raw[start : start + member.compress_size])
+        data = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True).read(member.file_size + 1)
+        if zlib.crc32(data) != member.CRC:
+            raise ValueError("it is not what was packed")
+        return data
+    except ImportError:
+        raise StudyError(f"{path} is packed with zstd; to read it: {install_line('studies')}") from None
+    except Exception as error:  # each way of packing has errors of its own
+        raise StudyError(f"{path}: {name} is damaged ({error})") from None
 
 
 def _samples(path: Path, options: Options) -> Source:
@@ -330,23 +307,17 @@ def _samples(path: Path, options: Options) -> Source:
     if not metrics:
         raise StudyError(f"{path} has no line that names its metrics")
     metric, chosen = metrics[0], filters[0]
-    for part in (options.score or "").split(","):
-        if part and part not in metrics and part not in filters:
+    for part in options.score.split(",") if options.score else ():
+        if part not in metrics and part not in filters:
             raise StudyError(f"{path} has no score {part!r}; it has {', '.join(metrics)}; filters {', '.join(filters)}")
         metric, chosen = part if part in metrics else metric, part if part in filters else chosen
-    rows, hashes, seen = list[Row](), dict[tuple[str, str], str](), dict[str, int]()
+    rows: list[Row] = []
     for number, line in numbered:
-        if str(line.get("filter", "none")) != chosen:
-            continue
-        at, doc = f"{path}, line {number}", str(line.get("doc_id"))
-        if doc in seen:
-            raise StudyError(f"{at}: document {doc} is in line {seen[doc]} already")
-        seen[doc] = number
-        resolved = as_resolved(line.get(metric), f"{at}, {metric}", options.threshold)
-        rows.append(make_row("", doc, 0, resolved, suite=task))
-        hashes[task, doc] = str(line.get("doc_hash") or line.get("doc"))
+        if str(line.get("filter", "none")) == chosen:
+            resolved = as_resolved(line.get(metric), f"{path}, line {number}, {metric}", options.threshold)
+            rows.append(make_row("", line.get("doc_id"), 0, resolved, suite=task))
     told = f"resolved is {metric},{chosen} (metrics {', '.join(metrics)}; filters {', '.join(filters)})"
-    return Source(path, rows, [f"{task}: {told}"] if len(filters) > 1 or len(metrics) > 1 else [], hashes)
+    return Source(path, rows, [f"{task}: {told}"] if len(filters) > 1 or len(metrics) > 1 else [])
 
 
 def _report(path: Path, report: Mapping[str, Any]) -> Source:
@@ -379,6 +350,7 @@ def _job(folder: Path, results: Iterable[Path], options: Options) -> Source:
             lacks = "no task_name, trial_name, agent_info"
             raise StudyError(f"{path} is no result of a trial that this version knows ({lacks})")
         trials.append((path, value))
+    seeds = Counter[tuple[str, str, str]]()
     for path, trial in sorted(trials, key=lambda t: (str(t[1].get("started_at")), str(t[0]))):
         about: Mapping[str, Any] = trial.get("agent_info") or {}
         arm = " ".join(str(part) for part in (about.get("name"), (about.get("model_info") or {}).get("name")) if part)
@@ -391,21 +363,10 @@ def _job(folder: Path, results: Iterable[Path], options: Options) -> Source:
         used: Mapping[str, Any] = trial.get("agent_result") or {}
         names = {"input_tokens": "n_input_tokens", "output_tokens": "n_output_tokens", "cost": "cost_usd"}
         known = {ours: as_number(used.get(theirs), f"{path}, {theirs}") for ours, theirs in names.items()}
-        seed = sum((r["arm"], r["suite"], r["task"]) == (arm, suite, task) for r in rows)
-        times = [*_times(trial.get("agent_execution") or {})]
-        known["seconds"] = max(times[1] - times[0], 0.0) if len(times) == 2 else None
-        rows.append(make_row(arm, task, seed, resolved, suite=suite, stop=ended, **known))
+        rows.append(make_row(arm, task, seeds[arm, suite, task], resolved, suite=suite, stop=ended, **known))
+        seeds[arm, suite, task] += 1
     missing = sum(row["resolved"] is None for row in rows)
     if missing == len(rows):
         raise StudyError(f"no trial of {folder} has a reward {score!r}")
     told = f"{folder.name}: {missing} of {len(rows)} trials have no reward, and count as missing"
     return Source(folder, rows, [told] if missing else [])
-
-
-def _times(timing: Mapping[str, Any]) -> Iterator[float]:
-    """Begin and end, in seconds, as far as they are known."""
-    for name in ("started_at", "finished_at"):
-        try:
-            yield datetime.fromisoformat(str(timing.get(name))).timestamp()
-        except ValueError:
-            return

@@ -43,6 +43,8 @@ class Results(Rows):
     recorded: bool = False
     subset: str = ""
     """The choice of these rows from those of the study (`only`, `filter`); empty for all of them."""
+    notes: Sequence[str] = ()
+    """What a reader has to know of how results of other tools were read."""
 
     def __len__(self) -> int:
         return len(self.rows)

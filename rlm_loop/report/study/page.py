@@ -45,7 +45,7 @@ def study_page(
 def compare_page(compared: Comparison, notes: Sequence[str] = (), *, title: str = "") -> str:
     """The page of a comparison, complete in itself: it asks the network for nothing.
 
-    `notes` are those of how results were read (`load_sources`).  Whatever a model or a tool wrote is shown as text.
+    `notes` are those of how results were read (`Results.notes`).  Whatever a model or a tool wrote is shown as text.
     """
     results, head = Results([dict(row) for row in compared.rows]), head_of_comparison(compared, title, notes)
     return _page(results, head, compared.baseline, {}, lambda: compared, sentences(compared))

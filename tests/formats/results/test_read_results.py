@@ -16,9 +16,9 @@ import pandas as pd
 import pytest
 
 from rlm_loop.cli.main import main
-from rlm_loop.formats import Loaded, load_results, load_sources
+from rlm_loop.formats import load_results
 from rlm_loop.report import compare_page, effect_table, flip_table
-from rlm_loop.study import Comparison, StudyError, compare
+from rlm_loop.study import Comparison, Results, StudyError, compare
 from tests.report.parsed_page import Parsed, sound
 
 HERE = Path(__file__).parent
@@ -26,12 +26,12 @@ FILES = HERE / "files"
 STUDY = HERE.parents[2] / "experiments" / "lean_vs_react" / "results"
 
 
-def row(loaded: Loaded, arm: str, task: str, seed: int = 0) -> Any:
-    return next(r for r in loaded.results.rows if (r["arm"], r["task"], r["seed"]) == (arm, task, seed))
+def row(loaded: Results, arm: str, task: str, seed: int = 0) -> Any:
+    return next(r for r in loaded.rows if (r["arm"], r["task"], r["seed"]) == (arm, task, seed))
 
 
-def resolved(loaded: Loaded) -> dict[str, list[Any]]:
-    return {arm: [r["resolved"] for r in loaded.results.rows if r["arm"] == arm] for arm in loaded.results.arms}
+def resolved(loaded: Results) -> dict[str, list[Any]]:
+    return {arm: [r["resolved"] for r in loaded.rows if r["arm"] == arm] for arm in loaded.arms}
 
 
 def table(folder: Path, name: str, text: str) -> Path:
@@ -43,7 +43,7 @@ def table(folder: Path, name: str, text: str) -> Path:
 
 @pytest.mark.parametrize("first", ["plain.eval", "as_json.json.gz"])
 def test_logs_of_inspect(first: str) -> None:
-    loaded = load_sources(FILES / first, FILES / "tools.eval")
+    loaded = load_results(FILES / first, FILES / "tools.eval")
     right, wrong = True, False
     assert resolved(loaded) == {
         "scripted/plain": [right, wrong, wrong, wrong, wrong, right],
@@ -52,7 +52,7 @@ def test_logs_of_inspect(first: str) -> None:
     found = row(loaded, "scripted/tools", "sum-3", 1)
     assert found["input_tokens"] == 40 + 16 + 33, "what was read from a cache is part of it, unlike in Inspect"
     assert (found["suite"], found["output_tokens"], found["steps"], found["cost"]) == ("sums", 16, 2, None)
-    assert loaded.notes == []
+    assert loaded.notes == ()
 
 
 Change = Callable[[dict[str, Any]], object]
@@ -70,7 +70,7 @@ def test_what_a_grader_used_is_no_part_of_a_log_s_tokens(tmp_path: Path) -> None
         log["samples"][0]["role_usage"] = {"grader": log["samples"][0]["model_usage"]["judge"]}
 
     logs = FILES / "plain.eval", changed_log(tmp_path, change)
-    before, after = (row(load_sources(FILES / "tools.eval", log), "scripted/plain", "sum-0", 1) for log in logs)
+    before, after = (row(load_results(FILES / "tools.eval", log), "scripted/plain", "sum-0", 1) for log in logs)
     assert before["input_tokens"] == after["input_tokens"] > 0
 
 
@@ -90,14 +90,13 @@ def scored(value: str) -> Change:
     [
         (lambda log: log.update(version=3), "x.json is a log of schema 3; this version reads schema 2"),
         (lambda log: log.pop("samples"), "x.json holds no samples"),
-        (lambda log: log["samples"].append(log["samples"][0]), "x.json: sample 'sum-0', epoch 1, is there twice"),
         (scored("P"), "x.json: sample 'sum-2', epoch 1: the score 0.5 is neither right nor wrong; give a threshold"),
         (scored("so so"), "x.json: sample 'sum-2', epoch 1: 'so so' is no score"),
     ],
 )
 def test_a_log_that_cannot_be_read_says_what_and_where(tmp_path: Path, change: Change, told: str) -> None:
     with pytest.raises(StudyError) as error:
-        load_sources(changed_log(tmp_path, change), FILES / "tools.eval")
+        load_results(changed_log(tmp_path, change), FILES / "tools.eval")
     assert str(error.value).startswith(str(tmp_path / told))
 
 
@@ -108,18 +107,18 @@ def test_what_is_missing_of_a_log_is_noted(tmp_path: Path) -> None:
         log["samples"][2]["error"] = {"message": "the provider is gone"}
         log["samples"][3]["scores"]["other"] = {"value": 1}
 
-    loaded = load_sources(changed_log(tmp_path, change), FILES / "tools.eval")
-    assert loaded.notes == [
+    loaded = load_results(changed_log(tmp_path, change), FILES / "tools.eval")
+    assert loaded.notes == (
         "x.json: the evaluation did not come to its end (status cancelled)",
         "x.json: 1 of 6 samples ended with an error, and count as missing",
         "x.json: 1 of 6 samples have no score, and count as missing",
         "x.json: resolved is the score 'includes' of includes, other",
-    ]
-    contrast = loaded.results.compare().contrasts[0]
+    )
+    contrast = loaded.compare().contrasts[0]
     assert (contrast.pairs, contrast.missing, contrast.policy) == (6, 2, "bounds")
     assert row(loaded, "scripted/plain", "sum-2", 1)["input_tokens"] is None
     with pytest.raises(StudyError, match=r"plain\.eval has no score 'other'; it has includes"):
-        load_sources(FILES / "plain.eval", FILES / "tools.eval", score="other")
+        load_results(FILES / "plain.eval", FILES / "tools.eval", score="other")
 
 
 def test_an_archive_that_is_cut_off_says_so_and_a_damaged_sample_is_named(tmp_path: Path) -> None:
@@ -130,18 +129,18 @@ def test_an_archive_that_is_cut_off_says_so_and_a_damaged_sample_is_named(tmp_pa
     for raw, told in (*cases, (bytes(damaged), r": samples/sum-1_epoch_1\.json is damaged")):
         (tmp_path / "bad.eval").write_bytes(raw)
         with pytest.raises(StudyError, match=rf"bad\.eval{told}"):
-            load_sources(tmp_path / "bad.eval", FILES / "tools.eval")
+            load_results(tmp_path / "bad.eval", FILES / "tools.eval")
 
 
 def test_logs_that_inspect_writes_today(tmp_path: Path) -> None:
     pytest.importorskip("inspect_ai")
     command = [sys.executable, str(HERE / "write_inspect.py"), str(tmp_path)]
     subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
-    wanted = resolved(load_sources(FILES / "plain.eval", FILES / "tools.eval"))
+    wanted = resolved(load_results(FILES / "plain.eval", FILES / "tools.eval"))
     for form in ("plain", "as_json"):
-        assert resolved(load_sources(tmp_path / form, tmp_path / "tools")) == wanted
+        assert resolved(load_results(tmp_path / form, tmp_path / "tools")) == wanted
     assert len(load_results(tmp_path / "plain", tmp_path / "epochs").rows) == 18
-    failing = load_sources(tmp_path / "failing", tmp_path / "tools", score="includes")
+    failing = load_results(tmp_path / "failing", tmp_path / "tools", score="includes")
     assert "1 of 6 samples ended with an error" in failing.notes[0]
 
 
@@ -162,22 +161,20 @@ def samples(name: str) -> Path:
 )
 def test_samples_of_lm_evaluation_harness(score: str | None, small: list[int]) -> None:
     read = (lambda name: FILES / "lm_eval" / name) if score is None else samples
-    loaded = load_sources(*(f"{name}={read(name)}" for name in ("small", "large")), score=score)
-    assert loaded.results.arms == ["small", "large"]
-    assert [int(r["task"]) for r in loaded.results.rows if r["arm"] == "small" and r["resolved"]] == small
+    loaded = load_results(*(f"{name}={read(name)}" for name in ("small", "large")), score=score)
+    assert loaded.arms == ["small", "large"]
+    assert [int(r["task"]) for r in loaded.rows if r["arm"] == "small" and r["resolved"]] == small
 
 
 def test_samples_say_which_metric_counts_and_which_documents_are_others(tmp_path: Path) -> None:
     small, large = samples("small"), samples("large")
     note = "resolved is exact_match,strict-match (metrics exact_match; filters strict-match, flexible-extract)"
-    assert load_sources(small, large).notes == [f"doubles_gen: {note}"]
+    assert load_results(small, large).notes == (f"doubles_gen: {note}",)
     with pytest.raises(StudyError, match="has no score 'f1'; it has exact_match; filters strict-match, flexible-ex"):
-        load_sources(small, large, score="f1")
-    other = table(tmp_path, large.name, large.read_text("utf-8").replace('"doc_hash": "', '"doc_hash": "f'))
-    assert "10 tasks have one id but not one text in all files" in load_sources(f"a={small}", f"b={other}").notes[1]
+        load_results(small, large, score="f1")
     first, *_ = small.read_text("utf-8").splitlines()
-    with pytest.raises(StudyError, match=r"samples_twice\.jsonl, line 2: document 0 is in line 1 already"):
-        load_sources(table(tmp_path, "samples_twice.jsonl", f"{first}\n{first}\n"), large)
+    with pytest.raises(StudyError, match=r"task '0' .*is in .*samples_twice\.jsonl and in "):
+        load_results(table(tmp_path, "samples_twice.jsonl", f"{first}\n{first}\n"), large)
 
 
 def test_samples_that_lm_evaluation_harness_writes_today(tmp_path: Path) -> None:
@@ -188,27 +185,27 @@ def test_samples_that_lm_evaluation_harness_writes_today(tmp_path: Path) -> None
         options += ["--tasks", "doubles_mc,doubles_gen", "--log_samples", "--output_path", str(tmp_path / name)]
         command = [sys.executable, "write_lm_eval.py", "run", *options]
         subprocess.run(command, check=True, capture_output=True, cwd=HERE, env=offline)
-    now = load_sources(tmp_path / "small", tmp_path / "large")
-    assert resolved(now) == resolved(load_sources(FILES / "lm_eval" / "small", FILES / "lm_eval" / "large"))
+    now = load_results(tmp_path / "small", tmp_path / "large")
+    assert resolved(now) == resolved(load_results(FILES / "lm_eval" / "small", FILES / "lm_eval" / "large"))
 
 
 def test_jobs_of_harbor() -> None:
-    loaded = load_sources(FILES / "harbor" / "small", FILES / "harbor" / "large")
-    assert loaded.results.arms == ["terminus small", "terminus large"]
+    loaded = load_results(FILES / "harbor" / "small", FILES / "harbor" / "large")
+    assert loaded.arms == ["terminus small", "terminus large"]
     assert resolved(loaded)["terminus small"] == [False, True, False, None]
     found = row(loaded, "terminus small", "sort-lines", 1)
-    measured = [found[name] for name in ("suite", "input_tokens", "output_tokens", "cost", "seconds")]
-    assert measured == ["made-up", 950, 60, 0.01, 21.0]
-    assert loaded.notes == ["small: 1 of 4 trials have no reward, and count as missing"]
-    assert "sort-lines, seed 0" in page_of(loaded.results.compare())
-    one = load_sources(FILES / "harbor").results  # a folder of jobs
+    measured = [found[name] for name in ("suite", "input_tokens", "output_tokens", "cost")]
+    assert measured == ["made-up", 950, 60, 0.01]
+    assert loaded.notes == ("small: 1 of 4 trials have no reward, and count as missing",)
+    assert "sort-lines, seed 0" in page_of(loaded.compare())
+    one = load_results(FILES / "harbor")  # a folder of jobs
     assert (one.arms, len(one.rows)) == (["terminus large", "terminus small"], 8)
 
 
 def test_a_study_of_ours() -> None:
-    loaded = load_sources(STUDY).results
+    loaded = load_results(STUDY)
     assert (loaded.arms, len(loaded.rows)) == (["code", "lean", "lean+nudge", "react-native", "react-text"], 180)
-    assert len(load_sources(f"{STUDY}", f"{STUDY.parent}/../lean_vs_react/results").results.arms) == 10
+    assert len(load_results(f"{STUDY}", f"{STUDY.parent}/../lean_vs_react/results").arms) == 10
 
 
 # -- tables
@@ -226,14 +223,13 @@ def records(*names: str) -> list[dict[str, Any]]:
         ("t.csv", "Instance ID;System;Passed;Total tokens\na;x;pass;10\na;y;fail;20\nb;x;no;\nb;y;yes;40\n"),
         ("t.tsv", "task_id\tmodel\tcorrect\ttotal_tokens\na\tx\tC\t10\na\ty\tI\t20\nb\tx\t0.0\tnan\nb\ty\t1.0\t40\n"),
         ("t.jsonl", "\n".join(map(json.dumps, records("id", "agent", "score", "n_tokens")))),
-        ("t.json", json.dumps(records("task", "arm", "resolved", "tokens"))),
     ],
 )
 def test_columns_are_found_by_their_spelling(tmp_path: Path, name: str, text: str) -> None:
-    loaded = load_sources(table(tmp_path, name, text))
+    loaded = load_results(table(tmp_path, name, text))
     assert resolved(loaded) == {"x": [True, False], "y": [False, True]}
-    assert [r["tokens"] for r in loaded.results.rows] == [10, 20, None, 40]
-    assert loaded.results.by_arm()["rate"].tolist() == [0.5, 0.5]
+    assert [r["tokens"] for r in loaded.rows] == [10, 20, None, 40]
+    assert loaded.by_arm()["rate"].tolist() == [0.5, 0.5]
 
 
 #: A file that cannot be read, its text, and how the error goes on after the file's name.
@@ -248,7 +244,7 @@ UNREADABLE = [
     ("t.csv", "task,arm,resolved\n", " holds no rows"),
     ("t.jsonl", '{"task": 1}\n{"task": \n', ", line 2, is no JSON"),
     ("t.jsonl", "[1]\n", ", line 1, is no JSON object"),
-    ("t.json", "{}", " is no list of JSON objects, and no evaluation log that this version knows"),
+    ("t.json", "{}", " is no kind of results that is known"),
     ("t.traj.json", '{"info": {}, "trajectory_format": "mini-swe-agent-1"}', " is a transcript of mini-swe-agent"),
     ("t.jsonl", '{"type": "user", "sessionId": "x", "message": {}}', " is a transcript of Claude Code"),
     ("t.txt", "", " is no kind of results that is known"),
@@ -294,9 +290,9 @@ def test_how_arms_are_called(tmp_path: Path) -> None:
             load_results(*paths)
 
 
-def test_other_models_are_other_arms_and_one_files_suites_hold_for_the_other(tmp_path: Path) -> None:
+def test_other_models_are_other_arms(tmp_path: Path) -> None:
     a = table(tmp_path, "a.csv", "task,model_name,suite,resolved,system\nt,m1,s,1,x\nu,m1,s,1,x\n")
-    b = table(tmp_path, "b.csv", "task,model_name,resolved,system\nt,m2,0,y\nu,m2,1,y\n")
+    b = table(tmp_path, "b.csv", "task,model_name,suite,resolved,system\nt,m2,s,0,y\nu,m2,s,1,y\n")
     found = load_results(a, b)
     assert (found.arms, found.models, {r["suite"] for r in found.rows}) == (["x", "y"], [""], {"s"})
     assert found.compare().contrasts[0].pairs == 2
@@ -307,23 +303,23 @@ def test_reports_of_swe_bench_and_parquet(tmp_path: Path) -> None:
     report = {f"{kind}_ids": [name] for kind, name in zip(kinds, "abcde", strict=True)}
     one = table(tmp_path, "one.run.json", json.dumps({**report, "submitted_ids": [*"abcd"], "schema_version": 2}))
     two = table(tmp_path, "two/eval_results.json", json.dumps({"a": True, "b": True, "c": False}))
-    loaded = load_sources(one, f"two={two}")
+    loaded = load_results(one, f"two={two}")
     assert resolved(loaded) == {"one": [True, False, None, False], "two": [True, True, False]}
-    assert loaded.notes == ["one.run.json: the harness met an error in 1 of 4 instances, which count as missing"]
+    assert loaded.notes == ("one.run.json: the harness met an error in 1 of 4 instances, which count as missing",)
     pytest.importorskip("pyarrow")
     rows = [{"task": task, "arm": arm, "resolved": True} for task in "ab" for arm in "xy"]
     pd.DataFrame(rows).to_parquet(tmp_path / "t.parquet")
-    assert resolved(load_sources(tmp_path / "t.parquet")) == {"x": [True, True], "y": [True, True]}
+    assert resolved(load_results(tmp_path / "t.parquet")) == {"x": [True, True], "y": [True, True]}
 
 
 def test_damaged_reports_and_tables_are_named(tmp_path: Path) -> None:
     other = table(tmp_path, "b.csv", "task,resolved\na,1\n")
     report = table(tmp_path, "a.json", json.dumps({"resolved_ids": ["a"], "unresolved_ids": "b"}))
     with pytest.raises(StudyError, match=r"a.json is no report of the harness: field 'unresolved_ids'"):
-        load_sources(report, other)
+        load_results(report, other)
     pytest.importorskip("pyarrow")
     with pytest.raises(StudyError, match=r"a.parquet is no Parquet table"):
-        load_sources(table(tmp_path, "a.parquet", "task"), other)
+        load_results(table(tmp_path, "a.parquet", "task"), other)
 
 
 def test_named_columns_and_a_threshold(tmp_path: Path) -> None:
