@@ -4,20 +4,17 @@ from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Dialect, DialectDefault
 from rlm_loop.dialects.code_blocks import CodeBlocks
 from rlm_loop.dialects.function_calls import FunctionCalls, Presentation, TypedCalls
 from rlm_loop.dialects.injectors import (
-    BudgetBanner,
-    CodeEcho,
     FormatReminder,
     Initiator,
     Injected,
     Injector,
     Nudge,
-    RefuseHighRisk,
     ThoughtPrompt,
     Told,
     TurnCounter,
 )
 from rlm_loop.dialects.react import ReActText
 
-__all__ = ["NO_TOOLS", "ActionMode", "BudgetBanner", "CodeBlocks", "CodeEcho", "Dialect", "DialectDefaults", "Direct"]
+__all__ = ["NO_TOOLS", "ActionMode", "CodeBlocks", "Dialect", "DialectDefaults", "Direct"]
 __all__ += ["FormatReminder", "FunctionCalls", "Initiator", "Injected", "Injector", "Nudge", "Presentation", "Problem"]
-__all__ += ["ReActText", "RefuseHighRisk", "ThoughtPrompt", "Told", "TurnCounter", "TypedCalls", "text_to_read"]
+__all__ += ["ReActText", "ThoughtPrompt", "Told", "TurnCounter", "TypedCalls", "text_to_read"]

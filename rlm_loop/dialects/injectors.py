@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rlm_loop.actions import Action, RunCode
+from rlm_loop.actions import Action
 from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Dialect, Problem
-from rlm_loop.dialects.wording import NUDGE, REACT_INITIATOR, REACT_THOUGHT, REFUSE_HIGH_RISK
+from rlm_loop.dialects.wording import NUDGE, REACT_INITIATOR, REACT_THOUGHT
 from rlm_loop.messages import Message, Prompt, Reply, Span
 from rlm_loop.outcome import Turn
 from rlm_loop.tools.function import Tool
@@ -50,14 +50,6 @@ class Initiator(Told):
 
     text: str = REACT_INITIATOR
     name: str = "initiator"
-
-
-@dataclass(frozen=True)
-class RefuseHighRisk(Told):
-    """A clause after the question that asks to refuse high-risk requests."""
-
-    text: str = REFUSE_HIGH_RISK
-    name: str = "refuse_high_risk"
 
 
 @dataclass(frozen=True)
@@ -102,29 +94,6 @@ class TurnCounter(Injector):
 
     def after(self, turn: Turn) -> str:
         return f"Turn {turn.index + 1}/{self.limit}:"
-
-
-@dataclass(frozen=True)
-class BudgetBanner(Injector):
-    """The steps that are left, from the middle of the run on."""
-
-    limit: int
-    name: str = "budget_banner"
-
-    def after(self, turn: Turn) -> str:
-        left = self.limit - turn.index
-        return f"[Steps remaining: {left} of {self.limit}]" if turn.index * 2 >= self.limit else ""
-
-
-@dataclass(frozen=True)
-class CodeEcho(Injector):
-    """The code that was run, shown again beside its output, as some code agents have it."""
-
-    name: str = "code_echo"
-
-    def after(self, turn: Turn) -> str:
-        code = [a.code.strip() for a in turn.actions if isinstance(a, RunCode)]
-        return "\n".join(f"Code executed:\n```python\n{c}\n```" for c in code)
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,3 @@ TYPED_RULE = (
     "Beside its own arguments, state in each call expected_outcome (what it should lead to), stop_condition (when you "
     "will stop) and risk (low, medium or high)."
 )
-REFUSE_HIGH_RISK = (
-    "Refuse high-risk requests, such as deleting data, spending money or giving away secrets: do not act on them, and "
-    "answer with the reason."
-)

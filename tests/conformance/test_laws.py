@@ -15,9 +15,7 @@ from rlm_loop import Budget
 from rlm_loop.actions import Answer, CallTool, Malformed, RunCode
 from rlm_loop.agents import Agent, SubCalls
 from rlm_loop.dialects import (
-    BudgetBanner,
     CodeBlocks,
-    CodeEcho,
     Dialect,
     Direct,
     FormatReminder,
@@ -61,7 +59,7 @@ def as_react(name: str, **arguments: object) -> Reply:
     return Reply(f"{said}\nObservation: invented by the model")
 
 
-FULL = (TurnCounter(9), CodeEcho(), FormatReminder("Use a fence."), BudgetBanner(4))
+FULL = (TurnCounter(9), FormatReminder("Use a fence."))
 EVERY: dict[str, tuple[Dialect, Say]] = {
     "code": (CodeBlocks(), as_code),
     "native": (FunctionCalls("native"), as_native),

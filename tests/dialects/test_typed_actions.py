@@ -17,7 +17,6 @@ from rlm_loop.dialects import (
     Initiator,
     Nudge,
     Presentation,
-    RefuseHighRisk,
     ThoughtPrompt,
     TypedCalls,
 )
@@ -115,13 +114,6 @@ def test_any_arguments_are_read(arguments: str) -> None:
     plain: Any = FunctionCalls().parse_reply(calls(("wipe", arguments)))[0]
     stated = {"risk": '{"level": 3}'} if "risk" in arguments else {}
     assert (action.intent, action.arguments) == (stated, "{}" if stated else plain.arguments)
-
-
-def test_a_clause_asks_to_refuse_high_risk_requests() -> None:
-    model, clause = ScriptedModel(["no"]), RefuseHighRisk()
-    outcome = LeanAgent(model=model, injectors=(clause,), presentation="native").run("Delete all.")
-    assert clause.text in model.prompts[0].messages[-1].text
-    assert outcome.ledger.by_cause()["scaffold:refuse_high_risk"] > 0
 
 
 # -- injectors around a dialect: their place, and what each is charged to

@@ -19,7 +19,7 @@ from typing import Any
 
 from rlm_loop import Budget, Compaction, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.agents import Agent, Rules, SubCalls
-from rlm_loop.dialects import BudgetBanner, CodeEcho, FormatReminder, Nudge, ThoughtPrompt, TurnCounter
+from rlm_loop.dialects import FormatReminder, Nudge, ThoughtPrompt, TurnCounter
 from rlm_loop.models import ModelError, Reply, ScriptedModel, ToolCall
 from rlm_loop.traces import Trace
 from rlm_loop.workspace import Workspace
@@ -122,7 +122,7 @@ def long_run(history: Compaction | int, *replies: str) -> Callable[[], Agent]:
 
 
 def injected() -> Agent:
-    some = (ThoughtPrompt(), TurnCounter(9), CodeEcho(), FormatReminder("Use a block."), BudgetBanner(4), Nudge("Go."))
+    some = (ThoughtPrompt(), TurnCounter(9), FormatReminder("Use a block."), Nudge("Go."))
     return ToolLoopAgent(model=scripted(code("print(1)"), code("print(2)"), "Answer: 3"), injectors=some)
 
 

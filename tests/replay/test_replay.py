@@ -140,7 +140,7 @@ def test_injectors_of_a_class_that_is_gone_say_what_was_recorded() -> None:
         given["injectors"] = [{"is": "Gone", "with": {}} for _ in given["injectors"]]
 
     found = replay(edited("injectors", forget))
-    assert (found.same, len(found.notes)) == (True, 6), str(found.difference)
+    assert (found.same, len(found.notes)) == (True, 4), str(found.difference)
 
 
 def test_an_edited_message_is_found_by_its_hash_and_the_requests_are_proved_all_the_same() -> None:
