@@ -11,7 +11,7 @@ from typing import Any
 from rlm_loop.actions import Action, Malformed, RunCode
 from rlm_loop.agents import Agent
 from rlm_loop.dialects import CodeBlocks, FunctionCalls, ReActText
-from rlm_loop.dialects.base import ActionMode, Dialect, DialectDefaults, Problem, text_to_read
+from rlm_loop.dialects.base import ActionMode, Dialect, Problem, text_to_read
 from rlm_loop.dialects.reader import code_of
 from rlm_loop.messages import Message, Prompt, Reply, Span
 from rlm_loop.outcome import Turn
@@ -150,7 +150,7 @@ READERS: Mapping[str, Callable[[str, Reply], list[str]]] = {"fair": fair, "usual
 
 
 @dataclass(frozen=True)
-class OneReply(DialectDefaults):
+class OneReply(Dialect):
     """Ask for code in one container, and run what a reader finds in the reply."""
 
     container: str
@@ -159,7 +159,7 @@ class OneReply(DialectDefaults):
     action_mode: ActionMode = "code"
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.container
 
     def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:

@@ -1,10 +1,10 @@
-"""The protocol of dialects, as which strategies speak, and the parts they share.  Pure: no state and no I/O."""
+"""A dialect, the way in which a strategy speaks, and the parts that dialects share.  Pure: no state and no I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from rlm_loop.actions import Action, Answer, Malformed, Note, Observation
 from rlm_loop.dialects.reader import blocked_reason, without_reasoning
@@ -32,37 +32,20 @@ class Problem:
     inline: str = ""
 
 
-class Dialect(Protocol):
+class Dialect:
     """The language of one strategy: it puts a task, reads a reply, and shows a turn back.
 
     `action_mode` says how it acts: by `code` (tools are functions in the REPL), by `calls` (the REPL is one of the
     tools), or not at all.  `parse_reply` is total: any reply gives at least one action, and it never raises; the tools
-    tell it which names in a text are calls.  `observation_cap` is how many characters of a result are shown.
-    """
+    tell it which names in a text are calls.
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def action_mode(self) -> ActionMode: ...
-
-    @property
-    def observation_cap(self) -> int: ...
-
-    def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt: ...
-
-    def parse_reply(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]: ...
-
-    def format_turn(self, turn: Turn) -> Sequence[Message]: ...
-
-
-class DialectDefaults:
-    """A base class for dialects: they put a fixed text (`rule`), the tools under a `heading`, and the question.
-
-    Results are shown up to the hard cap, as a user message after the model's words.  `read` is given a reply's text
+    By default a fixed text (`rule`), the tools under a `heading` and the question are put, and results are shown as a
+    user message after the model's words, up to `observation_cap` characters each.  `read` is given a reply's text
     without its reasoning, unless the reply must not be read; with `may_block` a line `BLOCKED: reason` gives up.
     """
 
+    name: str
+    action_mode: ActionMode
     rule: str = ""
     heading: str = ""
     observation_cap: int = HARD_CAP
@@ -129,7 +112,7 @@ def result_spans(turn: Turn) -> tuple[Span, ...]:
 
 
 @dataclass(frozen=True)
-class Direct(DialectDefaults):
+class Direct(Dialect):
     """Ask once, without a loop: the question with its material.  `rule` is an optional system text."""
 
     rule: str = ""

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rlm_loop.actions import Action, Answer, Malformed, Note, RunCode
-from rlm_loop.dialects.base import ActionMode, DialectDefaults
+from rlm_loop.dialects.base import ActionMode, Dialect
 from rlm_loop.dialects.fences import PYTHON, FencedReply, read_fences
 from rlm_loop.dialects.reader import before_invented, cells_of, looks_like_refusal, strip_answer_prefix
 from rlm_loop.dialects.wording import CODE_RULE
@@ -23,7 +23,7 @@ _SETS_ANSWER = re.compile(r"^final_answer[ \t]*=(?!=)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class CodeBlocks(DialectDefaults):
+class CodeBlocks(Dialect):
     """Speak in fenced code.  `rule` is the system text, `languages` the labels of fences that are run."""
 
     rule: str = CODE_RULE

@@ -18,7 +18,7 @@ from rlm_loop.actions import INTENT, INTENT_CAUSE, Action, Answer, CallTool, Mal
 from rlm_loop.dialects.base import (
     NO_TOOLS,
     ActionMode,
-    DialectDefaults,
+    Dialect,
     Problem,
     assistant_message,
     result_span,
@@ -49,7 +49,7 @@ _CALL = re.compile(r"""["']name["']\s*:.{0,200}?["']arguments["']\s*:""", re.DOT
 
 
 @dataclass(frozen=True)
-class FunctionCalls(DialectDefaults):
+class FunctionCalls(Dialect):
     """Speak in tool calls.
 
     `rule` is the system text of the text presentations; `native` has none, since the schemas say it all, unless

@@ -97,22 +97,22 @@ class TurnCounter(Injector):
 
 
 @dataclass(frozen=True)
-class Injected:
+class Injected(Dialect):
     """A dialect with injectors around it; it reads replies exactly as the dialect does."""
 
     dialect: Dialect
     injectors: tuple[Injector, ...]
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         return "+".join([self.dialect.name, *(i.name for i in self.injectors)])
 
     @property
-    def action_mode(self) -> ActionMode:
+    def action_mode(self) -> ActionMode:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.dialect.action_mode
 
     @property
-    def observation_cap(self) -> int:
+    def observation_cap(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.dialect.observation_cap
 
     def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:

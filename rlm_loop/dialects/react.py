@@ -8,21 +8,12 @@ over tool calls, is `FunctionCalls` with injectors: see `agents.ReActAgent`.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rlm_loop.actions import Action, Answer, CallTool, Malformed, Note
-from rlm_loop.dialects.base import ActionMode, DialectDefaults, Problem, assistant_message, result_spans
-from rlm_loop.dialects.reader import (
-    ARGUMENT_KEYS,
-    called_name,
-    calls_in_place,
-    decode,
-    loads,
-    read_arguments,
-    without_reasoning,
-    written,
-)
+from rlm_loop.dialects.base import ActionMode, Dialect, Problem, assistant_message, result_spans
+from rlm_loop.dialects.reader import calls_in_place, decode, loads, read_arguments, without_reasoning
 from rlm_loop.dialects.wording import REACT_TEMPLATE
 from rlm_loop.messages import Message, Prompt, Reply, Span
 from rlm_loop.outcome import Turn
@@ -36,7 +27,6 @@ _LABEL = re.compile(
     r"^[ \t#*_-]*+(?P<label>thought|action[ _]?input|input|action|final[ _]?answer)[ \t]*+\d*+[ \t*_]*+:[*_]*+",
     re.IGNORECASE | re.MULTILINE,
 )
-_INLINE = re.compile(r"(?<=\S)[ \t]+\**(?P<label>Action|Final Answer)\**:\**")
 _OBSERVATION = re.compile(r"(?:\A\s*+|\r?\n)[ \t#*_]*+observation[ \t]*+\d*+[ \t*_]*+:", re.IGNORECASE)
 _NAME = re.compile(r"""[`"'*]{0,3}([^\W\d][\w.-]*)[`"'*]{0,3}""")
 #: What a tool list shows behind a name; models copy it, and give the input on a line of its own.
@@ -46,7 +36,7 @@ _SPACE = re.compile(r"\s*")
 
 
 @dataclass(frozen=True)
-class ReActText(DialectDefaults):
+class ReActText(Dialect):
     """Speak in Thought / Action / Observation lines; only the model's own words are kept in the history."""
 
     rule: str = REACT_TEMPLATE
@@ -62,7 +52,7 @@ class ReActText(DialectDefaults):
 
     def read(self, text: str, reply: Reply, tools: Mapping[str, Tool]) -> Sequence[Action]:
         own = own_words(text)
-        name, given, notes = read_step(own, tools.keys())
+        name, given, notes = read_step(own)
         notes = (*notes, *(["text from an invented observation on dropped"] if own != text else []))
         if name is None:
             none = Malformed("No action found. Write an Action line and an Action Input line.", notes=notes)
@@ -91,15 +81,14 @@ def own_words(text: str) -> str:
     return text[: len(text) - len(body) + invented.start()] if invented else text
 
 
-def read_step(text: str, names: Collection[str]) -> tuple[str | None, str, tuple[str, ...]]:
+def read_step(text: str) -> tuple[str | None, str, tuple[str, ...]]:
     """Return the first action of a text: its tool (`finish` for an answer), its input ("" if none), and the repairs.
 
-    `names` are the known tools; an unknown one is returned as it was written.  Where no action can be read the tool is
-    None, and the notes say why.  Total.
+    The tool is as it was written, known or not.  Where no action can be read it is None, and the notes say why.  Total.
     """
     body = without_reasoning(text)
     labels = list(_LABEL.finditer(body))
-    step = next((label for label in labels if _kind(label) in ("action", "final")), None) or _INLINE.search(body)
+    step = next((label for label in labels if _kind(label) in ("action", "final")), None)
     if step is None:
         return None, "", ()
     after = [label for label in labels if label.start() >= step.end()]
@@ -108,13 +97,12 @@ def read_step(text: str, names: Collection[str]) -> tuple[str | None, str, tuple
         answer = body[step.end() : stop].strip()
         return "finish", answer.removesuffix("**").rstrip() if step[0].count("**") == 1 else answer, ()
     label = next((label for label in after if label.start() < stop and _kind(label) == "input"), None)
-    name, given, end, notes = _action(body, _skip(body, step.end()), label.start() if label else stop, names)
-    inline = () if step in labels else ("label inside of a line",)
+    name, given, end, notes = _action(body, _skip(body, step.end()), label.start() if label else stop)
     if name is None or label is None or label.start() < end:
-        return name, given, (*inline, *notes)
+        return name, given, notes
     if given:
-        return name, given, (*inline, *notes, "second input ignored")
-    return name, _input(body, label.end(), stop), (*inline, *notes)
+        return name, given, (*notes, "second input ignored")
+    return name, _input(body, label.end(), stop), notes
 
 
 def _kind(label: re.Match[str]) -> str:
@@ -122,10 +110,8 @@ def _kind(label: re.Match[str]) -> str:
     return "final" if word.startswith("final") else "input" if word.endswith("input") else word
 
 
-def _action(body: str, at: int, stop: int, names: Collection[str]) -> tuple[str | None, str, int, tuple[str, ...]]:
-    """Read the action at `at`: an object, `tool[...]`, `tool(...)`, or a name alone; return where it ends besides."""
-    if body.startswith("{", at):
-        return _object(body, at, names)
+def _action(body: str, at: int, stop: int) -> tuple[str | None, str, int, tuple[str, ...]]:
+    """Read the action at `at`: `tool[...]`, `tool(...)`, or a name alone; return where it ends besides."""
     line = body[at : max(at, stop)].partition("\n")[0].strip()
     match = _NAME.match(line)
     rest = line[match.end() :].strip(" \t`\"'*.,;") if match else line
@@ -146,16 +132,6 @@ def _bracketed(section: str, closing: str) -> str:
     line = section.partition("\n")[0]
     section = line if closing in line and not section.endswith(closing) else section
     return section[1 : section.rfind(closing) if closing in section else None].strip()
-
-
-def _object(body: str, at: int, names: Collection[str]) -> tuple[str | None, str, int, tuple[str, ...]]:
-    found = decode(body, at)
-    said = called_name(found.value, names) if isinstance(found.value, dict) else None
-    if said is None:
-        why = f"{found.problem} JSON action" if found.problem else "the action object names no tool"
-        return None, "", found.end, (*found.notes, why)
-    value = next((found.value[key] for key in ARGUMENT_KEYS if key in found.value), "")
-    return said, value if isinstance(value, str) else written(value) or "", found.end, found.notes
 
 
 def _input(body: str, start: int, stop: int) -> str:

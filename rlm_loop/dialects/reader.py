@@ -90,11 +90,6 @@ def _unsigned(code: str) -> str:
     return code[signature.end() :] if (signature := _SIGNATURE.match(code)) else code
 
 
-def _unquoted(code: str) -> str:
-    """Return code without one quote at its end, which is none of three."""
-    return code[:-1] if code.endswith(("'", '"')) and not code.endswith(("'''", '"""')) else code
-
-
 def unfenced(text: str) -> str:
     """Return what a fence holds where a text is one fenced block, else the text."""
     if not text.lstrip().startswith(("```", "~~~")):
@@ -108,7 +103,6 @@ _REPAIRS: tuple[tuple[Callable[[str], str], str], ...] = (
     (_unsigned, "signature copied"),
     (unfenced, "code fence removed"),
     (lambda code: code.rstrip("} \t\r\n") if code.rstrip().endswith("}") else code, "stray closing brace"),
-    (_unquoted, "stray closing quote"),
 )
 
 
@@ -286,7 +280,7 @@ def read_calls(text: str, tools: Mapping[str, Tool]) -> tuple[list[Action], list
 
 def _called(found: Decoded, tools: Mapping[str, Tool], *, alone: bool) -> Action | str | None:
     """Return an object as a call; the problem with it; or None where it is not meant as a call."""
-    name = called_name(found.value, tools)
+    name = _named(found.value, tools)
     if name is None or (name not in tools and not alone):
         return None
     key = next((key for key in ARGUMENT_KEYS if key in found.value), None)
@@ -316,7 +310,7 @@ def _made(name: str, tool: Tool | None, value: Any, notes: tuple[str, ...]) -> A
     return CallTool(name, arguments, lenient=True, notes=notes)
 
 
-def called_name(call: Mapping[Any, Any], names: Collection[str]) -> str | None:
+def _named(call: Mapping[Any, Any], names: Collection[str]) -> str | None:
     """Return the tool that a call names; where several keys could be the name, a known tool wins."""
     said = [call[key] for key in NAME_KEYS if isinstance(call.get(key), str) and call[key]]
     return next((name for name in said if name in names), said[0] if said else None)
@@ -344,8 +338,7 @@ _BLOCKED = re.compile(r"\**BLOCKED:\**\s*(\S.*)")
 _CALL_PART = re.compile(r"""["'](?:name|tool|arguments)["']\s*:|^\s*Action(?: Input)?:""", re.MULTILINE)
 _ANSWERS = re.compile(r"\b(?:answer|result) (?:is|would be|should be)\b|\bfinal answer\b|\bhowever\b", re.IGNORECASE)
 _ANSWER_MARKER = re.compile(
-    r"^[ \t]*+(?P<mark>\#{1,6}[ \t]|\*\*|__)?+[ \t*_]*+final[ \t]++answer[ \t*_]*+"
-    r"(?::[*_]*+|(?(mark)(?=[\r\n]|\Z)|(?!)))",
+    r"^[ \t#*_]*+final[ \t]++answer[ \t*_]*+:[*_]*+|^(?:#++|\*\*|__)[ \t*_]*+final[ \t]++answer[*_]*+(?=\r?$)",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -375,20 +368,16 @@ def is_prose(text: str) -> bool:
 
 
 def strip_answer_prefix(text: str) -> str:
-    """Return what follows the last line that starts with a `Final Answer:` marker; without one, `text` unchanged.
+    """Return what follows the last line that starts with `Final Answer:`; without one, `text` unchanged.
 
-    The marker may be a heading or bold, in any letter case.  Without a colon it must be a heading or bold and stand
-    alone on its line.  A last marker with nothing after it is dropped; the text before it is then what counts.
+    The marker may be a heading or bold, then also without a colon where it stands alone, in any letter case.  One with
+    nothing after it is dropped, and the text before it is what counts.
     """
-    markers, end = list(_ANSWER_MARKER.finditer(text)), len(text)
-    for marker in reversed(markers):
-        answer = text[marker.end() : end].strip()
-        if marker[0].count("**") == 1:  # it is open still
-            answer = answer.removesuffix("**").rstrip()
-        if answer:
-            return answer
-        end = marker.start()
-    return text[:end].strip() if markers else text
+    parts = [part.strip() for part in _ANSWER_MARKER.split(text)]
+    if len(parts) == 1:
+        return text
+    answer = next(filter(None, reversed(parts)), "")
+    return answer.removesuffix("**").rstrip() if answer.count("**") % 2 else answer
 
 
 # JSON as models write it: with real line breaks, Python's quotes, a brace too many or too few.  Only repairs with one

@@ -33,7 +33,6 @@ def final_answer(answer: Any) -> Any:
 
 
 TOOLS = {function.__name__: as_tool(function) for function in (python, search, add, run, final_answer)}
-NAMES = ("search", "python", "finish")
 ONE = '{"name": "search", "arguments": {"q": "a"}}'
 OTHER = '{"name": "fly", "arguments": {"q": "a"}}'
 F = "```"

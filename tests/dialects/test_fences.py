@@ -191,7 +191,6 @@ def test_refusals(text: str, expected: bool) -> None:
         *[(t, "42") for t in parts("**Final Answer**: 42|**Final Answer: 42**|## Final Answer: 42")],
         *[(t, "42") for t in parts("### Final Answer\n42|**Final Answer**\n\n42|I counted them.\n\nFinal Answer: 42")],
         *[(t, "42") for t in parts("Final Answer:\r\n42\r\n|42\n\nFinal Answer:|__Final Answer:__ 42")],
-        ("**Final Answer: a ** b**", "a ** b"),
         ("Final Answer: 1\nWait.\nFinal Answer: 2\nline 2\n", "2\nline 2"),
         ("Final Answer:", ""),
         *[(t, t) for t in parts("  42 |My final answer: 42|final answers: 42|Final answer is 42|Final answer\n42")],
