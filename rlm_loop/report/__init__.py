@@ -16,7 +16,7 @@ from rlm_loop.report.figures import (
     stacked_causes,
     style,
 )
-from rlm_loop.report.figures.overhead import growths, injected, mean_session, overhead, overhead_table
+from rlm_loop.report.figures.overhead import mean_session, overhead
 from rlm_loop.report.tables.study_tables import arm_table, suite_table
 from rlm_loop.report.tables.table import Table, write_between
 
@@ -50,12 +50,9 @@ __all__ = [
     "effect_table",
     "factor_response",
     "flip_table",
-    "growths",
-    "injected",
     "mean_session",
     "overhead",
     "overhead_by_turn",
-    "overhead_table",
     "paired_differences",
     "resolve_against_tokens",
     "resolve_rates",

@@ -76,9 +76,9 @@ def test_a_text_is_put_between_the_marks_of_a_file_and_a_file_without_them_is_le
     ("draw", "says"),
     [
         (lambda: report.resolve_rates(LEAN), "code: 14 of 36 (39 %, interval 25 to 55)"),  # Wilson's
-        (lambda: report.resolve_rates(LEAN, by="suite"), "tables"),
+        (lambda: report.resolve_rates(LEAN, by_suite=True), "tables"),
         (lambda: report.stacked_causes(LEAN), "react-native"),
-        (lambda: report.overhead_by_turn(report.mean_session(LEAN, arms=["lean"], tasks=2)), "of a window"),
+        (lambda: report.overhead_by_turn(report.mean_session(LEAN, arms=["lean"], tasks=2)), "in that of turn"),
     ],
 )
 def test_a_figure_says_its_numbers(draw: Callable[[], Any], says: str) -> None:
@@ -95,7 +95,7 @@ def test_differences_are_those_of_the_comparison() -> None:
 @pytest.mark.slow
 def test_a_figure_is_the_same_again_and_its_frame_is_only_read(tmp_path: Path) -> None:
     frame = LEAN.frame()
-    one, two = (report.save(report.resolve_rates(frame, by="suite"), tmp_path / name) for name in ("one", "two"))
+    one, two = (report.save(report.resolve_rates(frame, by_suite=True), tmp_path / name) for name in ("one", "two"))
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
     pd.testing.assert_frame_equal(frame, LEAN.frame())
 
@@ -126,11 +126,10 @@ def test_arms_are_named_in_the_legend_inside_the_figure() -> None:
     [
         (lambda: report.resolve_rates(LEAN, arms=["gone"]), "gone"),
         (lambda: report.stacked_causes(LEAN.frame().assign(by_cause=None)), "says where"),
-        (lambda: report.resolve_against_tokens(LEAN, measure="luck"), "luck"),
         (lambda: report.resolve_against_tokens(Results([])), "draw"),
         (lambda: report.save(report.resolve_rates(LEAN), Path(__file__) / "figure"), "choose another folder"),
-        (lambda: report.overhead_table(pd.DataFrame({"turn": [1], "cause": ["task"]})), "tokens"),
-        (lambda: report.overhead_table(frame().iloc[:0]), "no rows"),
+        (lambda: report.overhead(pd.DataFrame({"turn": [1], "cause": ["task"]})), "tokens"),
+        (lambda: report.overhead(frame().iloc[:0]), "no rows"),
         (lambda: report.overhead_by_turn(frame(), arms=("lean",)), "lean"),
     ],
 )
@@ -160,26 +159,24 @@ def frame(turns: int = 4, once: int = 90, each: int = 40, markers: int = 5, arm:
 
 def test_the_claim_counts_the_window_and_not_the_bill() -> None:
     """About 90 once and 40 a turn: 1,090 tokens after 25 turns, which every turn before has paid for as well."""
-    (growth,) = report.growths(frame(25))
-    assert growth.window(report.injected)[-1] == 90 + 25 * 40 == 1_090
-    assert growth.billed(report.injected)[-1] == 25 * 90 + 40 * sum(range(1, 26)) == 15_250
-    assert growth.billed(report.injected, cached_price=0.1)[-1] == pytest.approx(1_090 + 0.1 * (15_250 - 1_090))
-    assert growth.window(report.overhead)[-1] == 1_090 + 25 * 5
+    found = report.overhead(frame(25, markers=0)).loc["react", 25]
+    assert found.window == 90 + 25 * 40 == 1_090
+    assert found.billed == 25 * 90 + 40 * sum(range(1, 26)) == 15_250
+    assert found.cached == pytest.approx(1_090 + 0.1 * (15_250 - 1_090))
 
 
 @given(st.integers(1, 30), st.integers(0, 900), st.integers(0, 900), st.integers(0, 9))
-def test_causes_sum_to_all(turns: int, once: int, each: int, markers: int) -> None:
+def test_what_is_billed_is_all_but_the_work(turns: int, once: int, each: int, markers: int) -> None:
     made = frame(turns, once, each, markers)
-    (growth,) = report.growths(made)
-    rest = growth.billed(lambda cause: not report.overhead(cause))[-1]
-    assert growth.billed(lambda _: True)[-1] == growth.billed(report.overhead)[-1] + rest == made["tokens"].sum()
-    new = (made["tokens"] - made["resent"])[made["cause"].map(report.overhead)].sum()
-    assert growth.billed(cached_price=0.0)[-1] == new
-    assert growth.billed(cached_price=0.5)[-1] <= growth.billed()[-1]
+    rest = made[~made["cause"].isin(["task", "tool_result"])]
+    found = report.overhead(made).iloc[-1]
+    new = rest["tokens"].sum() - rest["resent"].sum()
+    assert (found.billed, found.window) == (rest["tokens"].sum(), new)
+    assert found.cached == pytest.approx(new + 0.1 * rest["resent"].sum())
 
 
 def test_a_ledger_is_such_a_frame() -> None:
-    """The frame of one run; its injected text is what the ledger itself calls scaffold."""
+    """The frame of one run; its overhead is what the ledger itself calls scaffold, beside template and tools."""
 
     def look(number: int) -> str:
         """Look at one."""
@@ -190,27 +187,19 @@ def test_a_ledger_is_such_a_frame() -> None:
     said = (ThoughtPrompt("Think."), Nudge("Done?"))
     agent = LeanAgent(model=model, presentation="native", budget=Budget(steps=9), injectors=said, tools=(look,))
     outcome = agent.run("How many?")
-    (growth,) = report.growths(outcome.ledger.frame())
-    assert growth.turns == 4
-    assert growth.billed(report.injected)[-1] == outcome.ledger.scaffold_tokens > 0
-    assert growth.billed(lambda _: True)[-1] == outcome.usage.input_tokens
-    assert growth.window(lambda _: True)[-1] == outcome.ledger.calls[-1].usage.input_tokens
+    found = report.overhead(outcome.ledger.frame())
+    added = sum(tokens for cause, tokens in outcome.ledger.by_cause().items() if cause in ("template", "tool_schema"))
+    assert len(found) == 4
+    assert found.billed.iloc[-1] == outcome.ledger.scaffold_tokens + added > added
 
 
 def test_a_second_call_of_a_turn_is_billed_but_not_present_twice() -> None:
     rows = [(1, 1, 0, 10, 0), (2, 1, 0, 12, 10), (3, 2, 0, 12, 12), (4, 2, 1, 99, 0)]
     made = pd.DataFrame(rows, columns=["call", "turn", "depth", "tokens", "resent"])
-    (growth,) = report.growths(made.assign(cause="system"))
-    assert (growth.window(), growth.billed()) == ([12, 12], [22, 34])  # the sub-agent's prompt is not this loop's
+    found = report.overhead(made.assign(cause="system"))
+    assert (list(found.window), list(found.billed)) == ([12, 12], [22, 34])  # the sub-agent's prompt is not this loop's
 
 
-def test_the_table_and_the_figure() -> None:
-    lean = frame(25, once=0, each=0, arm="lean")
-    table = report.overhead_table(pd.concat([lean, frame(25)]))
-    shown = [f"{arm}: {what}" for arm in ("lean", "react") for what in ("injected text", "all overhead")]
-    assert [": ".join(row[:2]) for row in table.rows] == shown
-    said = ["loop", "tokens of", "turn 1", "a turn", "last turn", "of window", "billed", "cached", "of bill"]
-    assert list(table.columns) == said
-    assert table.rows[2] == ["react", "injected text", "130", "40", "1,090", "3.4%", "15,250", "2,506", "32%"]
+def test_one_turn_of_one_run_is_drawn() -> None:
     one_turn = frame(1, once=0, each=0).drop(columns="arm")
     assert len(report.overhead_by_turn(one_turn).axes) == 2

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from rlm_loop.report.figures.rows import arms_of, measure_of, rows_of
-from rlm_loop.report.figures.style import GREY, PAGE, SMALL, ArmStyle, caption, finish, marks, sheet, style
+from rlm_loop.report.figures.rows import results_of
+from rlm_loop.report.figures.style import GREY, PAGE, SMALL, ArmStyle, caption, finish, marks, sheet, style, whiskers
+from rlm_loop.report.tables.comparison import measure_name
 from rlm_loop.study.compare.contrast import percent
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.analysis import read
@@ -17,8 +18,6 @@ from rlm_loop.study.results import Results
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-_COLUMNS = {"arm", "baseline", "measure", "estimate", "low", "high"}
 
 
 @dataclass(frozen=True)
@@ -52,25 +51,19 @@ def paired_differences(
     """Draw a panel for each measure: how each arm differs from the baseline on the same tasks, with intervals.
 
     `results` are a study's, or its `frame()`.  The intervals are those of `rlm_loop.study.compare`; its `frame()` can
-    be handed in as `intervals` (say, with another policy for missing pairs), or in place of the results.  Resolved
-    tasks differ in points, all other measures as ratios.  `margin` shades where the arm resolves fewer by more than so
-    much (a share; by default the margin that the study declared, and no shade where it declared none).  Raises
-    `StudyError` where there is nothing to draw, or something to draw it with is missing.
+    be handed in as `intervals` (say, with another policy for missing pairs).  Resolved tasks differ in points, all
+    other measures as ratios.  `margin` shades where the arm resolves fewer by more than so much (a share; by default
+    the margin that the study declared, and no shade where it declared none).  Raises `StudyError` where there is
+    nothing to draw, or something to draw it with is missing.
     """
-    arms = None if arms is None else list(arms)
-    known: list[str] = []
-    if not isinstance(results, Results) and set(results.columns) >= _COLUMNS:
-        intervals = results
-    else:
-        rows = results if isinstance(results, Results) else Results([dict(r) for r in rows_of(results)])
-        arms_of(rows)  # says what is wrong with a frame before any statistics are done
-        known = rows.arms
-        if intervals is None:
-            from rlm_loop.study.compare.comparison import compare  # takes scipy, which given intervals do not need
+    rows = results_of(results)
+    if intervals is None:
+        from rlm_loop.study.compare.comparison import compare  # takes scipy, which given intervals do not need
 
-            intervals = compare(rows, baseline).frame()
-        plan = read(rows.lock)
-        margin = plan.margin if margin is None and plan is not None else margin
+        intervals = compare(rows, baseline).frame()
+    plan = read(rows.lock)
+    margin = plan.margin if margin is None and plan is not None else margin
+    arms = None if arms is None else list(arms)
     found = cast("list[dict[str, Any]]", intervals.to_dict("records"))
     effects = _effects_of(found, measures, arms)
     if not effects:
@@ -81,8 +74,7 @@ def paired_differences(
     against = str(found[0]["baseline"])
     names = list(dict.fromkeys(e.label for e in effects))
     panels = [m for m in measures if any(e.measure == m for e in effects)]
-    # the mark that an arm has in the other figures of the study
-    drawn = marks(list(dict.fromkeys([*(known or [against]), *names])))
+    drawn = marks(list(dict.fromkeys([*rows.arms, *names])))  # those of the other figures of the study
     used = [r for r in found if r["measure"] in panels]
     with style():
         made = sheet(PAGE, 1.35 + 0.42 * len(names))
@@ -92,7 +84,7 @@ def paired_differences(
             for effect in mine:
                 _interval(axes, names.index(effect.label), effect, drawn[effect.label])
             _scale(axes, mine, margin)
-            name = "Resolved, points" if mine[0].share else f"{measure_of(measure).name.capitalize()}, ratio"
+            name = "Resolved, points" if mine[0].share else f"{measure_name(measure).capitalize()}, ratio"
             finish(axes, f"{chr(97 + number)}   {name}", f"against {against}", grid="x")
             axes.tick_params(axis="y", length=0, labelcolor="black")
         row[0].set_yticks(range(len(names)), names)
@@ -124,10 +116,9 @@ def _effects_of(
 
 
 def _interval(axes: Any, place: int, effect: _Effect, mark: ArmStyle) -> None:
-    middle = effect.estimate
-    bars = [[max(0.0, middle - effect.low)], [max(0.0, effect.high - middle)]]
+    bars = whiskers([(effect.estimate, effect.low, effect.high)])
     look = {"fmt": mark.marker, "color": mark.colour, "markersize": 6.5, "markeredgecolor": "white"}
-    axes.errorbar(middle, place, xerr=bars, capsize=3.5, linewidth=1.6, zorder=4, **look)
+    axes.errorbar(effect.estimate, place, xerr=bars, capsize=3.5, linewidth=1.6, zorder=4, **look)
     axes.annotate(effect.text, (1.02, place), xycoords=("axes fraction", "data"), fontsize=SMALL, va="center")
 
 

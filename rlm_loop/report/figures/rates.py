@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rlm_loop.report.figures.rows import Arm, Arms, Measure, arms_of, factors_of, mean_between, measure_of
+from rlm_loop.report.figures.rows import Arm, Ends, Rate, arms_of
 from rlm_loop.report.figures.style import (
     GREY,
     PAGE,
@@ -20,8 +20,8 @@ from rlm_loop.report.figures.style import (
     percent_axis,
     sheet,
     style,
+    whiskers,
 )
-from rlm_loop.study.compare import pairs
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
 
@@ -30,71 +30,36 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True)
-class Rate:
-    """Count how many of those judged were resolved, and the ends of Wilson's interval as shares, by cluster."""
-
-    resolved: int
-    judged: int
-    low: float
-    high: float
-
-    @property
-    def percent(self) -> float | None:
-        """The rate; `None` where nothing was judged."""
-        return 100 * self.resolved / self.judged if self.judged else None
-
-    @property
-    def bars(self) -> list[list[float]]:
-        """The interval as matplotlib wants it: how far down, how far up."""
-        middle = self.percent or 0.0
-        return [[middle - 100 * self.low], [100 * self.high - middle]]
-
-    def __str__(self) -> str:
-        if self.percent is None:
-            return "none judged"
-        ends = f"{100 * self.low:.0f} to {100 * self.high:.0f}"
-        return f"{self.resolved} of {self.judged} ({self.percent:.0f} %, interval {ends})"
-
-
-def rate_of(rows: Iterable[Mapping[str, Any]]) -> Rate:
-    """The rate of the rows of one arm, or of several levels of a factor: rows of one task count as one cluster."""
-    return Rate(*pairs.rate_of([dict(r) for r in rows]))
-
-
 def resolve_rates(
-    results: Results | pd.DataFrame, *, arms: Iterable[str] | None = None, by: str | None = None
+    results: Results | pd.DataFrame, *, arms: Iterable[str] | None = None, by_suite: bool = False
 ) -> Figure:
     """The share of tasks that each arm resolved, with 95 % Wilson intervals and the counts written out.
 
-    `results` are a study's, or its `frame()`.  `by` is a column, fact or factor (`suite`, `level`, `size` ...): each of
-    its values then is a group of its own, below that of all tasks.  Tasks that nothing judged are not counted.  Raises
-    `StudyError` where there is nothing to draw, or matplotlib is missing.
+    `results` are a study's, or its `frame()`.  With `by_suite` each suite is a group of its own, below that of all
+    tasks.  Tasks that nothing judged are not counted.  Raises `StudyError` where there is nothing to draw, or
+    matplotlib is missing.
     """
     found = arms_of(results, arms)
-    groups = _groups(found, by)
+    groups = {"all tasks": found.arms}
+    for suite in sorted({r["suite"] for a in found.arms for r in a.rows}) if by_suite else ():
+        parts = [replace(a, rows=[r for r in a.rows if r["suite"] == suite]) for a in found.arms]
+        groups[suite] = [a for a in parts if a.rows]
     drawn = marks([a.label for a in found.arms])
-    lines = [(group, arm, rate_of(arm.rows.values())) for group, of in groups for arm in of]
+    ticks: dict[float, str] = {}
+    place = -0.4
     with style():
-        made = sheet(PAGE, 1.2 + 0.27 * len(lines) + 0.3 * len(groups))
+        made = sheet(PAGE, 1.2 + 0.27 * sum(map(len, groups.values())) + 0.3 * len(groups))
         axes: Any = made.subplots()
-        place, last, ticks = -0.4, None, list[tuple[float, str]]()
-        for group, arm, rate in lines:
-            if group != last:
-                place += 0.4
-                if by:
-                    axes.text(0.0, place, group, fontsize=SMALL, fontweight="bold", va="center")
-                    place += 0.9
-                last = group
-            mark = drawn[arm.label]
-            if rate.percent is not None:
-                look = {"color": mark.colour, "markeredgecolor": "white", "markersize": 6, "capsize": 3}
-                axes.errorbar(rate.percent, place, xerr=rate.bars, fmt=mark.marker, clip_on=False, zorder=3, **look)
-            count = f"{rate.resolved}/{rate.judged}" if rate.judged else "-"
-            axes.annotate(count, (1.01, place), xycoords=("axes fraction", "data"), fontsize=SMALL, va="center")
-            ticks.append((place, arm.label))
-            place += 1
-        axes.set_yticks([at for at, _ in ticks], [name for _, name in ticks])
+        for group, of in groups.items():
+            place += 0.4
+            if by_suite:
+                axes.text(0.0, place, group, fontsize=SMALL, fontweight="bold", va="center")
+                place += 0.9
+            for arm in of:
+                _rate(axes, place, arm.rate, drawn[arm.label])
+                ticks[place] = arm.label
+                place += 1
+        axes.set_yticks(list(ticks), list(ticks.values()))
         axes.set_ylim(place - 0.3, -0.7)
         axes.set_xlim(0, 100)
         axes.tick_params(axis="y", length=0, labelcolor="black", pad=7)  # a mark at 0 % hides no name
@@ -102,73 +67,51 @@ def resolve_rates(
         finish(axes, "Tasks resolved", grid="x")
         caption(made, f"{found.note()}. Bars are 95 % Wilson intervals, each arm for itself; for a difference between "
                 "arms look at the paired ones.")  # fmt: skip
-    said = "; ".join(f"{f'{group}, ' if by else ''}{arm.label}: {rate}" for group, arm, rate in lines)
-    made.set_label(f"Share of tasks resolved by each arm, with 95 % intervals. {said}.")
+    said = [f"{f'{group}, ' if by_suite else ''}{arm.label}: {arm.rate}" for group, of in groups.items() for arm in of]
+    made.set_label(f"Share of tasks resolved by each arm, with 95 % intervals. {'; '.join(said)}.")
     return made
 
 
-def _groups(found: Arms, by: str | None) -> list[tuple[str, Sequence[Arm]]]:
-    everything: list[tuple[str, Sequence[Arm]]] = [("all tasks", found.arms)]
-    if by is None:
-        return everything
-    values = {_value_of(r, by) for a in found.arms for r in a.rows.values()} - {None}
-    if not values:
-        raise StudyError(f"no row has a {by}; use a column, fact or factor of the study, such as suite or level")
-    for value in sorted(values, key=lambda v: (isinstance(v, str), v)):
-        parts = [replace(a, rows={u: r for u, r in a.rows.items() if _value_of(r, by) == value}) for a in found.arms]
-        everything.append((value if isinstance(value, str) else f"{by} {value:,}", [a for a in parts if a.rows]))
-    return everything
-
-
-def _value_of(row: Mapping[str, Any], column: str) -> Any:
-    """A column of a row, or one of its factors or facts by that name."""
-    places = row, factors_of(row), row.get("facts") or {}
-    return next((place[column] for place in places if column in place), None)
+def _rate(axes: Any, place: float, rate: Rate, mark: ArmStyle) -> None:
+    if rate.percent is not None:
+        look = {"color": mark.colour, "markeredgecolor": "white", "markersize": 6, "capsize": 3}
+        bars = whiskers([rate.percent])
+        axes.errorbar(rate.percent[0], place, xerr=bars, fmt=mark.marker, clip_on=False, zorder=3, **look)
+    count = f"{rate.resolved}/{rate.judged}" if rate.judged else "-"
+    axes.annotate(count, (1.01, place), xycoords=("axes fraction", "data"), fontsize=SMALL, va="center")
 
 
 _LEGEND = "Filled: on the Pareto front, no other arm resolves as much for less. Hollow: off it."
 
 
-@dataclass(frozen=True)
-class _Point:
-    """An arm: the mean of what a task takes, its 95 % bootstrap interval, and what the arm resolves."""
+class _Point(NamedTuple):
+    """An arm with what a task takes, and the percentage that it resolves."""
 
-    label: str
-    rate: Rate
-    spent: float
-    low: float
-    high: float
-
-    @property
-    def percent(self) -> float:
-        return self.rate.percent or 0.0
+    arm: Arm
+    tokens: Ends
+    percent: Ends
 
     def beats(self, other: _Point) -> bool:
-        here, there = (self.percent, -self.spent), (other.percent, -other.spent)
+        here, there = (self.percent[0], -self.tokens[0]), (other.percent[0], -other.tokens[0])
         return here != there and here[0] >= there[0] and here[1] >= there[1]
 
 
 def resolve_against_tokens(
-    results: Results | pd.DataFrame,
-    *,
-    arms: Iterable[str] | None = None,
-    measure: str = "total_tokens",
-    intervals: bool = True,
+    results: Results | pd.DataFrame, *, arms: Iterable[str] | None = None, intervals: bool = True
 ) -> Figure:
-    """Resolve rate against what a task takes; the line is the Pareto front, arms off it are hollow.
+    """Resolve rate against the tokens of a task; the line is the Pareto front, arms off it are hollow.
 
     An arm is on the front if no other arm resolves at least as much for at most as many tokens, and is better in one of
-    the two.  It is a statement about these points, not a test.  `results` are a study's, or its `frame()`; `measure` is
-    `total_tokens` (in and out), `input_tokens`, `cost`, `seconds`, `steps` ...; without `intervals` no arm has one of
-    its own, as is right beside paired differences.  Raises `StudyError` where there is nothing to draw, or matplotlib
-    is missing.
+    the two.  It is a statement about these points, not a test.  `results` are a study's, or its `frame()`; without
+    `intervals` no arm has one of its own, as is right beside paired differences.  Raises `StudyError` where there is
+    nothing to draw, or matplotlib is missing.
     """
-    found, asked = arms_of(results, arms), measure_of(measure)
-    points = [p for arm in found.arms if (p := _point(arm, asked)) is not None]
+    found = arms_of(results, arms)
+    points = [_Point(a, a.tokens, a.rate.percent) for a in found.arms if a.tokens and a.rate.percent]
     if not points:
-        raise StudyError(f"no arm has {asked.name} of every task and a judged one, so there is nothing to draw")
+        raise StudyError("no arm has the tokens of every task and a judged one, so there is nothing to draw")
     front = [p for p in points if not any(other.beats(p) for other in points)]
-    front.sort(key=lambda p: (p.spent, p.percent))
+    front.sort(key=lambda p: (p.tokens, p.percent))
     drawn = marks([a.label for a in found.arms])
     bars = " Bars are 95 % intervals of each arm (Wilson, bootstrap of the mean)." if intervals else ""
     with style():
@@ -176,32 +119,25 @@ def resolve_against_tokens(
         axes: Any = made.subplots()
         percent_axis(axes.yaxis)
         for point in points:
-            _draw(axes, point, drawn[point.label], point in front, intervals)
-        at, rates = [p.spent for p in front], [p.percent for p in front]
+            _draw(axes, point, drawn[point.arm.label], point in front, intervals)
+        at, rates = [p.tokens[0] for p in front], [p.percent[0] for p in front]
         look: dict[str, Any] = {"color": GREY, "linewidth": 1.1, "linestyle": (0, (6, 2)), "zorder": 1}
         axes.step([*at, at[-1] * 100], [*rates, rates[-1]], where="post", label="Pareto front", **look)
         _limits(axes, points)
-        finish(axes, f"Tasks resolved, and their {asked.name}", f"{asked.name} a task, mean")
+        finish(axes, "Tasks resolved, and their tokens (in + out)", "tokens (in + out) a task, mean")
         legend_above(made, axes.get_legend_handles_labels()[0])
         caption(made, f"{found.note()}. {_LEGEND}{bars}")
-    said = "; ".join(f"{p.label}: {p.rate}, {asked.format.format(x=p.spent)} {asked.name} a task" for p in points)
-    on = f"On the Pareto front: {', '.join(p.label for p in front)}."
-    made.set_label(f"Resolve rate against {asked.name} a task. {said}. {on}")
+    said = "; ".join(f"{p.arm.label}: {p.arm.rate}, {p.tokens[0]:,.0f} tokens (in + out) a task" for p in points)
+    on = f"On the Pareto front: {', '.join(p.arm.label for p in front)}."
+    made.set_label(f"Resolve rate against tokens (in + out) a task. {said}. {on}")
     return made
 
 
-def _point(arm: Arm, asked: Measure) -> _Point | None:
-    """The arm if it was judged, and the measure is known of every task."""
-    taken, rate = asked.values(arm.rows.values()), rate_of(arm.rows.values())
-    whole = taken and len(taken) == len(arm.rows) and rate.judged
-    return _Point(arm.label, rate, *mean_between(taken)) if whole else None
-
-
 def _draw(axes: Any, point: _Point, mark: ArmStyle, best: bool, intervals: bool) -> None:
-    spread = {"xerr": [[point.spent - point.low], [point.high - point.spent]], "yerr": point.rate.bars}
+    spread = {"xerr": whiskers([point.tokens]), "yerr": whiskers([point.percent])}
     axes.errorbar(
-        point.spent,
-        point.percent,
+        point.tokens[0],
+        point.percent[0],
         **(spread if intervals else {}),
         fmt=mark.marker,
         color=mark.colour,
@@ -213,14 +149,14 @@ def _draw(axes: Any, point: _Point, mark: ArmStyle, best: bool, intervals: bool)
         capsize=2.5,
         zorder=3,
         clip_on=False,
-        label=f"{point.label}  {point.rate.resolved}/{point.rate.judged}",
+        label=f"{point.arm.label}  {point.arm.rate.resolved}/{point.arm.rate.judged}",
     )
 
 
 def _limits(axes: Any, points: Sequence[_Point]) -> None:
     from matplotlib.ticker import LogLocator, NullFormatter
 
-    low, high = min(p.low for p in points), max(p.high for p in points)
+    low, high = min(p.tokens[1] for p in points), max(p.tokens[2] for p in points)
     if low > 0 and high / low > 5:
         axes.set_xscale("log")
         axes.set_xlim(low / 1.3, high * 1.9)
@@ -230,11 +166,7 @@ def _limits(axes: Any, points: Sequence[_Point]) -> None:
         spread = high - low or high or 1.0
         axes.set_xlim(max(0.0, low - 0.3 * spread), high + 0.45 * spread)
     axes.xaxis.set_major_formatter("{x:,.10g}")
-    axes.set_ylim(0, min(100, 10 * math.ceil(10.5 * max(p.rate.high for p in points) + 0.5)))
-
-
-_TOKENS = measure_of("total_tokens")
-_Rows = Sequence[Mapping[str, Any]]
+    axes.set_ylim(0, min(100, 10 * math.ceil(0.105 * max(p.percent[2] for p in points) + 0.5)))
 
 
 def factor_response(results: Results | pd.DataFrame, factor: str | None = None) -> Figure:
@@ -243,30 +175,31 @@ def factor_response(results: Results | pd.DataFrame, factor: str | None = None) 
     Raises `StudyError` where the factor is not there, has one value only, or has to be named.
     """
     found = arms_of(results)
-    every = [r for a in found.arms for r in a.rows.values()]
-    known = list(dict.fromkeys(name for r in every for name in factors_of(r)))
+    every = [r for a in found.arms for r in a.rows]
+    known = list(dict.fromkeys(name for r in every for name in _factors(r)))
     if factor is None and len(known) > 1:
         raise StudyError(f"the study has the factors {', '.join(known)}; choose one: factor={known[0]!r}")
     chosen = factor or next(iter(known), "")
     if chosen not in known:
         raise StudyError(f"there is no factor {chosen!r}; there are {', '.join(known) or 'none'}")
-    values = list(dict.fromkeys(_key(r, chosen) for r in every if chosen in factors_of(r)))
+    values = list(dict.fromkeys(_factors(r)[chosen] for r in every if chosen in _factors(r)))
     if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
         values.sort()
     if len(values) < 2:
         raise StudyError(f"the factor {chosen} has one value only, so there is no response to draw")
-    groups = _by_level(found.arms, chosen)
-    drawn = marks(list(groups))
+    lines: dict[str, list[Arm]] = {}
+    for name in dict.fromkeys(_base(r, found.models) for r in every):
+        of = {v: [r for r in every if (_base(r, found.models), _factors(r).get(chosen)) == (name, v)] for v in values}
+        lines[name] = [Arm(name, "", f"{name}, {chosen} {v}", rows) for v, rows in of.items()]
+    drawn = marks(list(lines))
     with style():
         made = sheet(PAGE, 3.4)
         left, right = made.subplots(1, 2)
-        for number, (name, of) in enumerate(groups.items()):
-            at = [p + 0.06 * (number - (len(groups) - 1) / 2) for p in range(len(values))]
-            rates = [rate_of(of.get(v, ())) for v in values]
-            shares = [None if r.percent is None else (r.percent, 100 * r.low, 100 * r.high) for r in rates]
-            _line(left, at, shares, drawn[name], name)
-            _line(right, at, [_spent(of.get(v, ())) for v in values], drawn[name])
-        for axes, title in ((left, "a   Tasks resolved"), (right, f"b   {_TOKENS.name.capitalize()} a task")):
+        for number, (name, points) in enumerate(lines.items()):
+            shift = 0.06 * (number - (len(lines) - 1) / 2)
+            _line(left, shift, [p.rate.percent for p in points], drawn[name], name)
+            _line(right, shift, [p.tokens for p in points], drawn[name])
+        for axes, title in ((left, "a   Tasks resolved"), (right, "b   Tokens (in + out) a task")):
             axes.set_xticks(range(len(values)), [str(v) for v in values])
             axes.set_xlim(-0.4, len(values) - 0.6)
             finish(axes, title, chosen.replace("_", " "))
@@ -278,53 +211,30 @@ def factor_response(results: Results | pd.DataFrame, factor: str | None = None) 
         pooled = [f for f in known if f != chosen]
         over = f" Pooled over {', '.join(pooled)}." if pooled else ""
         caption(made, f"{found.note()}. Bars: 95 % intervals by task (Wilson; bootstrap of the mean).{over}")
-    lines = [
-        f"{name}, {chosen} {value}: {rate_of(of[value])}, {_mean(of[value])}"
-        for name, of in groups.items()
-        for value in values
-        if value in of
-    ]
-    made.set_label(f"Resolve rate and tokens a task by {chosen.replace('_', ' ')}. {'; '.join(lines)}.")
+    said = [f"{p.label}: {p.rate}, {_spent(p)}" for points in lines.values() for p in points if p.rows]
+    made.set_label(f"Resolve rate and tokens a task by {chosen.replace('_', ' ')}. {'; '.join(said)}.")
     return made
 
 
-def _key(row: Mapping[str, Any], factor: str) -> Any:
-    value = factors_of(row)[factor]
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+def _factors(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The ablation factors of a row, values that are lists as text; none where the study has none."""
+    found: Mapping[str, Any] = row.get("factors") or {}
+    return {k: v if isinstance(v, str | int | float | bool | None) else str(v) for k, v in found.items()}
 
 
-def _by_level(arms: Sequence[Arm], factor: str) -> dict[str, dict[Any, list[Mapping[str, Any]]]]:
-    """Rows by base arm (and model, where there are several) and value of the factor."""
-    several = len({a.model for a in arms}) > 1
-    found: dict[str, dict[Any, list[Mapping[str, Any]]]] = {}
-    for arm in arms:
-        for row in arm.rows.values():
-            if factor in factors_of(row):
-                base = str(row.get("arm_base") or arm.name)
-                of = found.setdefault(f"{base}, {arm.model}" if several else base, {})
-                of.setdefault(_key(row, factor), []).append(row)
-    return found
+def _base(row: Mapping[str, Any], models: Sequence[str]) -> str:
+    """The arm without its factors, and the model where there are several."""
+    base = str(row.get("arm_base") or row["arm"])
+    return f"{base}, {row['model']}" if len(models) > 1 else base
 
 
-def _spent(rows: _Rows) -> tuple[float, ...] | None:
-    """The mean tokens of a task with its interval; `None` where they are not known of every row."""
-    by_task: dict[tuple[str, str], list[float]] = {}  # the other factors' levels, and seeds, of one task are one
-    for row in rows:
-        by_task.setdefault((row["suite"], row["task"]), []).extend(_TOKENS.values([row]))
-    every = [value for of in by_task.values() for value in of]
-    return mean_between(every, list(by_task.values())) if every and len(every) == len(rows) else None
+def _spent(point: Arm) -> str:
+    return "tokens not known" if point.tokens is None else f"{point.tokens[0]:,.0f} tokens a task"
 
 
-def _mean(rows: _Rows) -> str:
-    spent = _spent(rows)
-    return "tokens not known" if spent is None else f"{spent[0]:,.0f} tokens a task"
-
-
-def _line(
-    axes: Any, at: Sequence[float], found: Sequence[tuple[float, ...] | None], mark: ArmStyle, name: str = ""
-) -> None:
+def _line(axes: Any, shift: float, found: Sequence[Ends | None], mark: ArmStyle, name: str = "") -> None:
     """The known of a line's points, each with the low and the high end of its interval."""
-    known = [(x, *of) for x, of in zip(at, found, strict=True) if of is not None]
-    bars = [[y - low for _, y, low, _ in known], [high - y for _, y, _, high in known]]
+    known = {place + shift: of for place, of in enumerate(found) if of is not None}
     look = {"color": mark.colour, "marker": mark.marker, "linestyle": mark.line, "markeredgecolor": "white"}
-    axes.errorbar([x for x, *_ in known], [y for _, y, *_ in known], yerr=bars, label=name or None, capsize=3, **look)
+    bars = whiskers(list(known.values()))
+    axes.errorbar(list(known), [of[0] for of in known.values()], yerr=bars, label=name or None, capsize=3, **look)

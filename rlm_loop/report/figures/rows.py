@@ -1,37 +1,79 @@
-"""The rows of a study as figures need them: by arm, on the units that every arm was tried on; and the measures."""
+"""The rows of a study as figures need them: by arm, on the pairs of task and seed that every arm was tried on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 from rlm_loop.study import statistics
-from rlm_loop.study.compare.pair_keys import by_episode, complete_and_incomplete
+from rlm_loop.study.compare import pairs
+from rlm_loop.study.compare.pair_keys import by_episode
 from rlm_loop.study.compare.summary import total_tokens
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
+from rlm_loop.study.store.rows import Row
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Unit = tuple[str, str, int]
 _NEEDED = ("arm", "model", "suite", "task", "seed", "resolved")
+
+Ends = tuple[float, float, float]
+"""A value with the low and the high end of its 95 % interval."""
+
+
+class Rate(NamedTuple):
+    """Count how many of those judged were resolved, and the ends of Wilson's interval as shares, by cluster."""
+
+    resolved: int
+    judged: int
+    low: float
+    high: float
+
+    @property
+    def percent(self) -> Ends | None:
+        """The rate with its interval; `None` where nothing was judged."""
+        return (100 * self.resolved / self.judged, 100 * self.low, 100 * self.high) if self.judged else None
+
+    def __str__(self) -> str:
+        if self.percent is None:
+            return "none judged"
+        return "{} of {} ({:.0f} %, interval {:.0f} to {:.0f})".format(self.resolved, self.judged, *self.percent)
 
 
 @dataclass(frozen=True)
 class Arm:
-    """An arm (with one model): its row of each unit (suite, task, seed) that every arm was tried on."""
+    """An arm with one model, or one value of a factor, and its rows."""
 
     name: str
     model: str
     label: str
-    rows: Mapping[Unit, Mapping[str, Any]]
+    rows: Sequence[Row]
+
+    @cached_property
+    def rate(self) -> Rate:
+        return Rate(*pairs.rate_of(self.rows))
+
+    @cached_property
+    def tokens(self) -> Ends | None:
+        """The mean tokens of an episode, in and out, the bootstrap by task; `None` where one is not known."""
+        by_task: dict[tuple[str, str], list[float]] = {}
+        for row in self.rows:
+            if (tokens := total_tokens(row)) is None:
+                return None
+            by_task.setdefault((row["suite"], row["task"]), []).append(tokens)
+        if not by_task:
+            return None
+        middle = sum(map(sum, by_task.values())) / len(self.rows)
+        low, high = statistics.bootstrap([sum(of) / len(of) for of in by_task.values()]) or (middle, middle)
+        return middle, min(low, middle), max(high, middle)
 
 
 @dataclass(frozen=True)
 class Arms:
-    """`left_out` counts the units that are not there because an arm was not tried on them yet."""
+    """`left_out` counts the pairs that are not there because an arm was not tried on them yet."""
 
     arms: Sequence[Arm]
     models: Sequence[str]
@@ -41,110 +83,51 @@ class Arms:
         """Say which model, how many tasks, and how many are left out: the beginning of a caption."""
         sizes = sorted({len(a.rows) for a in self.arms})
         many = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-        seeds = {u[2] for a in self.arms for u in a.rows}
+        seeds = {r["seed"] for a in self.arms for r in a.rows}
         what = "tasks" if len(seeds) < 2 else f"tasks x seeds ({len(seeds)} seeds)"
         left = f"; {self.left_out} left out, since not every arm was tried on them" if self.left_out else ""
         models = "".join(f"{model}, " for model in self.models if model)
         return f"{models}{many} {what} an arm, every arm on the same{left}"
 
 
-def arms_of(results: Results | pd.DataFrame, arms: Iterable[str] | None = None, columns: Iterable[str] = ()) -> Arms:
-    """The arms of results or of their `frame()`, on the units that every arm was tried on.
+def arms_of(results: Results | pd.DataFrame, arms: Iterable[str] | None = None) -> Arms:
+    """The arms of results or of their `frame()`, on the pairs that every arm was tried on.
 
     `arms` are those to use, in their order: by default all, in the order of the study, or of their first row in a
     frame.  Where there are several models, each arm is there once a model.  Raises `StudyError` where a column is
-    missing, for an unknown arm, for a unit with two rows, and where there is no unit that every arm was tried on.
+    missing, for an unknown arm, for a pair with two rows, and where there is no pair that every arm was tried on.
     """
-    rows = rows_of(results)
-    missing = [c for c in dict.fromkeys((*_NEEDED, *columns)) if not any(c in r for r in rows)]
-    if rows and missing:
-        raise StudyError(f"the frame has no column {', '.join(missing)}; give results.frame() of a study")
-    there = results.arms if isinstance(results, Results) else list(dict.fromkeys(str(r["arm"]) for r in rows))
-    wanted = wanted_arms(arms, there)
-    models = list(dict.fromkeys(str(r["model"]) for r in rows))
-    mine = [r for r in rows if r["arm"] in wanted]
-    of_episode = by_episode(mine)
-    units, left = complete_and_incomplete(mine)
-    found: list[Arm] = []
-    for model in models:
-        whole = [u for u in units if u[0] == model]
+    found = results_of(results)
+    wanted = wanted_arms(arms, found.arms)
+    found = replace(found, rows=[r for r in found.rows if r["arm"] in wanted])
+    by_episode(found.rows)  # an episode with two rows is told here
+    there: list[Arm] = []
+    for model in found.models:
         for arm in wanted:
-            label = f"{arm}, {model}" if len(models) > 1 else arm
-            found.append(Arm(arm, model, label, {u[1:]: of_episode[arm, u] for u in whole if (arm, u) in of_episode}))
-    if not any(a.rows for a in found):
+            rows = [r for r in found.complete_pairs if (r["arm"], r["model"]) == (arm, model)]
+            there.append(Arm(arm, model, f"{arm}, {model}" if len(found.models) > 1 else arm, rows))
+    if not found.complete_pairs:
         raise StudyError("there is no task that every arm was tried on, so there is nothing to draw yet")
-    return Arms(found, models, len(left))
+    return Arms(there, found.models, found.left_out)
 
 
 def wanted_arms(arms: Iterable[str] | None, there: Iterable[str]) -> list[str]:
     """The arms that are asked for, by default all that are there.  Raises `StudyError` for one that is not there."""
-    known = list(dict.fromkeys(there))
+    known = list(there)
     wanted = known if arms is None else list(arms)
     if unknown := [arm for arm in wanted if arm not in known]:
         raise StudyError(f"there is no arm {unknown[0]!r}; there are {', '.join(known)}")
     return wanted
 
 
-def mean_between(values: Sequence[float], groups: Sequence[Sequence[float]] | None = None) -> tuple[float, ...]:
-    """The mean of values, and the ends of its 95 % bootstrap interval.
-
-    Values of one of the `groups` belong together; by default each stands for itself.
-    """
-    middle = sum(values) / len(values)
-    each = values if groups is None else [sum(of) / len(of) for of in groups]
-    low, high = statistics.bootstrap(each) or (middle, middle)
-    return middle, min(low, middle), max(high, middle)
-
-
-def rows_of(results: Results | pd.DataFrame) -> list[Mapping[str, Any]]:
-    """The rows of results or of a frame, with `None` where pandas has NaN, and `error` where a frame was cut."""
+def results_of(results: Results | pd.DataFrame) -> Results:
+    """Results, made of a frame where that is given: `None` stands for NaN.  Raises `StudyError` without a column."""
     if isinstance(results, Results):
-        return list(results.rows)
-    rows: list[Mapping[str, Any]] = []
+        return results
+    if missing := [c for c in _NEEDED if c not in results.columns]:
+        raise StudyError(f"the frame has no column {', '.join(missing)}; give results.frame() of a study")
+    rows: list[Row] = []
     for row in results.to_dict("records"):
-        clean = {str(name): None if isinstance(v, float) and v != v else v for name, v in row.items()}
-        rows.append({"error": None, **clean})
-    return rows
-
-
-def factors_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The ablation factors of a row; none where the study has none."""
-    found = row.get("factors")
-    return found if isinstance(found, Mapping) else {}
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A `column` of a study's rows (`total_tokens`: input plus output), its name, and the format of a mean."""
-
-    column: str
-    name: str
-    format: str
-
-    def values(self, rows: Iterable[Mapping[str, Any]]) -> list[float]:
-        """The known figures of some rows."""
-        found = [total_tokens(r) if self.column == "total_tokens" else r.get(self.column) for r in rows]
-        return [float(n) for n in found if n is not None]
-
-
-_MEASURES = {
-    column: Measure(column, name, form)
-    for column, name, form in (
-        ("total_tokens", "tokens (in + out)", "{x:,.0f}"),
-        ("input_tokens", "prompt tokens", "{x:,.0f}"),
-        ("output_tokens", "output tokens", "{x:,.0f}"),
-        ("new_tokens", "prompt tokens not cached", "{x:,.0f}"),
-        ("scaffold_tokens", "scaffold tokens", "{x:,.0f}"),
-        ("steps", "steps", "{x:,.1f}"),
-        ("calls", "model calls", "{x:,.1f}"),
-        ("seconds", "seconds", "{x:,.1f}"),
-        ("cost", "$", "{x:.4g}"),
-    )
-}
-
-
-def measure_of(column: str) -> Measure:
-    """Raises `StudyError` for one that is not known."""
-    if column not in _MEASURES:
-        raise StudyError(f"there is no measure {column!r}; there are {', '.join(_MEASURES)}")
-    return _MEASURES[column]
+        known = {str(name): None if isinstance(v, float) and v != v else v for name, v in row.items()}
+        rows.append({"error": None, **known})
+    return Results(rows)

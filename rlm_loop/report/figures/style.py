@@ -8,7 +8,7 @@ import io
 import re
 import textwrap
 import zlib
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -160,6 +160,15 @@ def legend_above(made: Figure, handles: Sequence[Any], *, across: int = 4) -> No
     columns = max(1, min(across, len(names), int(float(made.get_size_inches()[0]) / widest)))
     look = {"frameon": False, "fontsize": SMALL, "handlelength": 3.4}
     made.legend(handles, names, loc="outside upper left", ncols=columns, **look)
+
+
+def whiskers(points: Iterable[tuple[float, float, float]]) -> list[list[float]]:
+    """How far the interval of each (middle, low, high) reaches down and up, as matplotlib wants it."""
+    found = list(points)
+    return [
+        [max(0.0, middle - low) for middle, low, _ in found],
+        [max(0.0, high - middle) for middle, _, high in found],
+    ]
 
 
 def percent_axis(axis: Any) -> None:

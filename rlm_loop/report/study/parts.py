@@ -210,8 +210,8 @@ def _chosen(
     from rlm_loop.report import figures
 
     arms, suites = len(results.arms), {row["suite"] for row in results.rows}
-    by = "suite" if len(suites) > 1 and (len(suites) + 1) * arms <= _LINES else None
-    yield "Tasks resolved", lambda: figures.resolve_rates(results, by=by)
+    by_suite = len(suites) > 1 and (len(suites) + 1) * arms <= _LINES
+    yield "Tasks resolved", lambda: figures.resolve_rates(results, by_suite=by_suite)
     yield ANSWERING, lambda: figures.resolve_against_tokens(results, intervals=arms < 2)
     if arms > 1 and compared is not None:
         shown = compared.query("measure in ['resolved', 'input_tokens']")

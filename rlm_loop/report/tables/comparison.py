@@ -101,7 +101,7 @@ def effect_table(compared: Comparison) -> Table:
         [
             c.model,
             c.arm,
-            _measure(c.measure),
+            measure_name(c.measure),
             _mean(c, c.value),
             _mean(c, c.baseline_value),
             with_interval(c, level="" if math.isclose(c.confidence, usual) else f"; {percent(c.confidence)}"),
@@ -116,7 +116,8 @@ def effect_table(compared: Comparison) -> Table:
     return Table(f"Arms against {compared.baseline}", heads, rows, notes, 3).without_same("model")
 
 
-def _measure(name: str) -> str:
+def measure_name(name: str) -> str:
+    """The name of a column of rows for a reader."""
     return _NAMES.get(name, name.replace("_", " "))
 
 
@@ -133,7 +134,7 @@ def _verdict(c: Contrast, compared: Comparison) -> str:
 
 
 def _effect_notes(shown: Sequence[Contrast], compared: Comparison) -> list[str]:
-    claims = dict.fromkeys(f"{_measure(c.measure)}: {c.claim}" for c in shown if c.measure in compared.family)
+    claims = dict.fromkeys(f"{measure_name(c.measure)}: {c.claim}" for c in shown if c.measure in compared.family)
     judged = (
         f"p belongs to the claim ({'; '.join(claims)}), adjusted after Holm over all of them, and the interval has the "
         "level at which Holm's procedure judged it, named where it is another than the head's. Described: no claim, so "
@@ -146,7 +147,7 @@ def _effect_notes(shown: Sequence[Contrast], compared: Comparison) -> list[str]:
         else "Nothing was declared, so no claim is judged and no p is given; intervals are plain ones.",
         f"Rates differ in points of 100, all else by the ratio of the arm to {compared.baseline}.",
         *([compared.noise] if compared.noise else []),
-        *([f"Not known for enough pairs: {', '.join(map(_measure, unknown))}."] if unknown else []),
+        *([f"Not known for enough pairs: {', '.join(map(measure_name, unknown))}."] if unknown else []),
     ]
 
 
