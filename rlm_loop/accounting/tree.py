@@ -148,18 +148,15 @@ def read_tree(path: str | Path, *, run: Run = None) -> TraceTree:
     return tree_of(read(path, run=run))
 
 
-def tree_of(record: RunRecord, *, skip: tuple[type[Exception], ...] = ()) -> TraceTree:
-    """Return the call tree of a recorded run.  Raises `TraceError` for a damaged event, unless `skip` has it."""
+def tree_of(record: RunRecord) -> TraceTree:
+    """Return the call tree of a recorded run.  Raises `TraceError` for a damaged event."""
     nodes: dict[str, Node] = {}
     titles: dict[str, str] = {}
     for event in record.events:
-        try:
-            with whole(event):
-                node = nodes.get(node_of(event)) or Node(node_of(event))
-                if changes := _changes(event, node, titles):
-                    nodes[node.node] = replace(node, **changes)
-        except skip:
-            continue
+        with whole(event):
+            node = nodes.get(node_of(event)) or Node(node_of(event))
+            if changes := _changes(event, node, titles):
+                nodes[node.node] = replace(node, **changes)
     return TraceTree.of(nodes.values())
 
 

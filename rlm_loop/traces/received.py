@@ -53,18 +53,9 @@ def shown(value: object) -> str:
 
 
 def file_bytes(path: str | Path) -> bytes:
-    """The bytes of an ordinary file, gzip unpacked.
+    """The bytes of an ordinary file, gzip unpacked; it is opened without waiting for whoever writes to a pipe.
 
-    Raises `OSError` as `packed_bytes` does, for a damaged packing, and for more than `LARGEST` bytes.
-    """
-    raw = packed_bytes(path)
-    return unpacked(raw, LARGEST, path) if raw[:2] == _GZIP or Path(path).suffix == ".gz" else raw
-
-
-def packed_bytes(path: str | Path) -> bytes:
-    """The bytes of an ordinary file as they are; it is opened without waiting for whoever writes to a pipe.
-
-    Raises `OSError`, also for a folder, a pipe, a device and more than `LARGEST` bytes.
+    Raises `OSError`, also for a folder, a pipe, a device, a damaged packing and more than `LARGEST` bytes.
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(descriptor, "rb") as file:
@@ -73,19 +64,12 @@ def packed_bytes(path: str | Path) -> bytes:
             raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
         if about.st_size > LARGEST:
             raise _too_large(path)
-        return file.read()
+        raw = file.read()
+    return unpacked(raw, LARGEST, path) if raw[:2] == _GZIP or Path(path).suffix == ".gz" else raw
 
 
 def unpacked(data: bytes, most: int, path: str | Path = "") -> bytes:
     """The bytes of gzip, all its members.  Raises `OSError` for damage, and for more than is bearable."""
-    text, damage = unpacked_part(data, most, path)
-    if damage:
-        raise OSError(errno.EINVAL, f"damaged gzip ({damage})", str(path))
-    return text
-
-
-def unpacked_part(data: bytes, most: int, path: str | Path = "") -> tuple[bytes, str]:
-    """The bytes of gzip up to a damage, and what it is.  Raises `OSError` for more than is bearable."""
     import gzip  # here: few processes need it
     import zlib
 
@@ -97,8 +81,8 @@ def unpacked_part(data: bytes, most: int, path: str | Path = "") -> tuple[bytes,
                 if (left := left - len(part)) < 0:
                     raise _too_large(path)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        return b"".join(parts), str(error)
-    return b"".join(parts), ""
+        raise OSError(errno.EINVAL, f"damaged gzip ({error})", str(path)) from error
+    return b"".join(parts)
 
 
 def _too_large(path: str | Path) -> OSError:

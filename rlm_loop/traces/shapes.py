@@ -16,9 +16,9 @@ from typing import Any, get_args
 from rlm_loop.messages import IMPOSSIBLE, Role
 
 
-def sound(event: Any, *, complete: bool = False) -> bool:
-    """Say whether a value is an event whose parts are of their types; with `complete`, none that it needs lacks."""
-    if not _fits(event, _ANY) or not _fits(event, _SHAPES.get(event["event"], {}), complete):
+def sound(event: Any) -> bool:
+    """Say whether a value is an event whose parts are of their types; some that it needs may lack."""
+    if not _fits(event, _ANY) or not _fits(event, _SHAPES.get(event["event"], {}), complete=False):
         return False
     return event["event"] != "turn" or len(event.get("actions", ())) == len(event.get("observations", ()))
 

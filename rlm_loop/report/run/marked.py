@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import groupby
 from typing import Any
 
 from markupsafe import Markup
 
 from rlm_loop.report.templates import escaped, macros, safe
+
+#: Characters of one text that are shown.
+_LIMIT = 20_000
 
 
 def parts() -> Any:
@@ -16,19 +20,19 @@ def parts() -> Any:
     return macros("run/parts.html")
 
 
-def plain_text(text: str, limit: int) -> Markup:
+def plain_text(text: str, limit: int = _LIMIT) -> Markup:
     """A text, head and tail of it where it is longer than `limit`."""
     return _clipped(text, limit, escaped)
 
 
-def python_code(code: str, limit: int) -> Markup:
+def python_code(code: str) -> Markup:
     """Python, coloured."""
-    return _clipped(code, limit, _coloured)
+    return _clipped(code, _LIMIT, _coloured)
 
 
-def patch(text: str, limit: int) -> Markup:
+def patch(text: str) -> Markup:
     """A unified diff, line by line coloured."""
-    return _clipped(text.rstrip("\n"), limit, _diff_lines)
+    return _clipped(text.rstrip("\n"), _LIMIT, _diff_lines)
 
 
 def is_patch(text: str) -> bool:
@@ -67,21 +71,13 @@ def _coloured(code: str) -> Markup:
     from pygments.lexers.python import PythonLexer
 
     # `get_tokens` would change the text; tokens are joined while their class is the same, to keep pages small
-    parts: list[str] = []
-    held, kind = "", ""
-    for _, token, value in PythonLexer().get_tokens_unprocessed(code.replace("\r\n", "\n")):
-        now = _kind(token)
-        if now == kind or value.isspace():
-            held += value
-            continue
-        parts.append(_span(held, kind))
-        held, kind = value, now
-    parts.append(_span(held, kind))
-    return Markup("".join(parts))
+    tokens = PythonLexer().get_tokens_unprocessed(code.replace("\r\n", "\n"))
+    runs = groupby(tokens, key=lambda token: _kind(token[1]))
+    return Markup("".join(_span("".join(text for *_, text in of), kind) for kind, of in runs))
 
 
 def _span(text: str, kind: str) -> str:
-    return f'<span class="{kind}">{safe(text)}</span>' if kind and text.strip() else safe(text)
+    return f'<span class="{kind}">{safe(text)}</span>' if kind else safe(text)
 
 
 @lru_cache(maxsize=256)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,12 +17,13 @@ from rlm_loop.agents.past_run import value_of
 from rlm_loop.report.figures.style import cause_colour
 from rlm_loop.report.notebook.formatting import counted, number
 from rlm_loop.report.run.marked import brief, is_patch, parts, plain_text
-from rlm_loop.report.run.reading import RunInFile, found_in, mapping
-from rlm_loop.report.run.steps import Steps, raw_events, token_list, tried, value_block
-from rlm_loop.report.run.view import OUTPUT, RunView, by_cause, spans_of
+from rlm_loop.report.run.steps import Steps, raw_events, token_list, value_block
+from rlm_loop.report.run.view import OUTPUT, RunView, by_cause, mapping, spans_of
 from rlm_loop.report.templates import sealed
 from rlm_loop.study.store.rows import finished
-from rlm_loop.traces.reader import Run, chosen
+from rlm_loop.traces.reader import Run, RunRecord, read, read_all
+from rlm_loop.traces.redact import redactor
+from rlm_loop.traces.trace import TraceError
 
 
 def run_page(trace: str | Path, *, run: Run = None, row: Mapping[str, Any] | None = None) -> str:
@@ -29,28 +32,35 @@ def run_page(trace: str | Path, *, run: Run = None, row: Mapping[str, Any] | Non
     `run` is which run of the file (see `traces.read`); without it the page holds all of them.  Whatever a model, a tool
     or a file of the workspace wrote is shown as text.  Texts are clipped, with a note, where they are very long.
     `row` is the row of a study whose episode the run is: its score and the expected answer then stand above the steps.
-    A torn, damaged or unfinished trace, and one of another version, is shown as far as it can be read, and the page
-    says what is missing.
-    Raises `TraceError` for a file that cannot be read or holds no event, and for a run that it does not hold.
+    A run that is under way, or was killed, is shown as far as it got.
+    Raises `TraceError` as `traces.read` does, and for a file without a run.
     """
-    return page_of(found_in(trace), Path(trace).name, run=run, row=row)
+    return page_of(trace, Path(trace).name, run=run, row=row)
 
 
 def page_of(
-    found: Sequence[RunInFile],
+    trace: str | Path,
     name: str,
     *files: str,
     run: Run = None,
     row: Mapping[str, Any] | None = None,
     **values: Any,
 ) -> str:
-    """The page of the runs of a file as they were read; `files` and `values` as in `sealed`.
+    """The page of `run_page` under a `name`; `files` and `values` are as in `sealed`."""
+    records = list(read_all(trace)) if run is None else [read(trace, run=run)]
+    if not records:
+        raise TraceError(f"{trace} holds no run; name a trace that rlm_loop wrote")
+    try:
+        return _page_of(records, name, *files, row=row, **values)
+    except (TypeError, AttributeError, ValueError, LookupError, ArithmeticError, RecursionError) as error:
+        raise TraceError(f"{name} is damaged, or of another version: {type(error).__name__}: {error}") from error
 
-    Raises `TraceError` for a run that is not there.
-    """
-    numbers = range(len(found)) if run is None else [chosen(name, [f.record for f in found], run)]
-    several = len(numbers) > 1
-    views = [RunView(found[number], f"r{number}-" if several else "") for number in numbers]
+
+def _page_of(records: Sequence[RunRecord], name: str, *files: str, row: Mapping[str, Any] | None, **values: Any) -> str:
+    hidden = redactor(os.environ)  # older traces were written by older redactors
+    shown = [replace(record, events=tuple(map(hidden.value, record.events))) for record in records]
+    several = len(shown) > 1
+    views = [RunView(record, f"r{record.number}-" if several else "") for record in shown]
     shades, colours = shades_of(views)
     runs = list[Markup]()
     counts = ([view for view in views if view.record.aborted is None] or views)[-1]
@@ -73,17 +83,17 @@ def page_of(
 def run_html(view: RunView, shades: Mapping[str, str], *, row: Mapping[str, Any] | None = None) -> Markup:
     """Return a run as the inside of a page; `shades` are the classes of `shades_of`."""
     settings = {k: v for k, v in view.start.items() if k not in ("event", "question")}
-    recorded = parts().folded("As recorded", raw_events([settings], view.limit)) if len(settings) > 1 else ""
+    recorded = parts().folded("As recorded", raw_events([settings])) if len(settings) > 1 else ""
     sections = (
-        ("tokens", "Tokens by cause", tried(lambda: token_list(by_cause(view.spent), shades))),
-        ("steps", "Steps", tried(lambda: parts().steps(Steps(view, shades).of(ROOT)))),
+        ("tokens", "Tokens by cause", token_list(by_cause(view.spent), shades)),
+        ("steps", "Steps", parts().steps(Steps(view, shades).of(ROOT))),
         ("settings", "Settings", recorded),
-        ("strange", "Events of an unknown shape", raw_events(view.found.strange[:50], view.limit)),
     )
+    aborted = view.record.aborted
     return parts().run(
-        judged(row) + tried(lambda: head(view)),
-        view.found.notes,
-        tried(lambda: _result(view)),
+        judged(row) + head(view),
+        "" if aborted is None else f"This run does not count: {aborted or 'it was broken off and tried again'}.",
+        _result(view),
         [(view.prefix + ident, label, inner) for ident, label, inner in sections],
     )
 
@@ -94,13 +104,13 @@ def _result(view: RunView) -> Markup:
     if end.get("answer") is not None:
         label = "Answer" if view.stop == "answered" else "Last text or pending answer; no answer was given"
         kind = "answer" if view.stop == "answered" else "output"
-        found.append(value_block(label, value_of(end["answer"]), view.limit, kind))
+        found.append(value_block(label, value_of(end["answer"]), kind))
     if artifact := value_of(end.get("artifact")):
         label = "Patch" if isinstance(artifact, str) and is_patch(artifact) else "Collected"
-        found.append(value_block(label, artifact, view.limit, "output"))
+        found.append(value_block(label, artifact, "output"))
     if end.get("evidence"):
         shown = json.dumps(end["evidence"], indent=1, ensure_ascii=False)
-        found.append(value_block("Evidence", shown, view.limit, "output"))
+        found.append(value_block("Evidence", shown, "output"))
     return Markup("").join(found)
 
 
@@ -131,7 +141,7 @@ def head(view: RunView) -> str:
     return parts().head(
         over=" · ".join(str(v) for v in (start.get("agent"), start.get("model")) if v),
         question=brief(question, 200),
-        whole=plain_text(question, view.limit) if len(question) > 200 or "\n" in question.strip() else "",
+        whole=plain_text(question) if len(question) > 200 or "\n" in question.strip() else "",
         state={"answered": "ok", "failed": "bad", "unfinished": "open"}.get(view.stop, "warn"),
         stop=view.stop,
         reason=reason,
@@ -162,15 +172,8 @@ def _facts(view: RunView) -> dict[str, Any]:
         "time": of(f"{end['seconds']:,.1f} s" if end.get("seconds") is not None else None, "seconds"),
         "context": f"{context.get('type', '')}, {size:,} bytes" if isinstance(size, int) else None,
         "isolation": end.get("isolation"),
-        "began": _date(start.get("at")),
+        "began": datetime.fromtimestamp(start["at"], UTC).strftime("%Y-%m-%d %H:%M UTC") if start.get("at") else None,
     }
-
-
-def _date(at: Any) -> str | None:
-    try:
-        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC") if at else None
-    except (TypeError, ValueError, OverflowError, OSError):
-        return None
 
 
 def state(row: Mapping[str, Any] | None) -> str:

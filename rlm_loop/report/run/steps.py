@@ -16,8 +16,7 @@ from rlm_loop.report.call_tree import FOLD, head, status
 from rlm_loop.report.figures.style import cause_place
 from rlm_loop.report.notebook.formatting import compaction_line, counted, labelled, number, plural, prose, value_text
 from rlm_loop.report.run.marked import brief, is_patch, parts, patch, plain_text, python_code
-from rlm_loop.report.run.reading import UNREADABLE, mapping
-from rlm_loop.report.run.view import OUTPUT, Event, RunView, by_cause, spans_of
+from rlm_loop.report.run.view import OUTPUT, Event, RunView, by_cause, mapping, spans_of
 from rlm_loop.report.templates import escaped
 
 #: Turns up to which all steps of a run are open at first.
@@ -32,15 +31,11 @@ _FILES = 40
 
 @dataclass
 class Steps:
-    """Writes the steps of one run.
-
-    `shades` are the CSS classes of causes, `told` the steps written so far, `named` their ids.
-    """
+    """Writes the steps of one run; `shades` are the CSS classes of causes, `told` the steps written so far."""
 
     view: RunView
     shades: Mapping[str, str]
     told: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
-    named: set[str] = field(default_factory=set[str])
 
     def of(self, node: str = ROOT) -> Markup:
         """All steps of a node as list items, with what happened in between."""
@@ -49,27 +44,19 @@ class Steps:
         return Markup("").join([self._first(node), *items, self._others(node, main)])
 
     def _item(self, node: str, kind: str, event: Event, turn: Turn | None) -> str:
-        """A step, or what happened in between; an event of an unknown form as it is."""
+        """A step, or what happened in between."""
         between, main = parts().between, node == ROOT
         who = str(event.get("node", ROOT)) if main else node
-        try:
-            match kind:
-                case "turn" | "reply" if turn is not None:
-                    return self._step(who, turn, main=main, finished=kind == "turn")
-                case "compaction":
-                    return between("note", "Compaction", compaction_line(event))
-                case "model_error":
-                    return between("bad", "Error of the model", plain_text(str(event.get("error", "")), 4_000))
-                case "attempt_start":
-                    agent = f" by {event['agent']}" if event.get("agent") else ""
-                    return between("attempt", f"Attempt {who}{agent}", "", f"{self.view.prefix}n{who}")
-                case "attempt_end":
-                    return between("ok" if event.get("ok") else "bad", f"Attempt {who} ended", _ending(event))
-                case _:
-                    pass
-        except UNREADABLE:
-            pass
-        return between("bad", "An event of an unknown form", raw_events([event], self.view.limit))
+        if turn is not None:
+            return self._step(who, turn, main=main, finished=kind == "turn")
+        if kind == "compaction":
+            return between("note", "Compaction", compaction_line(event))
+        if kind == "model_error":
+            return between("bad", "Error of the model", plain_text(str(event.get("error", "")), 4_000))
+        if kind == "attempt_start":
+            agent = f" by {event['agent']}" if event.get("agent") else ""
+            return between("attempt", f"Attempt {who}{agent}", "", f"{self.view.prefix}n{who}")
+        return between("ok" if event.get("ok") else "bad", f"Attempt {who} ended", _ending(event))
 
     # -- one step
 
@@ -92,15 +79,13 @@ class Steps:
             marks.append(("ok", "answer"))
         if not finished:
             marks.append(("warn", "unfinished"))
-        step = f"{self.view.prefix}{'' if main else f'n{node}.'}t{turn.index}"
-        ident = "" if step in self.named else step  # twice only in a trace that was edited by hand
+        ident = f"{self.view.prefix}{'' if node == ROOT else f'n{node}.'}t{turn.index}"
         self.told.add((node, turn.index))
-        self.named.add(step)
         opened = main and self.view.turns <= OPEN
         return parts().step(ident, turn.index, _gist(turn), marks, _cost(turn), body, bool(failures), opened)
 
     def _words(self, text: str) -> str:
-        return parts().block("The model wrote", plain_text(text, self.view.limit), "prose") if text else Markup("")
+        return parts().block("The model wrote", plain_text(text), "prose") if text else Markup("")
 
     def _others(self, node: str, main: bool) -> str:
         """Sub-calls whose turn is not in the trace: it was never finished, or is lost."""
@@ -110,31 +95,31 @@ class Steps:
         return parts().between("note", "Sub-calls of turns that are not in the trace", lists) if lists else Markup("")
 
     def _action(self, action: Action, seen: Observation) -> Iterator[str]:
-        limit, block, small = self.view.limit, parts().block, parts().small
+        block, small = parts().block, parts().small
         (_, text), *results = labelled(action, seen)
         match action:
             case RunCode():
-                yield block("Code", python_code(text, limit), "code")
+                yield block("Code", python_code(text), "code")
             case CallTool():
-                yield block(parts().called(action.name), plain_text(text, limit), "code")
+                yield block(parts().called(action.name), plain_text(text), "code")
             case Answer():
-                yield block("Answer", plain_text(text, limit), "answer")
+                yield block("Answer", plain_text(text), "answer")
             case Malformed():
-                yield block("Not readable", plain_text(text, limit), "error")
+                yield block("Not readable", plain_text(text), "error")
         if action.notes:
             yield small(f"Noticed when reading: {'; '.join(map(str, action.notes))}")
         for label, came in results:
             kind = "answer" if label == "answer" else "error" if seen.failure is not None else "output"
             came = value_text(seen.answer.value) if label == "answer" and seen.answer is not None else came
             took = f" · {seen.seconds:.1f} s" if kind != "answer" and seen.seconds >= 0.05 else ""
-            yield block(label.capitalize() + took, plain_text(came.rstrip("\n"), limit), kind)
+            yield block(label.capitalize() + took, plain_text(came.rstrip("\n")), kind)
         if not results and not isinstance(action, (Answer, Malformed)):
             yield small("No output.")
         if seen.full:
             label = f"Before it was clipped for the model: {len(seen.full):,} characters"
-            yield parts().folded(label, parts().preformatted(plain_text(seen.full, limit)))
+            yield parts().folded(label, parts().preformatted(plain_text(seen.full)))
         if seen.pending is not None:
-            yield block("Answer, pending", plain_text(value_text(seen.pending.value), limit), "answer")
+            yield block("Answer, pending", plain_text(value_text(seen.pending.value)), "answer")
         yield _effects(seen.effects)
 
     def _added(self, node: str, turn: int) -> str:
@@ -148,7 +133,7 @@ class Steps:
 
     def _span(self, text: str, cause: str) -> tuple[str, str, Markup]:
         """A stretch of a prompt for the template: the class of its colour, its cause and its text."""
-        return self.shades.get(cause, "c-other"), cause, plain_text(text.strip("\n"), self.view.limit)
+        return self.shades.get(cause, "c-other"), cause, plain_text(text.strip("\n"))
 
     def _first(self, node: str) -> str:
         """Return what the model was told before its first turn, each stretch with its cause."""
@@ -160,7 +145,7 @@ class Steps:
         schemas = ""
         if tools := self.view.settings.get(request.get("settings", ""), {}).get("tools"):
             names = brief(", ".join(str(mapping(t.get("function", t)).get("name", "?")) for t in tools), 120)
-            schemas = parts().folded(f"Tool schemas: {names}", raw_events([tools], self.view.limit))
+            schemas = parts().folded(f"Tool schemas: {names}", raw_events([tools]))
         return parts().first_step(messages, schemas)
 
     def _patch(self, node: str, turn: int) -> str:
@@ -174,7 +159,7 @@ class Steps:
         lines = text.split("\n")
         added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
         removed = sum(line.startswith("-") and not line.startswith("---") for line in lines)
-        shown = parts().preformatted(patch(text, self.view.limit), "diff") if text else parts().nothing_left()
+        shown = parts().preformatted(patch(text), "diff") if text else parts().nothing_left()
         return parts().folded(parts().patch_label(added, removed), shown)
 
     def _tokens(self, node: str, turn: Turn) -> str:
@@ -194,26 +179,18 @@ def token_list(sums: Mapping[str, int], shades: Mapping[str, str], more: str = "
     return parts().tokens([(shades.get(n, "c-other"), n, f"{sums[n]:,}") for n in order], more) if order else ""
 
 
-def tried(make: Callable[[], str]) -> str:
-    """A part of the page; a warning in its place where the trace has a form that this part cannot read."""
-    try:
-        return make()
-    except UNREADABLE:
-        return parts().unreadable()
-
-
-def raw_events(events: Any, limit: int) -> Markup:
-    """Events of an unknown shape, as JSON."""
+def raw_events(events: Any) -> Markup:
+    """Events as they are, as JSON."""
     texts = (json.dumps(event, indent=1, ensure_ascii=False) for event in events)
-    return Markup("").join(parts().preformatted(plain_text(text, limit)) for text in texts)
+    return Markup("").join(parts().preformatted(plain_text(text)) for text in texts)
 
 
-def value_block(label: str, value: Any, limit: int, kind: str = "answer") -> str:
+def value_block(label: str, value: Any, kind: str = "answer") -> str:
     """A value under a label: a text as it is, a patch coloured, anything else as Python writes it."""
     text = value_text(value)
     if is_patch(text):
-        return parts().block(label, patch(text, limit), kind, "diff")
-    return parts().block(label, plain_text(text, limit), kind)
+        return parts().block(label, patch(text), kind, "diff")
+    return parts().block(label, plain_text(text), kind)
 
 
 def _gist(turn: Turn) -> str:
@@ -273,11 +250,11 @@ def call_list(view: RunView, node: str, turn: int, steps: Callable[[str], Markup
 def _call(view: RunView, call: Node, steps: Callable[[str], Markup]) -> str:
     block, body = parts().block, list[str]()
     if (asked := view.asked.get(call.node)) is not None:
-        body.append(block("Asked", plain_text(asked, view.limit), "code"))
+        body.append(block("Asked", plain_text(asked), "code"))
     if call.kind == "agent" or view.tree.children(call.node):
         body.append(parts().steps(steps(call.node), " inner"))
     if call.kind != "agent" and call.node in view.answers:
-        body.append(block("Answer", plain_text(view.answers[call.node], view.limit), "output"))
+        body.append(block("Answer", plain_text(view.answers[call.node]), "output"))
     if call.error:
-        body.append(block("Error", plain_text(call.error, view.limit), "error"))
+        body.append(block("Error", plain_text(call.error), "error"))
     return parts().call(f"{view.prefix}n{call.node}", status(call), head(view.tree, call), call.title, body)

@@ -1,38 +1,35 @@
-"""A run as a page needs it: events by node, turns, texts, tree and tokens, each as far as the trace can be read."""
+"""A run as a page needs it: events by node, turns, texts, tree and tokens."""
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from rlm_loop.accounting.charges import accounts_of
 from rlm_loop.accounting.tree import ROOT, Node, TraceTree, node_of, tree_of
 from rlm_loop.agents import past_run
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.outcome import Turn
-from rlm_loop.report.run.reading import UNREADABLE, RunInFile
 from rlm_loop.traces.reader import RunRecord, reply_of
 
 Event = Mapping[str, Any]
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """A value that should be a JSON object; an empty one where it is something else."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 @dataclass(frozen=True)
 class RunView:
     """A run of a file."""
 
-    found: RunInFile
+    record: RunRecord
     prefix: str = ""
     """The beginning of the run's ids on a page; empty where the page shows one run."""
-    limit: int = 20_000
-    """Characters of one text that are shown."""
-
-    @property
-    def record(self) -> RunRecord:
-        return self.found.record
 
     @property
     def start(self) -> Event:
@@ -69,7 +66,7 @@ class RunView:
 
     @cached_property
     def tree(self) -> TraceTree:
-        return tree_of(self.record, skip=UNREADABLE)
+        return tree_of(self.record)
 
     @cached_property
     def bodies(self) -> Mapping[str, Event]:
@@ -142,10 +139,7 @@ class RunView:
         return {node_of(e): e["reply"]["text"] for e in self.record.of("reply")}
 
     def flow(self, node: str) -> Iterator[tuple[str, Event, Turn | None]]:
-        """Return what happened in a node, in order: (kind, event, turn).  A `reply` is of an unfinished turn.
-
-        A turn that cannot be read has `None` in place of its value.
-        """
+        """Return what happened in a node, in order: (kind, event, turn).  A `reply` is of an unfinished turn."""
         events = self.by_node.get(node, ())
         done = {(e.get("node"), e.get("turn")) for e in events if e["event"] == "turn"}
         waiting: dict[tuple[Any, Any], Reply] = {}
@@ -157,7 +151,7 @@ class RunView:
                     if key not in done and event.get("turn"):
                         yield "reply", event, Turn(event["turn"], waiting[key], (), ())
                 case "turn":
-                    yield "turn", event, _turn_of(event, waiting.get(key, Reply()))
+                    yield "turn", event, past_run.turn_of(event, waiting.get(key, Reply()))
                 case "compaction" | "model_error" | "attempt_start" | "attempt_end" as kind:
                     yield kind, event, None
                 case _:
@@ -169,15 +163,6 @@ def spans_of(message: Event | None) -> list[tuple[str, str]]:
     return [(span["text"], span["cause"]) for span in (message or {}).get("spans", ())]
 
 
-def _turn_of(event: Event, reply: Reply) -> Turn | None:
-    try:
-        return past_run.turn_of(event, reply)
-    except UNREADABLE:
-        return None
-
-
-#: Input whose cause cannot be told, because the trace lacks what it takes.
-UNKNOWN = "not attributed"
 #: The name of what a model wrote, beside the causes of input.
 OUTPUT = "output"
 
@@ -197,21 +182,13 @@ class Spent:
 
 
 def spent_of(record: RunRecord) -> Iterator[Spent]:
-    """Every call of a run that got a reply, in order; sub-calls included.
-
-    From the first call that cannot be read on, tokens of the input have the cause `UNKNOWN`.
-    """
-    accounts: dict[int, tuple[Mapping[str, int], bool]] = {}
-    with contextlib.suppress(*UNREADABLE):
-        for event, _, _, account in accounts_of(record):
-            sums: Counter[str] = Counter()
-            for part in account.parts:
-                sums[str(part.cause)] += part.tokens
-            accounts[id(event)] = +sums, bool(event["charged"]["exact"])
-    for event in record.of("reply"):
-        usage = reply_of(event["reply"]).usage or Usage(None, None)
-        unknown = {UNKNOWN: usage.input_tokens} if usage.input_tokens else {}
-        yield Spent(node_of(event), event.get("turn", 0), usage, *accounts.get(id(event), (unknown, False)))
+    """Every call of a run that got a reply, in order; sub-calls included."""
+    for event, _, reply, account in accounts_of(record):
+        sums: Counter[str] = Counter()
+        for part in account.parts:
+            sums[str(part.cause)] += part.tokens
+        usage, exact = reply.usage or Usage(None, None), bool(event["charged"]["exact"])
+        yield Spent(node_of(event), event["turn"], usage, +sums, exact)
 
 
 def by_cause(calls: Iterable[Spent]) -> dict[str, int]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
+import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import product
@@ -18,7 +20,7 @@ from rlm_loop.messages import digest
 from rlm_loop.report.notebook.formatting import value_text
 from rlm_loop.report.run.marked import brief
 from rlm_loop.report.run.page import state
-from rlm_loop.report.run.reading import mapping
+from rlm_loop.report.run.view import mapping
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.grid import trace_path
 from rlm_loop.study.store.archive import archive_of, packed_traces
@@ -129,23 +131,25 @@ class RunFolder:
                 self._contents = FolderContents(episodes, tuple(note for _, _, note in self._reads.values() if note))
             return self._contents
 
-    def trace(self, episode: ListedEpisode) -> bytes:
-        """The bytes of an episode's trace, loose or packed.
+    @contextlib.contextmanager
+    def trace(self, episode: ListedEpisode) -> Generator[Path]:
+        """A file that holds an episode's trace, loose or packed.
 
         Raises `TraceError` where there is none, or it would lie outside the folder.
         """
-        path = self._base / episode.path
-        try:
-            if episode.path and path.resolve().is_relative_to(self._base.resolve()):
-                if path.is_file():
-                    return path.read_bytes()
-                archive = archive_of(self._base / episode.study)
-                packed = {} if archive is None else packed_traces(archive)
-                if (data := packed.get(episode.path.removeprefix(f"{episode.study}/"))) is not None:
-                    return data
-        except OSError as error:
-            raise TraceError(f"cannot read the trace {episode.path}: {error.strerror or error}") from error
-        raise TraceError(f"the trace {episode.path or 'of this episode'} is not there; only its row is")
+        path, name = self._base / episode.path, episode.path.removeprefix(f"{episode.study}/")
+        archive = archive_of(self._base / episode.study)
+        if not episode.path or not path.resolve().is_relative_to(self._base.resolve()):
+            raise TraceError(f"the trace {episode.path or 'of this episode'} is not there; only its row is")
+        if path.is_file():
+            yield path
+        elif archive is not None and (data := packed_traces(archive).get(name)) is not None:
+            with tempfile.TemporaryDirectory() as scratch:
+                unpacked = Path(scratch) / path.name
+                unpacked.write_bytes(data)
+                yield unpacked
+        else:
+            raise TraceError(f"the trace {episode.path} is not there; only its row is")
 
     def tag(self, episode: ListedEpisode) -> str:
         """A text that changes with an episode's row and trace."""

@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rlm_loop.report.run.page import judged, page_of
-from rlm_loop.report.run.reading import found_in_bytes
 from rlm_loop.report.templates import macros, sealed
 from rlm_loop.report.view.folder import ListedEpisode, RunFolder
 from rlm_loop.traces.trace import TraceError
@@ -59,8 +58,8 @@ def episode_page(folder: RunFolder, episode: ListedEpisode, tag: str) -> str:
     foot = "This page comes from this machine and asks no other."
     values: dict[str, Any] = {"connect": True, "nav": pieces.nav(tag), "foot": foot}
     try:
-        found = found_in_bytes(folder.trace(episode), path)
-        return page_of(found, path, _SCRIPT, run=episode.run or None, row=episode.row, **values)
+        with folder.trace(episode) as trace:
+            return page_of(trace, path, _SCRIPT, run=episode.run or None, row=episode.row, **values)
     except TraceError as error:
         row = json.dumps(episode.row, indent=1, ensure_ascii=False, default=str) if episode.row else ""
         runs = pieces.row_alone(episode.name, judged(episode.row), str(error), row)
