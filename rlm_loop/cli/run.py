@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import runpy
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -17,21 +18,15 @@ from typer import Argument, Option
 from rlm_loop.agents import AGENTS, Rules
 from rlm_loop.agents.run import Interrupted
 from rlm_loop.cli.terminal import INTERRUPTED, Json, Misuse, ModelName, as_json, echo, explain, note
-from rlm_loop.report.notebook.formatting import action_text, causes_line, closing_line, visible
+from rlm_loop.errors import nearest
+from rlm_loop.report.notebook.formatting import closing_line, visible
 from rlm_loop.report.notebook.live import LiveView
+from rlm_loop.tools.function import as_tool
 from rlm_loop.traces.kept import LOG_VARIABLE, new_log
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-    from rich.live import Live
-
-    from rlm_loop.actions import CallTool, RunCode
-    from rlm_loop.outcome import Outcome, Turn
+    from rlm_loop.outcome import Outcome
     from rlm_loop.tools import Tool
-    from rlm_loop.workspace import Workspace
-
-#: Lines of a reply that is being written.
-WRITTEN = 12
 
 
 class Strategy(StrEnum):
@@ -66,9 +61,8 @@ def run(
         Option(metavar="SOURCE", help="An MCP server (command, URL) or a FILE.py with @tool functions."),
     ] = None,
     allow: Annotated[
-        list[str] | None, Option(metavar="NAMES", help="The tools that may run, by commas; others are not offered.")
+        str | None, Option(metavar="NAMES", help="The tools that may run, by commas; others are not offered.")
     ] = None,
-    approve: Annotated[bool, Option("--approve", help="Ask in the terminal before each cell and tool call.")] = False,
     trace: Annotated[
         str | None, Option(metavar="FILE", help="Append what happens to this file, not to one in the log folder.")
     ] = None,
@@ -86,8 +80,6 @@ def run(
     if trace is None and (kept := new_log(tell=not json_)) is not None:
         trace = str(kept)
     try:
-        if approve and ("-" in (question, context) or not sys.stdin.isatty()):
-            raise Misuse("--approve asks in a terminal, standard input is none here; --allow names tools that may run")
         asked, given = _texts(question, context)
         kind: dict[str, Any] = {} if repl is None else {"repl": repl}
         made = AGENTS[agent.value](
@@ -99,8 +91,9 @@ def run(
         with contextlib.ExitStack() as until:
             own = tuple(tool for source in tools or () for tool in given_tools(source, until))
             space = None if workspace is None else until.enter_context(Workspace(workspace))
-            rules = Rules(allow=allowed(allow, own, space), approve=asking(live) if approve else None)
-            outcome = replace(made, tools=own, rules=rules).run(asked, context=given, workspace=space, trace=trace)
+            if allow is not None:
+                made = replace(made, rules=Rules(allow=allowed(allow, (*own, *(space.tools() if space else ())))))
+            outcome = replace(made, tools=own).run(asked, context=given, workspace=space, trace=trace)
         code = 0 if outcome.answered else 1
     except Interrupted as stopped:
         outcome, code = stopped.outcome, INTERRUPTED
@@ -112,9 +105,6 @@ def run(
         elif trace is not None and so_far is not None:
             note(_where(trace))
         raise
-    finally:
-        if live is not None:
-            live.stop()
     _show(outcome, json_=json_, quiet=quiet)
     if workspace is not None:
         _hand_over(str(outcome.artifact or ""), patch, tell=not json_)
@@ -200,20 +190,12 @@ def given_tools(source: str, until: contextlib.ExitStack) -> Iterable[Tool]:
     return made
 
 
-def allowed(names: list[str] | None, tools: Sequence[Tool], space: Workspace | None) -> tuple[str, ...] | None:
-    """The names of the allowed tools.  Raises `Misuse` for an unknown tool."""
-    if names is None:
-        return None
-    from rlm_loop.errors import nearest
-    from rlm_loop.tools.function import as_tool
-
-    wanted = tuple(name.strip() for each in names for name in each.split(",") if name.strip())
-    files = () if space is None else space.tools()
-    known = [*(as_tool(each).name for each in (*tools, *files)), "llm_query", "llm_query_batched"]
-    for name in wanted:
-        if name not in known:
-            hint = "" if files else " (those for files come with --workspace)"
-            raise Misuse(f"there is no tool {name!r}{nearest(name, known)}; tools are {', '.join(known)}{hint}")
+def allowed(names: str, tools: Sequence[Tool]) -> tuple[str, ...]:
+    """The names in a list with commas.  Raises `Misuse` for one that no tool has."""
+    wanted = tuple(filter(None, map(str.strip, names.split(","))))
+    known = [*(as_tool(each).name for each in tools), "llm_query", "llm_query_batched"]
+    if unknown := [name for name in wanted if name not in known]:
+        raise Misuse(f"there is no tool {unknown[0]!r}{nearest(unknown[0], known)}; tools are {', '.join(known)}")
     return wanted
 
 
@@ -228,81 +210,18 @@ def _hand_over(diff: str, path: str | None, *, tell: bool) -> None:
 
 
 class LiveSteps(LiveView):
-    """Prints each turn as it ends; in a terminal with the reply while the model writes it, and its tokens by cause."""
-
-    def __init__(self, console: Console | None = None) -> None:
-        from rich.console import Console
-
-        super().__init__()
-        self._console = console or Console(stderr=True)
-        self._animation: Live | None = None
+    """Prints each turn as it ends, and in a terminal one line of what goes on until then."""
 
     @property
     def on_text(self) -> Callable[..., None] | None:
-        return self._hear if self._console.is_terminal and not self._console.is_dumb_terminal else None
+        return self._hear if sys.stderr.isatty() else None
 
-    def on_step_start(self, *, turn_index: int) -> None:
-        super().on_step_start(turn_index=turn_index)
-        if self.on_text is None or self._calls.agents:
-            return
-        from rich.live import Live
-        from rich.spinner import Spinner
-
-        self.stop()
-        spinner = Spinner("dots", style="status.spinner")
-        self._animation = Live(console=self._console, get_renderable=lambda: self._moment(spinner), transient=True)
-        self._animation.start()
-
-    def _moment(self, spinner: RenderableType) -> RenderableType:
-        from rich.console import Group
-        from rich.text import Text
-
-        spinner.update(text=Text(visible(self._now())))  # pyright: ignore
-        written = Text(self._writing.shown).wrap(self._console, self._console.width)[-WRITTEN:]
-        causes = causes_line(self._ledger.by_cause(), self._ledger.counting)
-        return Group(spinner, *written, Text(causes, style="dim", no_wrap=True, overflow="ellipsis"))
-
-    def on_step_end(self, *, turn: Turn) -> None:
-        if not self._calls.agents:
-            self.stop()
-        super().on_step_end(turn=turn)
-
-    def on_run_end(self, *, outcome: Outcome) -> None:
-        self.stop()
-        super().on_run_end(outcome=outcome)
+    def _show(self) -> None:
+        if sys.stderr.isatty():
+            now = visible(self._now()) if self.running and self._doing else ""
+            print(f"\r\x1b[K{now[: shutil.get_terminal_size().columns - 1]}", end="", file=sys.stderr, flush=True)
 
     def on_run_error(self, *, error: BaseException) -> None:
-        """Only stop: the command says what was wrong."""
-        self.stop()
-
-    def stop(self) -> None:
-        """End the animation; called again it does nothing."""
-        if self._animation is not None:
-            self._animation.stop()
-            self._animation = None
-
-
-def asking(live: LiveSteps | None, read: Callable[[], str] = input) -> Callable[[RunCode | CallTool], bool | str]:
-    """Make a `Rules.approve` that shows the whole action and reads one line.
-
-    "y" runs it, "a" runs it and all that follow, "n" or an empty line refuses it, and any other text refuses it with
-    that text as the reason the model is told.  The end of the input refuses, too.
-    """
-    every = False
-
-    def user(action: RunCode | CallTool) -> bool | str:  # the trace names who decided by the function's name
-        nonlocal every
-        if every:
-            return True
-        if live is not None:
-            live.stop()  # an animation would write over the question
-        label, text = action_text(action)
-        note(f"\n{label}:\n{visible(text)}")
-        note("Run this? [y]es, [a]ll from now on, [n]o, or a reason for the model:")
-        reply = read().strip()
-        every = reply.lower() in ("a", "all")
-        if every or reply.lower() in ("y", "yes"):
-            return True
-        return reply if reply.lower() not in ("n", "no", "") else False
-
-    return user
+        """Only clear the line: the command says what was wrong."""
+        self._over.set()
+        self._show()

@@ -1,14 +1,11 @@
-"""`rlm-loop run`: exit codes, standard output, limits, tools, workspaces, and approval in the terminal."""
+"""`rlm-loop run`: exit codes, standard output, limits, tools and workspaces."""
 
 from __future__ import annotations
 
 import io
 import json
-import os
-import pty
 import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -202,49 +199,3 @@ def test_what_gives_no_tools_is_said(line: Any, tmp_path: Path, name: str, said:
     (tmp_path / "none.py").write_text("def f():\n    'No tool.'\n")
     code, _, err = line("run", "Q?", "-q", "--tools", tmp_path / name, replies=(DOUBLED,))
     assert (code, said in err) == (2, True)
-
-
-FIRST, SECOND = cell("print('ran', 6 * 7)"), cell("print('again')")
-
-
-@pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Standard input is a terminal at which these lines were typed."""
-    keyboard, terminal = pty.openpty()
-
-    def type_(text: str) -> None:
-        os.write(keyboard, text.encode())
-        monkeypatch.setattr(sys, "stdin", os.fdopen(os.dup(terminal)))
-
-    yield type_
-    sys.stdin.close()
-    os.close(keyboard)
-    os.close(terminal)
-
-
-@pytest.mark.parametrize(
-    ("lines", "ran", "told"),
-    [
-        ("y\ny\n", ["ran 42", "again"], ""),
-        ("a\n", ["ran 42", "again"], ""),
-        ("n\ny\n", ["again"], "not approved"),
-        ("\nn\n", [], "not approved"),
-        ("do not print\nall\n", ["again"], "not approved: do not print"),
-        ("\x04\x04", [], "nobody could be asked"),  # the end of the input
-    ],
-)
-def test_what_the_user_types_decides(line: Any, typed: Any, lines: str, ran: list[str], told: str) -> None:
-    typed(lines)
-    model = ScriptedModel([FIRST, SECOND, "Done."])
-    code, out, err = line("run", "Q?", "--approve", "--quiet", model=model)
-    assert (code, out.endswith("Done.\n"), "print('ran', 6 * 7)" in err) == (0, True, True)
-    said = "\n".join(m.text for m in model.prompts[-1].messages if m.role != "assistant")
-    assert [one for one in said.splitlines() if one in ("ran 42", "again")] == ran
-    assert told in said
-
-
-def test_without_a_terminal_nothing_starts(line: Any) -> None:
-    for argv in (("Q?",), ("-",), ("Q?", "--context", "-")):
-        model = ScriptedModel([FIRST])
-        code, _, err = line("run", *argv, "--approve", model=model)
-        assert (code, "--approve" in err, model.prompts) == (2, True, [])

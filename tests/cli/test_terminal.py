@@ -60,6 +60,11 @@ def test_a_run_and_an_error_of_a_provider(shown: Any) -> None:
     assert "refused" in shown("run", "Q", model=ScriptedModel([ModelError(f"refused: {HOSTILE}", HOSTILE)]))
 
 
+def test_until_a_turn_ends_a_line_says_what_goes_on(shown: Any) -> None:
+    said = shown("run", "Q", model=ScriptedModel([CELL]))
+    assert (said.count("turn 1: the model writes") >= 1, said.count("\r\x1b[K") > 1) == (True, True)
+
+
 def test_a_trace_of_a_stranger(shown: Any, tmp_path: Path) -> None:
     """A run of which every text is hostile, and that ends at a limit."""
     trace = str(tmp_path / "run.jsonl")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import html
 import io
 import itertools
-import re
 import sys
 import threading
 from collections.abc import Callable
@@ -18,13 +17,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from rlm_loop import Budget, LeanAgent, ToolLoopAgent
 from rlm_loop.accounting import Ledger, Part
 from rlm_loop.actions import Observation, RunCode
 from rlm_loop.agents import outcome_of
-from rlm_loop.cli.run import WRITTEN, LiveSteps
 from rlm_loop.messages import Prompt, Reply, Usage
 from rlm_loop.models import Model, ModelError, ScriptedModel, ToolCall
 from rlm_loop.models.listening import Kind, tell
@@ -311,19 +308,3 @@ def test_the_live_view_shows_a_reply_as_it_is_written(outputs: list[Output]) -> 
     assert not any("sub-call&#39;s" in page for page in under_way[:-1])  # one reply is shown, the root's
     of_reply = next(page for page in under_way if "the reply is there" in page)
     assert "template" in of_reply  # billed before anybody reads it
-
-
-def test_the_terminal_shows_the_last_lines_of_a_reply() -> None:
-    page = io.StringIO()
-    live = LiveSteps(Console(file=page, width=80, force_terminal=True))
-    live.on_run_start(agent="a", model="m", ledger=Ledger())
-    live.on_step_start(turn_index=1)
-    assert live.on_text is not None
-    live.on_text(kind="begin", text="", node="0")
-    for line in range(WRITTEN + 5):
-        live.on_text(kind="text", text=f"line-{line}\n", node="0")
-    live.stop()  # which draws it once more
-    last = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", page.getvalue()).rpartition("turn 1")[2]
-    said = (": the model writes", "line-16", "line-4\n")
-    assert [part in last.replace("\r", "") for part in said] == [True, True, False]
-    assert LiveSteps(Console(file=page)).on_text is None  # without a terminal nothing is asked for
