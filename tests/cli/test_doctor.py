@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,17 +34,15 @@ def test_the_default_model_and_keys_are_named_and_keys_never_shown(monkeypatch: 
     monkeypatch.setenv("RLM_LOOP_MODEL", "nonsense")
     found = machine.default_model()
     assert (found.there, found.found) == (False, "names nonsense, which is no model")
-    for empty in ({}, {"OPENAI_API_KEY": " "}):
-        assert [(f.name, f.there) for f in machine.by_key(empty)] == [("keys", False)]
-    keys = machine.by_key({"GROQ_API_KEY": "gsk-mine", "OPENAI_API_KEY": "sk-mine"})
-    assert [(f.name, f.there) for f in keys] == [("OPENAI_API_KEY", True), ("GROQ_API_KEY", True)]
-    assert "mine" not in str(keys)
+    assert [machine.keys(empty).there for empty in ({}, {"OPENAI_API_KEY": " "})] == [False, False]
+    found = machine.keys({"GROQ_API_KEY": "gsk-mine", "OPENAI_API_KEY": "sk-mine"})
+    assert (found.there, found.found) == (True, "GROQ_API_KEY, OPENAI_API_KEY")
 
 
 @pytest.mark.parametrize(
     ("body", "there", "part"),
     [
-        ({"models": [{"name": f"m{n}"} for n in range(5)]}, True, "ollama/m0, ollama/m1, ollama/m2, ollama/m3 and 1"),
+        ({"models": [{"name": f"m{n}"} for n in range(2)]}, True, "ollama/m0, ollama/m1"),
         ({"models": []}, True, "has no models: ollama pull NAME"),
         ("not JSON", False, "no server answers at http://127.0.0.1:"),
     ],
@@ -60,20 +57,3 @@ def test_a_server_of_ollama(body: Any, there: bool, part: str, monkeypatch: pyte
         found = machine.ollama()
     assert (found.there, part in found.found) == (there, True)
     assert not machine.ollama().there  # the server has gone
-
-
-@pytest.mark.parametrize(
-    ("settings", "there", "part"),
-    [
-        ("", False, "none"),
-        ("user/max_user_namespaces=100", True, "open"),
-        ("user/max_user_namespaces=0", False, "max_user_namespaces is 0"),
-        ("user/max_user_namespaces=1 kernel/apparmor_restrict_unprivileged_userns=1", False, "apparmor"),
-    ],
-)
-def test_user_namespaces_can_be_switched_off(tmp_path: Path, settings: str, there: bool, part: str) -> None:
-    for name, value in (setting.split("=") for setting in settings.split()):
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).write_text(f"{value}\n")
-    finding = machine.user_namespaces(tmp_path)
-    assert (finding.there, part in finding.found, there or bool(finding.how)) == (there, True, True)
