@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import warnings
 from collections import Counter
 from functools import partial
@@ -20,7 +19,6 @@ from rlm_loop.cli.terminal import (
     Misuse,
     as_json,
     echo,
-    explain,
     fitting,
     note,
     show_table,
@@ -128,8 +126,9 @@ def run(
     context: typer.Context,
     experiment: Experiment,
     out: Out = None,
-    model: ModelOption = None,
-    models: Annotated[str | None, Option(metavar="NAME,NAME", help="Several, in turn, into one folder.")] = None,
+    models: Annotated[
+        str | None, Option("--model", "--models", metavar="NAME,NAME", help="One, or several in turn into one folder.")
+    ] = None,
     limit: Annotated[int | None, Option(min=1, help="Tasks at most, of the suites in turn.")] = None,
     seconds: Annotated[float | None, Option(min=0, help="Start no further task after this.")] = None,
     jobs: Annotated[int | None, Option(min=1, help="Episodes at a time, in threads; default 1.")] = None,
@@ -140,7 +139,6 @@ def run(
         int | None, Option(min=0, help="Tokens in and out for it all, earlier runs included.")
     ] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Only show arms, tasks, first requests, an estimate.")] = False,
-    yes: Annotated[bool, Option("--yes", help="With --models: do not ask before it is spent.")] = False,
     mixed: Annotated[
         bool, Option("--mixed", help="Go on with rows of other code of this package; noted in study.json.")
     ] = False,
@@ -148,22 +146,17 @@ def run(
     """Run an experiment, or go on with it; Ctrl-C keeps what is finished."""
     from rlm_loop.study.run.estimate import estimates
 
-    if model is not None and models is not None:
-        raise Misuse("--model and --models are both given: name them all in --models")
-    names = [model] if models is None else list(dict.fromkeys(filter(None, map(str.strip, models.split(",")))))
+    names = [None] if models is None else list(dict.fromkeys(filter(None, map(str.strip, models.split(",")))))
     for name in filter(None, names):
         context.obj(name)  # a wrong name is said now, before anything is made
     studies = [load(experiment, **options_of(chosen, name)) for name in names]
     folder = out or f"runs/{studies[0].name}"
     if dry_run:
         _say_plan(studies[0], limit)
-    if dry_run or models is not None:
+    if dry_run or len(studies) > 1:
         for estimate in (each for study in studies for each in estimates(study, folder, limit)):
             echo(fitting(estimate))
     if dry_run:
-        return 0
-    if models is not None and not yes and sys.stdin.isatty() and not typer.confirm("Go on?", err=True):
-        note("nothing was run; --yes goes on without asking")
         return 0
     options: dict[str, Any] = {"limit": limit, "seconds": seconds, "jobs": jobs}
     options |= {"retry_failed": retry_failed, "max_cost": max_cost, "max_tokens": max_tokens, "mixed": mixed}
@@ -472,37 +465,18 @@ def evaluate(
 DEMO_MODEL = "qwen2.5-coder-1.5b"
 
 
-def demo(
-    out: Annotated[str, Option(help="Where results go.")] = "runs/demo",
-    experiment: Annotated[str, Option(help="The folder of the experiment.")] = "experiments/lean_vs_react",
-) -> int:
+def demo(out: Annotated[str, Option(help="Where results go.")] = "runs/demo") -> int:
     """Compare three loops on a few tasks with the local model; a second call goes on where the first stopped.
 
-    Fetches the model once. Where no weights can be had it says so and shows the run that is recorded in the
-    experiment's folder.
+    Fetches the model once; run it in the repository, for example with `make demo`.
     """
-    from rlm_loop.models import ModelError, weights
-    from rlm_loop.report import arm_table
-    from rlm_loop.study import load_study, verify_traces
+    from rlm_loop.models import weights
     from rlm_loop.study.run.estimate import estimates
 
-    folder = Path(experiment)
-    if not folder.is_dir():
-        raise Misuse(f"there is no folder {experiment} here; run this in the repository, for example with `make demo`")
-    study = load(str(folder / "demo.py"))
+    study = load("experiments/lean_vs_react/demo.py")
     if left := sum(each.episodes for each in estimates(study, out)):
-        known, recorded = weights.find(DEMO_MODEL), folder / "results"
-        try:
-            if known is None or not weights.is_here(known):
-                fetch(DEMO_MODEL)
-        except ModelError as error:
-            if not recorded.is_dir():
-                raise
-            if wrong := verify_traces(recorded):
-                raise Misuse(f"the recorded run does not agree with its traces ({wrong[0]})") from error
-            note(f"NOTICE: no model, so nothing was run now. {explain(error)}")
-            note(f"NOTICE: what follows is the recorded run in {recorded}; each episode agrees with its trace.")
-            show_table(arm_table(load_study(recorded)))
-            return 0
+        known = weights.find(DEMO_MODEL)
+        if known is None or not weights.is_here(known):
+            fetch(DEMO_MODEL)
         note(f"{left} episodes to go, about 30 s each on two cores; Ctrl-C keeps what is done.")
     return run_study(study, out)

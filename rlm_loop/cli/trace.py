@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 from rlm_loop.cli.run import summary
 from rlm_loop.cli.terminal import Json, Misuse, TraceFile, as_json, echo, fitting, note, write_page
@@ -88,41 +88,16 @@ def export_run(
 
 
 @app.command()
-def replay(
-    files: Annotated[list[str], Argument(help="Traces (.jsonl, .jsonl.gz), or archives of traces (.tar, .tar.gz).")],
-    run: Run = None,
-    context: RecordedContext = None,
-) -> int:
-    """Drive today's loop with recorded runs: exit status 1 where a request differs.
+def replay(file: TraceFile, run: Run = None, context: RecordedContext = None) -> int:
+    """Drive today's loop with a recorded run: exit status 1 where a request differs.
 
     No model and no code is run.
     """
-    from rlm_loop.replay import Replayed, ReplayError
     from rlm_loop.replay import replay as again
-    from rlm_loop.study.store.archive import TRACES, recorded_runs
-    from rlm_loop.traces.trace import TraceError
 
-    same = total = 0
-    given = None if context is None else Path(context)
-    several = len(files) > 1 or files[0].endswith(TRACES)
-    for file in files:
-        for name, record in recorded_runs(file, run=run):
-            result: Replayed | ReplayError | TraceError
-            try:
-                result = record if isinstance(record, TraceError) else again(record, context=given)
-            except ReplayError as error:
-                if not several:
-                    raise
-                result = error
-            if not several:
-                record_of(file, run)
-            equal = isinstance(result, Replayed) and result.same
-            total, same = total + 1, same + equal
-            if not (equal and file.endswith(TRACES)):
-                echo(visible(f"{name}: {result}" if several else str(result)))
-    if several:
-        echo(f"{same} of {total} runs are the same")
-    return 0 if same == total else 1
+    result = again(record_of(file, run), context=None if context is None else Path(context))
+    echo(visible(str(result)))
+    return 0 if result.same else 1
 
 
 @app.command()

@@ -57,7 +57,6 @@ def one_line(err: str) -> str:
         (("models", "pull", "no-such-model"), "smollm2-135m"),
         (("trace", "show", "does/not/exist.jsonl"), "does/not/exist"),
         *((("study", name, "does-not-exist"), "does-not-exist") for name in ("run", "report", "status")),
-        (("demo", "--experiment", "does-not-exist"), "repository"),
     ],
 )
 def test_misuse_is_one_line_and_exit_code_2(line: Any, argv: tuple[str, ...], says: str) -> None:
