@@ -31,7 +31,6 @@ from rlm_loop.repl.host.launch import WORKER, Launch, Launcher, plain, worker_en
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.isolation.launchers import launcher_named
 from rlm_loop.repl.records import CellRecord, PastCalls, difference
-from rlm_loop.repl.restricted.modules import ANALYSIS
 from rlm_loop.repl.results import (
     NO_LOSS,
     NO_RESTART,
@@ -535,7 +534,7 @@ class PythonREPL(ProcessSession):
 # One long request, before the kernel listens to any other: the worker's own loop, on the worker's own socket.
 _BEGIN = (
     "import sys, types; package = sys.modules['_rlm_loop'] = types.ModuleType('_rlm_loop'); "
-    "package.__path__ = [{folder!r}]; from _rlm_loop.kernel.side import serve; serve({options!r})"
+    "package.__path__ = [{folder!r}]; from _rlm_loop.kernel import serve; serve({options!r})"
 )
 
 
@@ -591,6 +590,15 @@ def _kernelspec(name: str) -> Any:
         raise ReplError(f"{e}; there are: {there}") from None
 
 
+_ANALYSIS = (
+    "__future__ abc base64 binascii bisect calendar cmath collections collections.abc contextlib copy csv dataclasses "
+    "datetime decimal difflib enum fractions functools hashlib heapq html io itertools json math numbers operator "
+    "pprint random re statistics string struct sys textwrap time types typing unicodedata zoneinfo"
+)
+ANALYSIS = tuple(_ANALYSIS.split())
+"""Modules that restricted cells may import unless a session says otherwise."""
+
+
 class RestrictedREPL(ProcessSession):
     """A `PythonREPL` whose cells may say only what RestrictedPython's rules allow.
 
@@ -598,8 +606,8 @@ class RestrictedREPL(ProcessSession):
     code from files, other modules and the network.  Against anything else use an isolated `PythonREPL`.
 
     Ordinary analysis code runs.  What does not: `async`, `match`, `except*`, `import *`, `exec` and `eval`, other
-    modules, attributes of frames and code, most double-underscore attributes, and private parts of objects that no cell
-    made.
+    modules, attributes of frames and code, names such as `__n` and most double-underscore attributes, and private parts
+    of objects that no cell made.
 
     - `imports`: modules that may be imported, of which cells see only the public names.  Add to the default as in
       `imports=(*ANALYSIS, "numpy")`; such a package reads and writes files, and is a way out for who looks for one.

@@ -1181,8 +1181,8 @@ def _restricted(folder: str, imports: list[str]) -> Callable[[Link, int], Repl]:
     package = sys.modules["_rlm_loop"] = types.ModuleType("_rlm_loop")
     package.__path__ = [folder]
     sys.modules["_rlm_loop.worker"] = sys.modules["__main__"]
-    side: Any = __import__("_rlm_loop.restricted.side", fromlist=("",))
-    return lambda link, cap: side.RestrictedRepl(link, cap, imports)
+    restricted: Any = __import__("_rlm_loop.restricted", fromlist=("",))
+    return lambda link, cap: restricted.RestrictedRepl(link, cap, imports)
 
 
 if __name__ == "__main__":

@@ -34,10 +34,6 @@ CLOSED = {
     "methodcaller": "import operator\noperator.methodcaller('__reduce_ex__', 4)('')",
     "getattr": "getattr((), '__class' + '__').__base__",
     "hasattr": "assert hasattr((), '__subclasses__')",
-    "format": "'{0.__class__.__base__}'.format(())",
-    "format_map": "'{a.__dict__}'.format_map({'a': print})",
-    "the class's format": "str.format('{0.__globals__}', print)",
-    "format of a class": "class S(str):\n def f(self): return super().format(self.f)\nS('{0.__func__}').f()",
     "annotations": "import typing\ndef f(a: '[].__class__.__base__.__subclasses__()'): ...\ntyping.get_type_hints(f)",
     "singledispatch's annotations": "import functools\n@functools.singledispatch\ndef f(a): ...\n"
     "@f.register\ndef g(a: '().__class__.__base__.__subclasses__()[0]'): ...",
@@ -58,7 +54,6 @@ CLOSED = {
     "three arguments of type": "type('X', (), {})",
     "three arguments of its type": "type(int)('X', (), {})",
     "three arguments of a class's class": "int.__class__('X', (), {})",
-    "a wrapper's": "import functools, json\nfunctools.update_wrapper(lambda: 0, json.dumps, assigned=('__globals__',))",
     "a pattern's": "import abc, json\nC = abc.ABCMeta('C', (), {'__match_args__': ('__globals__',)})\n"
     "C.register(type(json.dumps))\nmatch json.dumps:\n    case C(g): print(g)",
     "changing a module": "import math\nmath.pi = 3",
@@ -96,6 +91,7 @@ def test_ways_out_that_are_closed(repl: RestrictedREPL, name: str) -> None:
 
 #: Gaps that are known: code that gets further than it should.  A gap that is closed leaves this table.
 GAPS = {
+    "the format of a text": "'function' in '{0.__call__}'.format(lambda: 0)",
     "a metaclass": "import abc\nabc.ABCMeta('X', (), {'__getattribute__': lambda self, name: True})().anything",
     "the user's tools are only as safe as they are": "len(read_secret()) > 0",
 }

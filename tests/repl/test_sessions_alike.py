@@ -36,7 +36,6 @@ SHOWN: dict[str, tuple[str, ...]] = {
         "B()",
         "A(4)",
     ),
-    "private names": ("class A:\n def up(self):\n  self.__n = 1\n  self.__n += 2\n  return self.__n", "A().up()", "3"),
     "properties": ("class A:\n @property\n def p(self): return 5", "A().p", "5"),
     "class methods": ("class A:\n @classmethod\n def c(cls): return cls.__name__", "A().c()", "'A'"),
     "dataclass": ("import dataclasses as d\n@d.dataclass\nclass P:\n a: int\n b: int = 2", "P(1)", "P(a=1, b=2)"),
@@ -108,6 +107,11 @@ CASES: dict[str, Case] = {
         "def f(v):\n match v:\n  case {'k': [a, *rest]}: return a, rest\n  case int() | str(): return 'plain'\n"
         "  case _: return None\nf({'k': [1, 2]}), f(3), f(None)",
         output="((1, [2]), 'plain', None)",
+        restricted=REFUSED,
+    ),
+    "private names": cell(
+        "class A:\n def up(self):\n  self.__n = 1\n  self.__n += 2\n  return self.__n\nA().up()",
+        output="3",
         restricted=REFUSED,
     ),
     "async def": cell("async def co(): return 5", "await co()", output="5", restricted=REFUSED),

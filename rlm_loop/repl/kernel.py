@@ -10,8 +10,8 @@ import builtins
 import os
 import sys
 
-from .. import worker
-from ..worker import RICH, Displays, Link, Repl, leave, no_input
+from . import worker
+from .worker import RICH, Displays, Link, Repl, leave, no_input
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,1 +1,0 @@
-"""Cells in a Jupyter kernel."""

@@ -1,1 +1,0 @@
-"""Cells behind RestrictedPython's guards, in a process of their own."""
