@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-import contextvars
-import inspect
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
@@ -42,7 +40,7 @@ class NotebookREPL(ProcessSession):
     thread of the cell.  Names that the session itself binds are given back at the end.
 
     `shell` is by default the one that runs this, `settings` are those of `PythonREPL`.  Cells may use IPython's syntax,
-    and `await`, which runs in an event loop of its own in another thread.  Raises `ReplError` outside of IPython.
+    and `await`, in an event loop of the session's own.  Raises `ReplError` outside of IPython.
     """
 
     def __init__(self, shell: Any = None, **settings: Any) -> None:
@@ -122,6 +120,8 @@ class _Notebook(Cells):
 
     def close(self) -> None:
         self.closed = True
+        if self.loop is not None:
+            self.loop.close()
         for name, values in self.covered.items():
             self._bind(name, values[0][0])
 
@@ -211,33 +211,15 @@ class _Notebook(Cells):
             self.names[name] = value
 
     def _execute(self, code: CodeType) -> Any:
-        value = eval(code, self.names)
-        return _awaited(value) if code.co_flags & inspect.CO_COROUTINE else value
+        running = asyncio._get_running_loop()  # pyright: ignore[reportPrivateUsage]
+        asyncio._set_running_loop(None)  # the notebook's own waits for the cell, which may run another
+        try:
+            return super()._execute(code)
+        finally:
+            asyncio._set_running_loop(running)
 
     def _is_user(self, file: str) -> bool:
         return super()._is_user(file) or file.startswith("<ipython") or "ipykernel_" in file
-
-
-def _awaited(coroutine: Any) -> Any:
-    """Run a coroutine although the notebook's own event loop is running in this thread."""
-    loop = asyncio.new_event_loop()
-    task = loop.create_task(coroutine)
-    over = threading.Event()  # `Thread.join` takes a thread for ended when a signal interrupts it
-
-    def work() -> None:
-        asyncio.set_event_loop(loop)
-        with closing(loop):
-            loop.run_until_complete(asyncio.wait({task}))
-        over.set()
-
-    threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True).start()
-    try:
-        over.wait()
-    except BaseException:
-        loop.call_soon_threadsafe(task.cancel)
-        over.wait(0.5)
-        raise
-    return task.result()
 
 
 _TICK = 0.02  # seconds between looks at the clock
@@ -254,7 +236,7 @@ class Stopper:
     """
 
     def __init__(self, seconds: float) -> None:
-        self._left, self._end, self._inside = seconds, 0.0, False
+        self._left, self._inside = seconds, False
         self._thread, self._lock, self._over = threading.get_ident(), threading.Lock(), threading.Event()
         self._main = threading.current_thread() is threading.main_thread()
         self._due = False
@@ -265,7 +247,7 @@ class Stopper:
         if self._main:
             self._old = signal.signal(signal.SIGINT, self._on_signal)
         threading.Thread(target=self._watch, daemon=True).start()
-        self._enter()
+        self._inside = True
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -286,7 +268,7 @@ class Stopper:
         try:
             yield
         finally:
-            self._enter()
+            self._inside = True
 
     @property
     def mine(self) -> bool:
@@ -295,18 +277,13 @@ class Stopper:
 
     def at_most(self, seconds: float) -> None:
         """Leave the cell so many seconds at most: it was ended, and has a moment to end by itself."""
-        self._left, self._end = min(self._left, seconds), min(self._end, time.monotonic() + seconds)
-
-    def _enter(self) -> None:
-        self._end, self._inside = time.monotonic() + self._left, True
+        self._left = min(self._left, seconds)
 
     def _leave(self) -> None:
         with self._lock:
-            inside, self._inside = self._inside, False
+            self._inside = False
             if not self._main:
                 raise_in(self._thread, None)
-        if inside:
-            self._left = self._end - time.monotonic()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         due, self._due = self._due, False
@@ -317,11 +294,17 @@ class Stopper:
             self._old(number, frame)
 
     def _watch(self) -> None:
+        before = time.monotonic()
         while not self._over.wait(_TICK):
+            now = time.monotonic()
+            passed, before = now - before, now
             with self._lock:
-                if not self._inside or time.monotonic() < self._end:
+                if not self._inside:
                     continue
-                self.fired, self._end = True, time.monotonic() + _REPEAT
+                self._left -= passed
+                if self._left > 0:
+                    continue
+                self.fired, self._left = True, _REPEAT
                 if self._main:
                     self._due = True
                     signal.pthread_kill(self._thread, signal.SIGINT)
