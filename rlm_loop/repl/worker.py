@@ -299,12 +299,6 @@ _parse = json.JSONDecoder().raw_decode  # `json.loads` looks for blanks before a
 
 # ------------------------------------------------------------------------------------------- interrupts
 
-_OURS = (lambda: None).__code__.co_filename  # not `__file__`, which may be that of our byte code
-
-
-def _no_trace(*_: Any) -> None:
-    """Tracing must be on for the `f_trace` of single frames to count."""
-
 
 class Interrupts:
     """Decides what SIGINT does: raise in a cell's own code, wait while frames are handled, nothing between cells.
@@ -345,26 +339,14 @@ class Interrupts:
         with contextlib.suppress(OSError):  # full: it will wake anyway
             os.write(self.wake_w, b"!")
 
-    def on_signal(self, _signum: int, frame: types.FrameType | None) -> None:
+    def on_signal(self, *_: Any) -> None:
         if self.cell is None:
             return
         self.count += 1
-        if self.held:
-            self.pending = True
-            self.wake()
-            return
-        if self.count > 1:
-            # The cell swallowed the first one (`except BaseException` in a loop): raise also on the next line.
-            while frame is not None and frame.f_code.co_filename != _OURS:
-                frame.f_trace = self._raise_on_line
-                frame = frame.f_back
-            sys.settrace(_no_trace)
-        raise KeyboardInterrupt
-
-    def _raise_on_line(self, _frame: Any, event: str, _arg: Any) -> Any:
-        if event == "line" and self.cell is not None and not self.held:
+        if not self.held:
             raise KeyboardInterrupt
-        return self._raise_on_line
+        self.pending = True
+        self.wake()
 
 
 # --------------------------------------------------------------------------------------- frames and calls
@@ -517,47 +499,40 @@ def _crossing(value: Any) -> Any:
 # ------------------------------------------------------------------------------------------------ output
 
 
+class _Writer(io.BufferedWriter):
+    """One that stays open: a cell may close `sys.stdout`, and a handler of `logging` keep the stream of its cell."""
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):
+            self.flush()
+
+
 class Output:
-    """`sys.stdout` and `sys.stderr` of the cells: one line-flushed writer over descriptor 1, a pipe to the host.
+    """`sys.stdout` and `sys.stderr` of each cell: one line-flushed writer over descriptor 1, a pipe to the host.
 
     Threads and processes that a cell leaves running write to the cell that runs, as in IPython.
     """
 
     def __init__(self, writer: int) -> None:
         self.writer = writer
-        self.unusable: list[Any] = []
-        self._make()
-
-    def _make(self) -> None:
-        raw = io.BufferedWriter(io.FileIO(1, "wb", closefd=False))
-        self.stdout, self.stderr = (
-            io.TextIOWrapper(raw, "utf-8", "backslashreplace", "\n", line_buffering=True, write_through=True)
-            for _ in "12"
-        )
-        self.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, "rb", closefd=False)), "utf-8")
 
     def open_cell(self) -> None:
         os.dup2(self.writer, 1)  # where a cell closed it, this ends the REPL
         os.dup2(self.writer, 2)
         os.set_blocking(1, True)  # a cell, or a program that it ran, may have changed the pipe
-        try:
-            closed = self.stdout.closed or self.stderr.closed or self.stdin.closed
-        except ValueError:  # detached
-            closed = True
-        if closed:
-            self.unusable.append((self.stdout, self.stderr))  # collected, they would write what they still hold
-            self._make()
-        sys.stdout, sys.stderr, sys.stdin = self.stdout, self.stderr, self.stdin
-        sys.__stdout__, sys.__stderr__, sys.__stdin__ = self.stdout, self.stderr, self.stdin  # type: ignore[misc]
+        raw = _Writer(io.FileIO(1, "wb", closefd=False))
+        self.stdout, stderr = (
+            io.TextIOWrapper(raw, "utf-8", "backslashreplace", "\n", line_buffering=True, write_through=True)
+            for _ in "12"
+        )
+        stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, "rb", closefd=False)), "utf-8")
+        sys.stdout, sys.stderr, sys.stdin = self.stdout, stderr, stdin
+        sys.__stdout__, sys.__stderr__, sys.__stdin__ = self.stdout, stderr, stdin  # type: ignore[misc]
 
     def close_cell(self) -> None:
-        with contextlib.suppress(Exception):  # the cell's own may be anything
-            sys.stdout.flush()
-        try:
-            self.stdout.flush()
-        except Exception:  # closed; or descriptor 1 takes nothing, and a later cell must not get what is left
-            self.unusable.append((self.stdout, self.stderr))
-            self._make()
+        for stream in (sys.stdout, self.stdout):
+            with contextlib.suppress(Exception):  # the cell's own may be anything
+                stream.flush()
 
 
 # ---------------------------------------------------------------------------------------------- displays
@@ -728,20 +703,12 @@ class AnswerSlot:
         """Before a cell: an earlier answer moves out of the namespace, where it could be taken for this cell's."""
         self._earlier = self._shown[_ANSWER] = self._names.pop(_ANSWER, self._earlier)
         self._before = self
-        if _ANSWER not in code:
-            return
-        import ast
-
-        try:
-            nodes = list(ast.walk(ast.parse(code)))
-        except Exception:
-            return
-        uses = [n for n in nodes if isinstance(n, ast.Name) and n.id == _ANSWER]
-        if any(isinstance(n, ast.Call) and n.func in uses for n in nodes):
-            self._shown[_ANSWER] = self  # a value could be read, but not called
-        if any(isinstance(n.ctx, ast.Del) for n in uses):  # else `del` would not find it
-            self._names[_ANSWER] = self._before = self._shown[_ANSWER]
+        text = code.replace(" ", "")
+        if "del" + _ANSWER in text:  # else `del` would not find it
+            self._names[_ANSWER] = self._before = self._earlier
             self._earlier = self._shown[_ANSWER] = self
+        elif _ANSWER + "(" in text:  # a value could be read, but not called
+            self._shown[_ANSWER] = self
 
     def given(self) -> bool:
         """True where this cell set an answer: it is in the namespace."""
@@ -974,8 +941,6 @@ class Repl(Cells):
             if runs_code:
                 self.output.close_cell()
             self.interrupts.cell = None
-            if self.interrupts.count > 1:
-                sys.settrace(None)
         if runs_code:
             if restored := self._tidy():
                 report["restored"] = restored

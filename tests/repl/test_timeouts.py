@@ -25,13 +25,13 @@ PATIENT = 60.0  # a grace that costs nothing, since these cells do stop
 # Each calls `go()` once it is where it is to be stopped: until then its time does not run.
 STOPPED = {
     "wait": "import threading; threading.Event().wait()",
-    "swallowed always": "import time\nwhile True:\n    try: time.sleep(0.001)\n    except BaseException: pass",
     "finally": "import time\ntry:\n    time.sleep(60)\nfinally:\n    time.sleep(60)",
     "asyncio.run": "import asyncio\ngo()\nasyncio.run(asyncio.sleep(60))",
     "import": "open('endless.py', 'w').write('import __main__\\n__main__.go()\\nwhile True: pass');\nimport endless",
 }
 KILLED = {  # an interrupt that strikes before the first is in C changes nothing
     "in C": "while True:\n    try: sum(range(10 ** 13))\n    except BaseException: pass",
+    "swallowed always": "import time\nwhile True:\n    try: time.sleep(0.001)\n    except BaseException: pass",
     "no signals": "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\ngo()\nwhile True: pass",
 }
 
