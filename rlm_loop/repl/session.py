@@ -75,8 +75,7 @@ class ProcessSession(Session):
         self._turns = threading.RLock()
         self._files: Listing | str | None = None  # of the working folder at the last look; a text: why none is taken
         self._values = itertools.count(1)
-        self._tools: dict[str, Callable[..., Any]] = {}
-        self._covered: dict[str, list[Callable[..., Any]]] = {}  # host tools under those of the same names
+        self._tools: dict[str, tuple[Callable[..., Any], ...]] = {}  # the latest of a name is called
         # What the REPL holds
         self._events: list[Event] = []
         self._variables: set[str] = set()  # of the host
@@ -100,7 +99,7 @@ class ProcessSession(Session):
             frame = {"t": "exec", "code": code, "file": f"<cell {self._cells}>"}
             folder = self.cwd
             before = listing(folder) if self._files is None else self._files
-            ended, calls = child.do(frame, self._tools, limit, grace)
+            ended, calls = child.do(frame, self._called(), limit, grace)
             loss = self._after(ended)
             made = calls.made
             self.last = own = cell_result(ended, limit, self.output_cap, loss, calls=made)
@@ -127,10 +126,8 @@ class ProcessSession(Session):
         if name in self._tools:
             raise ValueError(f"{name!r} is the name of a tool; choose another name for the variable")
         with self._turn():
-            child = self._living()
             frame = {**self._frame(name, value), "reserved": reserved}
-            if child is not None:
-                self._must(child, frame, f"cannot set {name!r} in the REPL")
+            self._tell(frame, f"cannot set {name!r} in the REPL")
             if reserved:
                 self._reserved.setdefault(name, []).append(name in self._variables)
             self._variables.add(name)
@@ -146,10 +143,8 @@ class ProcessSession(Session):
     def add_tools(self, tools: Mapping[str, Callable[..., Any]]) -> None:
         check_names(tools, taken=dict.fromkeys(self._variables))
         with self._turn():
-            before = self._tools
-            self._offer({**before, **tools}, "cannot add tools")
-            for name in tools.keys() & before.keys():
-                self._covered.setdefault(name, []).append(before[name])
+            added = {name: (*self._tools.get(name, ()), tool) for name, tool in tools.items()}
+            self._offer({**self._tools, **added}, "cannot add tools")
 
     def give_back(self, names: Iterable[str]) -> None:
         names = set(names)
@@ -160,13 +155,9 @@ class ProcessSession(Session):
                 self._note(frame)
                 if not self._reserved[name].pop():
                     self._variables.discard(name)
-            if not (gone := self._tools.keys() & names):
-                return
-            before = {name: self._covered[name][-1] for name in gone if self._covered.get(name)}
-            left = {n: before.get(n, tool) for n, tool in self._tools.items() if n not in gone or n in before}
-            self._offer(left, "cannot remove tools")
-            for name in before:
-                self._covered[name].pop()
+            if names & self._tools.keys():
+                left = {name: tools[:-1] if name in names else tools for name, tools in self._tools.items()}
+                self._offer({name: tools for name, tools in left.items() if tools}, "cannot remove tools")
 
     def new_run(self) -> None:
         with self._turn():
@@ -248,10 +239,13 @@ class ProcessSession(Session):
             return None
         return child
 
-    def _offer(self, tools: dict[str, Callable[..., Any]], what: str) -> None:
+    def _called(self) -> dict[str, Callable[..., Any]]:
+        """The tools that cells call by these names."""
+        return {name: tools[-1] for name, tools in self._tools.items()}
+
+    def _offer(self, tools: dict[str, tuple[Callable[..., Any], ...]], what: str) -> None:
         """Let the cells have these tools and no others."""
-        if (child := self._living()) is not None:
-            self._must(child, tools_frame(tools), what)
+        self._tell(tools_frame(tools), what)
         self._tools = tools
 
     def _tell(self, frame: Mapping[str, Any], what: str) -> None:
@@ -271,7 +265,7 @@ class ProcessSession(Session):
     ) -> tuple[Ended, Sequence[CellCall]]:
         """Do a job that has to succeed, and return its calls of tools; raises `failure` where it fails."""
         limit = self.timeout if limit is None else limit
-        ended, calls = child.do(frame, self._tools if tools is None else tools, limit)
+        ended, calls = child.do(frame, self._called() if tools is None else tools, limit)
         loss = self._after(ended, "" if failure is EvaluationFailed else ended.cause)
         if calls.ended is not None:
             raise calls.ended
@@ -439,7 +433,7 @@ class ProcessSession(Session):
             self._must(child, event, f"cannot set {event.get('name')!r} in the REPL")
         if self._settings.setup.strip():
             past, frame = PastCalls(self._setup_calls), {"t": "exec", "code": self._settings.setup, "file": "<setup>"}
-            tools = {name: past.function(name, tool) for name, tool in self._tools.items()}
+            tools = {name: past.function(name, tool) for name, tool in self._called().items()}
             _, made = self._must(child, frame, "the setup code failed", tools=tools, failure=SetupFailed)
             self._setup_calls = self._setup_calls or made
         self._given = frozenset(self._names)
@@ -488,9 +482,9 @@ _ANSWER = "final_answer"
 _BUILTINS = frozenset(dir(builtins))
 
 
-def tools_frame(tools: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
+def tools_frame(tools: Mapping[str, Sequence[Callable[..., Any]]]) -> dict[str, Any]:
     """The job that gives the REPL its tools: their names, and what `help(tool)` shows there."""
-    return {"t": "tools", "tools": {name: about_tool(name, tool) for name, tool in tools.items()}}
+    return {"t": "tools", "tools": {name: about_tool(name, of_the_name[-1]) for name, of_the_name in tools.items()}}
 
 
 def about_tool(name: str, tool: Callable[..., Any]) -> str:

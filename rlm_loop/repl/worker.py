@@ -515,24 +515,28 @@ class Output:
 
     def __init__(self, writer: int) -> None:
         self.writer = writer
+        self.stuck: list[Any] = []
 
     def open_cell(self) -> None:
         os.dup2(self.writer, 1)  # where a cell closed it, this ends the REPL
         os.dup2(self.writer, 2)
         os.set_blocking(1, True)  # a cell, or a program that it ran, may have changed the pipe
         raw = _Writer(io.FileIO(1, "wb", closefd=False))
-        self.stdout, stderr = (
+        self.stdout, self.stderr = (
             io.TextIOWrapper(raw, "utf-8", "backslashreplace", "\n", line_buffering=True, write_through=True)
             for _ in "12"
         )
-        stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, "rb", closefd=False)), "utf-8")
-        sys.stdout, sys.stderr, sys.stdin = self.stdout, stderr, stdin
-        sys.__stdout__, sys.__stderr__, sys.__stdin__ = self.stdout, stderr, stdin  # type: ignore[misc]
+        stdin = io.TextIOWrapper(io.BytesIO(), "utf-8")
+        sys.stdout, sys.stderr, sys.stdin = self.stdout, self.stderr, stdin
+        sys.__stdout__, sys.__stderr__, sys.__stdin__ = self.stdout, self.stderr, stdin  # type: ignore[misc]
 
     def close_cell(self) -> None:
-        for stream in (sys.stdout, self.stdout):
-            with contextlib.suppress(Exception):  # the cell's own may be anything
-                stream.flush()
+        with contextlib.suppress(Exception):  # the cell's own may be anything
+            sys.stdout.flush()
+        try:
+            self.stdout.flush()
+        except Exception:  # descriptor 1 takes nothing: collected, it would write what is left into a later cell
+            self.stuck.append((self.stdout, self.stderr))
 
 
 # ---------------------------------------------------------------------------------------------- displays
