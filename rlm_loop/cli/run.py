@@ -77,7 +77,7 @@ def run(
     from rlm_loop.workspace import Workspace
 
     live = None if quiet or json_ else LiveSteps()
-    if trace is None and (kept := new_log(tell=not json_)) is not None:
+    if trace is None and (kept := new_log()) is not None:
         trace = str(kept)
     try:
         asked, given = _texts(question, context)

@@ -21,7 +21,7 @@ _MOST_BYTES = 500_000_000
 def log_folder() -> Path | None:
     """Return the folder of the log, which may not be there yet, or `None` where the log is off."""
     named = os.environ.get(LOG_VARIABLE, "").strip()
-    if named.lower() in ("off", "0", "no"):
+    if named.lower() == "off":
         return None
     if named:
         return Path(named).expanduser()
@@ -30,11 +30,11 @@ def log_folder() -> Path | None:
     return user_state_path("rlm-loop") / "runs"
 
 
-def new_log(*, tell: bool = True) -> Path | None:
+def new_log() -> Path | None:
     """Return the path of a new trace in the log, or `None` where the log is off or its folder cannot be written.
 
     The oldest traces are removed so that at most 500 files and 500 MB stay.  Where the folder is new, a line on
-    standard error says where it is, unless `tell` is off.
+    standard error says where it is.
     """
     folder = log_folder()
     if folder is None:
@@ -45,7 +45,7 @@ def new_log(*, tell: bool = True) -> Path | None:
         folder.chmod(0o700)  # questions and data are the user's own
     except OSError:
         return None
-    if first and tell:
+    if first:
         print(f"runs are kept in {folder}: rlm-loop view shows them, {LOG_VARIABLE}=off keeps none", file=sys.stderr)
     _make_room(folder)
     return folder / f"{time.strftime('%Y-%m-%d_%H-%M-%S')}_{os.urandom(3).hex()}.jsonl"
@@ -63,16 +63,10 @@ def in_kernel() -> bool:
 
 
 def _make_room(folder: Path) -> None:
-    """Remove the oldest traces until there is room for one more.  A file that another process removes is no error."""
-    traces: list[tuple[float, int, Path]] = []
-    for path in folder.glob("*.jsonl"):
-        with suppress(OSError):
-            found = path.stat()
-            traces.append((found.st_mtime, found.st_size, path))
-    size = sum(trace[1] for trace in traces)
-    for number, (_, own, path) in enumerate(sorted(traces)):
-        if len(traces) - number < _MOST_FILES and size <= _MOST_BYTES:
-            break
-        size -= own
-        with suppress(OSError):
-            path.unlink()
+    """Remove the oldest traces until there is room for one more; their names begin with the time."""
+    size = 0
+    for number, path in enumerate(sorted(folder.glob("*.jsonl"), reverse=True), 1):
+        with suppress(OSError):  # another process may have removed it
+            size += path.stat().st_size
+            if number >= _MOST_FILES or size > _MOST_BYTES:
+                path.unlink()

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import functools
 import json
 import os
 import threading
 from collections.abc import Iterable, Mapping
-from operator import is_
 from pathlib import Path
 from typing import Any
 
 from rlm_loop.messages import Message, Prompt, common, digest
 from rlm_loop.traces.redact import Redactor, redactor
-from rlm_loop.traces.values import body_of, one_level, plain
+from rlm_loop.traces.values import one_level, plain
 
 _as_json = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
@@ -34,7 +32,6 @@ class EventLines:
     def __init__(self, run: str) -> None:
         self.run = run
         self._stored: set[tuple[str, str]] = set()  # kinds and hashes of bodies
-        self._settings: tuple[str, tuple[Any, ...]] = "", (None, None, None)  # the latest, with their hash
         self._last: dict[str, tuple[str, tuple[Message, ...]]] = {}  # by node: sub-calls come in between
 
     @functools.cached_property
@@ -67,9 +64,7 @@ class EventLines:
         cut = {"kept": kept} if 0 < kept < len(sent) else {}  # the base had more: compaction left something out
         text, hashes = self._bodies(prompt.messages[kept:], at)
         rest = {"tools": prompt.tools, "stop": prompt.stop, "reply_schema": prompt.reply_schema}
-        if not all(map(is_, self._settings[1], rest.values())):
-            self._settings = digest(rest), tuple(rest.values())
-        settings = self._settings[0]
+        settings = digest(rest)
         text += self._line("settings", at, {"hash": settings, **rest})
         self._last[node] = name, prompt.messages
         more = {k: v for k, v in data.items() if k != "prompt"}
@@ -78,7 +73,7 @@ class EventLines:
 
     def _bodies(self, messages: Iterable[Message], at: float) -> tuple[str, list[str]]:
         """Return the lines of messages that were not stored yet, and the hashes of all."""
-        hashes = [digest(body_of(message)) for message in messages]
+        hashes = [digest(repr(message)) for message in messages]
         pairs = zip(hashes, messages, strict=True)
         return "".join([self._line("message", at, {"hash": h, "message": m}) for h, m in pairs]), hashes
 
@@ -103,8 +98,6 @@ class LineFile:
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        if self._path.is_fifo():  # without a reader, opening it never returns
-            raise OSError(errno.EINVAL, "it is a pipe, not a file")
         self._path.open("ab").close()
         self._lock = threading.Lock()
         self._closed = False

@@ -65,24 +65,23 @@ def file_bytes(path: str | Path) -> bytes:
         if about.st_size > LARGEST:
             raise _too_large(path)
         raw = file.read()
-    return unpacked(raw, LARGEST, path) if raw[:2] == _GZIP or Path(path).suffix == ".gz" else raw
+    return _unpacked(raw, path) if raw[:2] == _GZIP or Path(path).suffix == ".gz" else raw
 
 
-def unpacked(data: bytes, most: int, path: str | Path = "") -> bytes:
+def _unpacked(data: bytes, path: str | Path) -> bytes:
     """The bytes of gzip, all its members.  Raises `OSError` for damage, and for more than is bearable."""
     import gzip  # here: few processes need it
     import zlib
 
-    parts, left = list[bytes](), min(most, max(_SMALL, len(data) * RATIO))
+    most = min(LARGEST, max(_SMALL, len(data) * RATIO))
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            while part := file.read1(min(left + 1, 1 << 20)):
-                parts.append(part)
-                if (left := left - len(part)) < 0:
-                    raise _too_large(path)
+            text = file.read(most + 1)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise OSError(errno.EINVAL, f"damaged gzip ({error})", str(path)) from error
-    return b"".join(parts)
+    if len(text) > most:
+        raise _too_large(path)
+    return text
 
 
 def _too_large(path: str | Path) -> OSError:

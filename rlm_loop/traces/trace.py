@@ -16,6 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -55,20 +56,18 @@ class Trace:
         *,
         clock: Callable[[], float] = time.time,
         ids: Callable[[], str] = lambda: f"r{os.urandom(5).hex()}",  # with a letter: a number is a run's place
-        beside: Trace | None = None,
     ) -> None:
         self.path = str(path) if path is not None else None
         self.run = self.task = ""
-        self._taken = False
+        self._taken, self._owns = False, True
         self._clock, self._ids = clock, ids
         self._lines: Any = None  # of the run, once it has begun
         self._tokens: dict[str, int | None] = {}  # of the latest reply, by node: for the log
-        self._lock = beside._lock if beside else threading.RLock()  # sub-calls may be recorded from threads
-        self._owns = beside is None
-        self._events: list[dict[str, Any]] = beside._events if beside else []
-        self._unread: deque[_Event] = beside._unread if beside else deque()  # events that no file holds
+        self._lock = threading.RLock()  # sub-calls may be recorded from threads
+        self._events: list[dict[str, Any]] = []
+        self._unread: deque[_Event] = deque()  # events that no file holds
         try:
-            self._out = beside._out if beside else None if path is None else LineFile(path)
+            self._out = None if path is None else LineFile(path)
         except OSError as error:
             raise TraceUnwritable(f"cannot write the trace {path}: {error.strerror}; choose another path") from error
 
@@ -79,7 +78,11 @@ class Trace:
         """
         with self._lock:
             taken, self._taken = self._taken or self._lines is not None, True
-        return Trace(self.path, clock=self._clock, ids=self._ids, beside=self) if taken else self
+        if not taken:
+            return self
+        beside = copy(self)
+        beside._lines, beside._tokens, beside._owns = None, {}, False
+        return beside
 
     @property
     def events(self) -> list[dict[str, Any]]:

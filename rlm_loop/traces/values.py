@@ -10,7 +10,6 @@ from math import isfinite
 from typing import Any, cast
 
 from rlm_loop.actions import Display
-from rlm_loop.messages import Message
 from rlm_loop.traces.received import DEEPEST, shown
 
 _WRITTEN = 14_000  # bits of a whole number that has fewer than the 4,300 digits which Python writes out
@@ -18,18 +17,6 @@ _WRITTEN = 14_000  # bits of a whole number that has fewer than the 4,300 digits
 
 class Deferred(functools.partial[Any]):
     """A value of an event that is computed when the event is written, or never where nobody reads it."""
-
-
-def body_of(message: Message) -> dict[str, Any]:
-    """Return the message as `dataclasses.asdict` gives it, in a fifth of the time."""
-    calls = message.tool_calls
-    return {
-        "role": message.role,
-        "spans": [{"text": s.text, "cause": s.cause} for s in message.spans],
-        "tool_calls": [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in calls] if calls else [],
-        "tool_call_id": message.tool_call_id,
-        "turn": message.turn,
-    }
 
 
 def plain(value: Any, level: int = 0) -> Any:
@@ -51,13 +38,6 @@ def plain(value: Any, level: int = 0) -> Any:
     return value
 
 
-def _name(key: Any) -> str:
-    try:
-        return str(key)
-    except Exception:  # another number of 5,000 digits, or a class of a cell's
-        return shown(key)
-
-
 def one_level(value: Any) -> Any:
     """Return an object as a JSON value, whose parts may again be objects."""
     if isinstance(value, Deferred):
@@ -67,7 +47,7 @@ def one_level(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {"is": type(value).__name__, **{name: part for name, part in vars(value).items() if name[0] != "_"}}
     if isinstance(value, Mapping):
-        return {_name(k): v for k, v in cast("Mapping[Any, Any]", value).items()}
+        return {k if isinstance(k, str) else shown(k): v for k, v in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, (list, tuple)):
         return [*cast("Sequence[Any]", value)]
     if isinstance(value, (set, frozenset)):  # in a fixed order: a set's own differs from process to process

@@ -282,12 +282,10 @@ def test_what_is_not_a_trace_is_refused(tmp_path: Path, text: str, match: str) -
         read(tmp_path / "t.jsonl")
 
 
-def test_a_trace_is_written_to_no_pipe_and_an_unwritable_place_is_told(tmp_path: Path) -> None:
+def test_an_unwritable_place_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    os.mkfifo(tmp_path / "pipe")
-    for name, says in (("file/t.jsonl", "cannot write"), ("pipe", "it is a pipe")):
-        with pytest.raises(TraceError, match=says):
-            Trace(tmp_path / name)
+    with pytest.raises(TraceError, match="cannot write"):
+        Trace(tmp_path / "file/t.jsonl")
 
 
 def test_requests_are_written_at_once_bodies_when_they_change_and_are_read_when_compressed(tmp_path: Path) -> None:
