@@ -92,14 +92,14 @@ def test_a_contract_is_printed_and_an_unfair_study_does_not_start(experiment: Pa
     steps = {"right": 1, "wrong": 2}
     for differs, status, says in (
         ({}, 0, "small: 2 arms (right, wrong)"),
-        ({"STEPS": steps}, 0, "-budget.steps: 1\n  +budget.steps: 2"),  # nothing is declared, so it is only shown
+        ({"STEPS": steps}, 0, '-  "steps": 1,\n  +  "steps": 2,'),  # nothing is declared, so it is only shown
         ({"STEPS": steps, "DIFFERS": ()}, 1, "UNDECLARED"),
     ):
         write(experiment, **differs)
         code, out, _ = line("study", "check", "small")
         assert (code, says in out) == (status, True)
     code, out, err = line("study", "run", "small")
-    assert (code, out, "+budget.steps: 2" in err, "budget" in err.splitlines()[-1]) == (2, "", True, True)
+    assert (code, out, '+  "steps": 2' in err, "budget" in err.splitlines()[-1]) == (2, "", True, True)
     assert not Path("runs/small/traces").exists()
     write(experiment, STEPS=steps, DIFFERS="budget")
     assert line("study", "run", "small")[0] == 0

@@ -9,11 +9,10 @@ For one task of each suite the first request of each arm is made as a run makes 
 from __future__ import annotations
 
 import difflib
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from rlm_loop.agents.agent import FirstRequest
@@ -35,9 +34,7 @@ FACTORS: Mapping[str, str] = {
     "reply_format": "stop strings, and the grammar that a reply is held to",
     "system": "the fixed text before the question, without the list of tools",
     "injectors": "the text that a strategy adds around the question and after turns",
-    "tools": "which tools there are (those that a loop acts with are `tool_presentation`)",
-    "tool_order": "the order of the tools that both have",
-    "tool_schema": "the bytes of the schemas of the tools that both have",
+    "tools": "which tools there are, their order and the bytes of their schemas",
     "tool_presentation": "how tools are shown and called: schemas, a text list, functions in the REPL",
     "data": "the question, and what is told of or shown from its material",
     "history": "what is left out of a long history",
@@ -50,6 +47,7 @@ FACTORS: Mapping[str, str] = {
 #: What a loop acts with; a task has no tools of these names.
 PROTOCOL = ("python", "final_answer", "finish")
 
+#: The settings that each factor is made of.
 _OF = {
     "sampling": ("max_tokens", "temperature"),
     "budget": ("budget",),
@@ -60,15 +58,10 @@ _OF = {
     "history": ("history",),
     "recursion": ("subcalls",),
 }
+#: Fields of a dialect that the first request shows as text.
 _SYSTEM, _PRESENTED = ("rule", "native_rule"), ("heading", "presentation")
-#: Of these only what both arms have is compared; that one has more is a difference in `tools`.
-_SHARED = ("tool_order", "tool_schema")
-#: Settings whose defaults differ between strategies: `unequal` names them before a token is spent.
-_ALIKE = ("budget", "history", "sampling", "repl")
 #: Lines of one diff that are shown.
 _MOST = 40
-#: Longer texts are kept by their beginning and their hash: a fairness check holds no corpus.
-_LONG = 20_000
 
 
 @dataclass(frozen=True)
@@ -76,7 +69,7 @@ class Probe:
     """A task as all arms begin it: by arm what it has of each factor (JSON), and the hash of its first request.
 
     A request is `None` where the arm cannot make one without a model (an agent that is not ours), or where making it
-    failed; `failed` then has the reason by arm.
+    failed.
     """
 
     model: str
@@ -84,7 +77,6 @@ class Probe:
     task: str
     arms: Mapping[str, Mapping[str, Any]]
     requests: Mapping[str, str | None]
-    failed: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True)
@@ -100,6 +92,20 @@ class ArmDifference:
         """The factor and the groups of arms."""
         return f"{self.factor}: {' | '.join(', '.join(group) for group, _ in self.groups)}"
 
+    def diffs(self) -> Iterator[str]:
+        """The lines in which each group differs from the first."""
+        (base, left), *others = self.groups
+        for group, right in others:
+            lines = list(difflib.unified_diff(_lines(left), _lines(right), base[0], group[0], lineterm="", n=1))
+            yield from lines[:_MOST]
+            if len(lines) > _MOST:
+                yield f"... {len(lines) - _MOST} more lines"
+
+
+def _lines(value: Any) -> list[str]:
+    """A value as lines of JSON, in which a text has lines of its own."""
+    return json.dumps(value, indent=1, ensure_ascii=False).replace("\\n", "\n").split("\n")
+
 
 @dataclass(frozen=True)
 class FairnessCheck:
@@ -113,7 +119,7 @@ class FairnessCheck:
     def differences(self) -> tuple[ArmDifference, ...]:
         """Every factor in which arms differ, task by task, in the order of `FACTORS`."""
         found = [_difference(probe, factor) for factor in FACTORS for probe in self.probes]
-        return tuple(d for d in found if d is not None)
+        return tuple(d for d in found if len(d.groups) > 1)
 
     @property
     def undeclared(self) -> tuple[ArmDifference, ...]:
@@ -137,16 +143,13 @@ class FairnessCheck:
         differ = "differs" if self.differs is None else "UNDECLARED"
         standing = {d.factor: "declared" if d.factor in (self.differs or ()) else differ for d in self.differences}
         lines += [f"  {f:<18}{standing.get(f, 'alike'):<24}{covers}" for f, covers in FACTORS.items()]
-        other = "it is not an agent of this package, only its settings are compared"
         none = [(p, arm) for p in self.probes for arm, request in p.requests.items() if request is None]
-        lines += [f"  no request of {arm} on {p.suite}/{p.task}: {p.failed.get(arm, other)}" for p, arm in none]
-        alike: dict[str, list[ArmDifference]] = {}
-        for difference in shown:
-            alike.setdefault(difference.label, []).append(difference)
-        for label, (first, *rest) in alike.items():
-            more = f", and alike on {len(rest)} more" if rest else ""
-            lines += ["", label, f"  on {first.probe.suite}/{first.probe.task} ({first.probe.model}){more}"]
-            lines += [f"  {line}" for line in _diffs(first)]
+        lines += [f"  no request of {arm} on {p.suite}/{p.task}: only its settings are compared" for p, arm in none]
+        first = {difference.label: difference for difference in reversed(shown)}
+        for difference in reversed(first.values()):
+            probe = difference.probe
+            lines += ["", difference.label, f"  on {probe.suite}/{probe.task} ({probe.model})"]
+            lines += [f"  {line}" for line in difference.diffs()]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -172,8 +175,7 @@ class FairnessCheck:
             probes: list[Probe] = []
             for p in data["probes"]:
                 arms = {arm: {f: values[name] for f, name in have.items()} for arm, have in p["arms"].items()}
-                stored: dict[str, Any] = {**p, "suite": current_suite(p["suite"]), "arms": arms}
-                probes.append(Probe(**stored))
+                probes.append(Probe(p["model"], current_suite(p["suite"]), p["task"], arms, p["requests"]))
             return cls(data["study"], None if data["differs"] is None else tuple(data["differs"]), tuple(probes))
         except (KeyError, TypeError, AttributeError) as error:
             raise StudyError(f"contract.json is damaged ({error!r}); remove it, the next run makes it anew") from error
@@ -204,19 +206,20 @@ def fairness_check(study: Any, *, limit: int | None = None, agents: Agents | Non
     One task of each suite (among the first `limit` tasks) and one seed are looked at, for each model.  Raises
     `StudyError` where a study that declares `differs` has a request that cannot be made.
     """
-    firsts: dict[str, Task] = {}
-    for suite, task in in_turn(study.suites, limit):
-        firsts.setdefault(suite, task)
+    firsts = dict(reversed(in_turn(study.suites, limit)))
     every = study.agents() if agents is None else agents
     by_model = {model: arms for (model, seed), arms in every.items() if seed == study.seeds[0]}
-    probes = [_probe(study, model, arms, s, t) for model, arms in by_model.items() for s, t in firsts.items()]
+    probes = [
+        _probe(study, model, arms, suite, task)
+        for model, arms in by_model.items()
+        for suite, task in reversed(firsts.items())
+    ]
     return FairnessCheck(study.name, None if study.differs is None else tuple(study.differs), tuple(probes))
 
 
 def _probe(study: Any, model: str, arms: Mapping[str, StudyAgent], suite: str, task: Task) -> Probe:
     have: dict[str, Mapping[str, Any]] = {}
     requests: dict[str, str | None] = {}
-    failed: dict[str, str] = {}
     with suppress(Exception):  # where it cannot be made, each arm says so below
         task = replace(task, context=task.material())  # a long text is made once for all arms
     for arm, agent in arms.items():
@@ -225,25 +228,14 @@ def _probe(study: Any, model: str, arms: Mapping[str, StudyAgent], suite: str, t
             try:
                 begun = first_request(task)
             except Exception as error:
-                failed[arm] = " ".join(f"{type(error).__name__}: {error}".split())
                 if study.differs is not None:
-                    where = f"the first request of {arm} on {suite}/{task.id} cannot be made"
-                    raise StudyError(f"{where}: {failed[arm]}") from error
-        have[arm] = {f: _short(v) for f, v in factors_of(agent, begun).items()}
+                    why = " ".join(f"{type(error).__name__}: {error}".split())
+                    raise StudyError(
+                        f"the first request of {arm} on {suite}/{task.id} cannot be made: {why}"
+                    ) from error
+        have[arm] = factors_of(agent, begun)
         requests[arm] = None if begun is None else begun.prompt.digest()[:16]
-    return Probe(model, suite, task.id, have, requests, failed)
-
-
-def _short(value: Any) -> Any:
-    """The value with long texts cut; the hash keeps them apart."""
-    if isinstance(value, str) and len(value) > _LONG:
-        whole = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
-        return f"{value[:2_000]}\n[... {len(value):,} characters, SHA-256 {whole}]"
-    if isinstance(value, Mapping):
-        return {str(k): _short(v) for k, v in cast("Mapping[Any, Any]", value).items()}
-    if isinstance(value, (list, tuple)):
-        return [_short(v) for v in cast("Sequence[Any]", value)]
-    return value
+    return Probe(model, suite, task.id, have, requests)
 
 
 def declared_factors(differs: Sequence[str] | None, study: str) -> tuple[str, ...] | None:
@@ -256,62 +248,11 @@ def declared_factors(differs: Sequence[str] | None, study: str) -> tuple[str, ..
     return names
 
 
-def unequal(check: FairnessCheck) -> list[str]:
-    """The limits and defaults in which arms that act differ, though the study declares no `differs`."""
-    found: dict[str, None] = {}
-    for difference in check.differences if check.differs is None else ():
-        acting = [arms for arms, _ in difference.groups if any(_acts(difference.probe.arms[a]) for a in arms)]
-        if difference.factor in _ALIKE and len(acting) > 1:
-            found[difference.factor] = None
-    return list(found)
-
-
-def _acts(have: Mapping[str, Any]) -> bool:
-    """Say whether an arm has our limits of steps, cells and tools; one reply and other projects' agents do not."""
-    return (have.get("tool_presentation") or {}).get("hands", "none") != "none"
-
-
-def _difference(probe: Probe, factor: str) -> ArmDifference | None:
-    values = {arm: have.get(factor) for arm, have in probe.arms.items()}
-    if factor in _SHARED:
-        having: list[set[str]] = [set(v or ()) for v in values.values()]
-        common = set[str]().union(*having).intersection(*having)
-        values = {arm: _only(v, common) for arm, v in values.items()}
+def _difference(probe: Probe, factor: str) -> ArmDifference:
     groups: dict[str, list[str]] = {}
-    for arm, value in values.items():
-        groups.setdefault(digest(value), []).append(arm)
-    if len(groups) < 2:
-        return None
-    return ArmDifference(factor, probe, tuple((tuple(arms), values[arms[0]]) for arms in groups.values()))
-
-
-def _only(value: Any, names: set[str]) -> Any:
-    if isinstance(value, Mapping):
-        return {k: v for k, v in cast("Mapping[str, Any]", value).items() if k in names}
-    return [v for v in value or () if v in names]
-
-
-def _diffs(difference: ArmDifference) -> Iterator[str]:
-    (base, left), *others = difference.groups
-    for group, right in others:
-        lines = list(difflib.unified_diff(_lines(left), _lines(right), base[0], group[0], lineterm="", n=1))
-        yield from lines[:_MOST]
-        if len(lines) > _MOST:
-            yield f"... {len(lines) - _MOST} more lines"
-
-
-def _lines(value: Any, name: str = "") -> list[str]:
-    """A value as lines: a field each, texts in lines of their own."""
-    if isinstance(value, Mapping):
-        fields = cast("Mapping[str, Any]", value)
-        return [line for k, v in fields.items() for line in _lines(v, f"{name}.{k}" if name else str(k))]
-    head = f"{name}: " if name else ""
-    if isinstance(value, str) and "\n" in value:
-        return [f"{name}:", *(f"  {line}" for line in value.split("\n"))]
-    if isinstance(value, list) and any(isinstance(v, (dict, list)) for v in cast("list[Any]", value)):
-        items = enumerate(cast("list[Any]", value))
-        return [line for i, v in items for line in _lines(v, f"{name}[{i}]")]
-    return [head + (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))]
+    for arm, have in probe.arms.items():
+        groups.setdefault(digest(have.get(factor)), []).append(arm)
+    return ArmDifference(factor, probe, tuple((tuple(of), probe.arms[of[0]].get(factor)) for of in groups.values()))
 
 
 def factors_of(agent: StudyAgent, request: FirstRequest | None) -> dict[str, Any]:
@@ -338,8 +279,6 @@ def factors_of(agent: StudyAgent, request: FirstRequest | None) -> dict[str, Any
         settings.pop("presentation", None)  # the dialect has what came of it
         found["injectors"]["injectors"] = injectors
         found["tool_presentation"] = {key: own.pop(key) for key in _PRESENTED if key in own}
-        if request is None:
-            found["system"] |= {key: own[key] for key in _SYSTEM if key in own}
         found["loop"]["dialect"] = {k: v for k, v in own.items() if k not in _SYSTEM}
     if request is not None:
         found["system"].pop("system", None)  # the request has what came of it
@@ -370,10 +309,7 @@ def _add_request(found: dict[str, Any], request: FirstRequest) -> None:
     found["data"]["text"] = _texts(prompt.messages, "task")
     scaffold = [[s.cause, s.text] for m in prompt.messages for s in m.spans if s.cause.startswith("scaffold:")]
     found["injectors"]["text"] = scaffold
-    names = [n for n in tools if n not in PROTOCOL]
-    found["tools"]["names"] = sorted(names)
-    found["tool_order"] = names
-    found["tool_schema"] = {n: json.dumps(dict(tools[n].schema), ensure_ascii=False) for n in names}
+    found["tools"]["schemas"] = [[n, json.dumps(dict(t.schema))] for n, t in tools.items() if n not in PROTOCOL]
     found["tool_presentation"] |= {
         "hands": dialect.action_mode,
         "shown": "native" if prompt.tools else "text" if shown else "none",
