@@ -192,7 +192,7 @@ def _say_plan(study: Study, limit: int | None) -> None:
 def submit(
     experiment: Experiment,
     array: Annotated[int, Option(min=1, metavar="N", help="Jobs: each runs every N-th episode.")],
-    time: Annotated[str, Option(metavar="TIME", help="Of each job at most: 90m, 4h, 2d.")],
+    minutes: Annotated[int, Option(min=1, help="Of each job at most.")],
     out: Out = None,
     model: ModelOption = None,
     chosen: SetOptions = None,
@@ -205,16 +205,12 @@ def submit(
 
     The results go to a disk that all nodes share.
     """
-    from rlm_loop.study.run import submit as jobs
+    from rlm_loop.study import submit as send
 
     make = partial(load, str(place_of(experiment).absolute()), **options_of(chosen, model))
-    try:
-        minutes = jobs.minutes_of(time)
-    except ValueError as error:
-        raise Misuse(f"--time: {error}") from error
     given = {f"slurm_{name}": value for name, value in options_of(slurm, option="--slurm").items()}
     folder = out or f"runs/{make().name}"
-    sent = jobs.submit(make, folder, array=array, minutes=minutes, cluster=cluster, **given)
+    sent = send(make, folder, array=array, minutes=minutes, cluster=cluster, **given)
     if not sent:
         note(f"nothing is left to run in {folder}")
         return

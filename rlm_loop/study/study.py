@@ -16,7 +16,7 @@ from rlm_loop.accounting.budget import Budget
 from rlm_loop.models.names import default_model, model_name
 from rlm_loop.study.errors import StudyError, StudyInterrupted, StudyWarning
 from rlm_loop.study.plan.analysis import Analysis, StudyPower, agreed, planned, planned_power
-from rlm_loop.study.plan.fairness import FairnessCheck, Unfair, declared_factors, fairness_check, unequal
+from rlm_loop.study.plan.fairness import Unfair, declared_factors, fairness_check
 from rlm_loop.study.plan.grid import (
     Agents,
     ArmFactory,
@@ -37,8 +37,8 @@ from rlm_loop.study.plan.grid import (
 from rlm_loop.study.plan.identity import extended, identity, mark_of, mixture, session, versions_of
 from rlm_loop.study.results import Results, load_study
 from rlm_loop.study.run.episode import can_be_scored, correct, utc_now
-from rlm_loop.study.run.progress import progress_of
-from rlm_loop.study.run.runner import Runner, executor_named, workers_of
+from rlm_loop.study.run.progress import Progress
+from rlm_loop.study.run.runner import InTurn, Runner, executor_named, workers_of
 from rlm_loop.study.run.spending import Spending
 from rlm_loop.study.store.folder import Store
 from rlm_loop.study.store.reading import every_row, latest, read_lock
@@ -222,7 +222,10 @@ class Study:
             lock |= {"question": self.question, "identity": mark_of(lock), "model_versions": versions_of(every)}
             if share is None:
                 if todo:
-                    store.write_fairness_check(self._fair(fairness_check(self, limit=limit, agents=agents)))
+                    found = fairness_check(self, limit=limit, agents=agents)
+                    if not found.fair:
+                        raise Unfair(found)
+                    store.write_fairness_check(found)
                     self._begin(lock, names, "" if old is None else mixture(old, now))
                 store.write_lock(lock)
                 opened.callback(_note_versions, store, lock)
@@ -239,15 +242,13 @@ class Study:
             if isinstance(executor, str):
                 executor = opened.enter_context(executor_named(executor))
             jobs = jobs or (1 if executor is None else workers_of(executor))
-            if executor is None and jobs > 1:
-                executor = opened.enter_context(ThreadPoolExecutor(jobs, thread_name_prefix="episode"))
-            shown = opened.enter_context(closing(progress_of(progress, done, len(grid))))
+            if executor is None:
+                in_threads = ThreadPoolExecutor(jobs, thread_name_prefix="episode") if jobs > 1 else InTurn()
+                executor = opened.enter_context(in_threads)
+            shown = opened.enter_context(closing(Progress(done, len(grid), shown=progress)))
             runner = Runner(self.name, todo, agent_of, store, shown, every, spending, seconds)
             try:
-                if executor is None:
-                    runner.run_in_turn()
-                else:
-                    runner.run_on(executor, jobs)
+                runner.run_on(executor, jobs)
             except StudyInterrupted as stopped:
                 message = f"{stopped.message} (results: {folder})"
                 raise StudyInterrupted(message, len(done) + stopped.finished, len(grid)) from None
@@ -258,15 +259,6 @@ class Study:
         models = list(dict.fromkeys(model for model, _ in agents))
         tasks = {suite.name: [task.id for task in suite] for suite in self.suites}
         return {"arms": list(arms), "models": models, "tasks": tasks, "seeds": list(self.seeds)}
-
-    def _fair(self, found: FairnessCheck) -> FairnessCheck:
-        """The check itself.  Raises `Unfair`, and warns of unequal defaults that no factor of the study varies."""
-        if not found.fair:
-            raise Unfair(found)
-        if not self.factors and (apart := tuple(unequal(found))):
-            how = f"`rlm-loop study check` shows how; set them alike, or declare differs={apart}"
-            warnings.warn(f"{self.name}: arms differ in {', '.join(apart)} ({how})", StudyWarning, stacklevel=4)
-        return found
 
     def _begin(self, lock: dict[str, Any], arms: Sequence[str], mixed: str) -> None:
         """Note in the lock that a session begins, unless one like it is there."""

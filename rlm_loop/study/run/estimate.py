@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlm_loop.accounting.prices import known_price
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.grid import Episode, StudyAgent, made_model, models_of
 from rlm_loop.study.statistics.descriptive import mean, total
@@ -72,13 +71,6 @@ def _estimate(model: str, agents: Iterable[StudyAgent], left: list[Episode], eve
 
 def _price(model: str, agents: Iterable[StudyAgent]) -> Tokens | None:
     """US dollars per token in and out, the dearest of the arms' models; `None` where one of them has no price."""
-    prices: list[Tokens] = []
-    for each in [each for agent in agents for each in {"model": model, **models_of(agent)}.values()]:
-        made, listed = made_model(each), known_price(each) if isinstance(each, str) else None
-        if made is not None and made.price is not None:
-            prices.append(made.price)
-        elif made is None and listed is not None:  # an extra that is missing: a table knows the price
-            prices.append((listed.input / 1e6, listed.output / 1e6))
-        else:
-            return None
-    return (max(p[0] for p in prices), max(p[1] for p in prices))
+    made = [made_model(each) for agent in agents for each in {"model": model, **models_of(agent)}.values()]
+    prices = [each.price for each in made if each is not None and each.price is not None]
+    return (max(p[0] for p in prices), max(p[1] for p in prices)) if len(prices) == len(made) else None

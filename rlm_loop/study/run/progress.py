@@ -14,74 +14,53 @@ from rlm_loop.study.store.reading import every_row, files_of, latest, lock_of
 from rlm_loop.study.store.rows import Row, finished, kind_of
 
 
-class Tally:
-    """Count of the episodes that have a row, and of those that were judged and resolved.  It shows nothing."""
+class Progress:
+    """Count of the episodes that have a row, and of those that were judged and resolved.
 
-    def __init__(self, rows: Iterable[Row], planned: int) -> None:
-        self.planned = planned
-        self.done = self.judged = self.resolved = 0
+    Where it is `shown`, a bar of tqdm on a terminal or in a notebook (crashes are written above it, since they ask for
+    attention), else a line an episode on standard error.  A study that goes on first says what is left.
+    """
+
+    def __init__(self, rows: Iterable[Row], planned: int, *, shown: bool) -> None:
+        self._shown, self._planned = shown, planned
+        self._done = self._judged = self._resolved = 0
         for row in rows:
             self._count(row)
+        if shown and self._done:
+            to_stderr(f"going on: {self._done} of {planned} episodes are there, {planned - self._done} are left")
+        self._bar: Any = None
+        if shown and (_in_notebook() or sys.stderr.isatty()):
+            from tqdm.auto import tqdm
+
+            shape = "{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]"
+            self._bar = tqdm(total=planned, initial=self._done, bar_format=shape, dynamic_ncols=True)
 
     def end(self, row: Row) -> None:
         """Hear that an episode has its row."""
+        self._count(row)
+        so_far = f"{self._resolved} of {self._judged} resolved"
+        if self._bar is not None:
+            if not finished(row):
+                self._bar.write(describe(row), file=sys.stderr)
+            self._bar.set_postfix_str(so_far, refresh=False)
+            self._bar.update(1)
+        elif self._shown:
+            to_stderr(f"[{self._done}/{self._planned}] {describe(row)}; {so_far}")
 
     def close(self) -> None:
-        """Hear that the run is over."""
+        """Leave a bar as it is."""
+        if self._bar is not None:
+            self._bar.close()
 
     def _count(self, row: Row) -> None:
-        self.done += 1
-        self.judged += row["resolved"] is not None
-        self.resolved += bool(row["resolved"])
-
-    def __str__(self) -> str:
-        return f"{self.resolved} of {self.judged} resolved"
+        self._done += 1
+        self._judged += row["resolved"] is not None
+        self._resolved += bool(row["resolved"])
 
 
-class Lines(Tally):
-    """A line for each episode on standard error, for logs and pipes."""
-
-    def end(self, row: Row) -> None:
-        """Write the line of the episode."""
-        self._count(row)
-        to_stderr(f"[{self.done}/{self.planned}] {describe(row)}; {self}")
-
-
-class Bar(Tally):
-    """A tqdm bar (a widget in a notebook); crashes are written above it, since they ask for attention."""
-
-    def __init__(self, rows: Iterable[Row], planned: int) -> None:
-        from tqdm.auto import tqdm
-
-        super().__init__(rows, planned)
-        shape = "{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]"
-        self._bar = tqdm(total=planned, initial=self.done, bar_format=shape, dynamic_ncols=True)
-
-    def end(self, row: Row) -> None:
-        """Move the bar on."""
-        self._count(row)
-        if not finished(row):
-            self._bar.write(describe(row), file=sys.stderr)
-        self._bar.set_postfix_str(str(self), refresh=False)
-        self._bar.update(1)
-
-    def close(self) -> None:
-        """Leave the bar as it is."""
-        self._bar.close()
-
-
-def progress_of(wanted: bool, rows: Iterable[Row], planned: int) -> Tally:
-    """Return a bar on a terminal or in a notebook, else lines; a silent count where nothing is `wanted`.
-
-    A study that goes on first says what is left.
-    """
+def _in_notebook() -> bool:
     ipython: Any = sys.modules.get("IPython")
-    in_notebook = getattr(ipython and ipython.get_ipython(), "kernel", None) is not None
-    kind = Tally if not wanted else Bar if in_notebook or sys.stderr.isatty() else Lines
-    tally = kind(rows, planned)
-    if wanted and tally.done:
-        to_stderr(f"going on: {tally.done} of {planned} episodes are there, {planned - tally.done} are left")
-    return tally
+    return getattr(ipython and ipython.get_ipython(), "kernel", None) is not None
 
 
 def describe(row: Mapping[str, Any]) -> str:

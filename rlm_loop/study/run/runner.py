@@ -18,7 +18,7 @@ from rlm_loop.study.errors import StudyError, StudyInterrupted
 from rlm_loop.study.plan.grid import Episode, StudyAgent
 from rlm_loop.study.plan.identity import require_version, versions_of
 from rlm_loop.study.run.episode import run_episode
-from rlm_loop.study.run.progress import Tally, to_stderr
+from rlm_loop.study.run.progress import Progress, to_stderr
 from rlm_loop.study.run.spending import Spending
 from rlm_loop.study.store.folder import Store
 from rlm_loop.study.store.rows import Row, crash_line, finished, kind_of, never_begun
@@ -44,16 +44,15 @@ class Runner:
         episodes: Sequence[Episode],
         agents: Callable[[Episode], StudyAgent],
         store: Store,
-        progress: Tally,
+        progress: Progress,
         rows: Sequence[Row],
         spending: Sequence[Spending],
         seconds: float | None,
     ) -> None:
         self.stopped = ""
-        self._crashes: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
-        self._sound: set[tuple[str, str]] = set()
+        self._kinds: dict[tuple[str, str], dict[tuple[str, str, bool], str | None]] = {}
         for row in rows:
-            self._note_crash(row)
+            self._crashed_alike(row)
         self.done = self._never_begun = 0
         self.planned = len(episodes)
         self._study, self._agents, self._store, self._folder = study, agents, store, store.folder.absolute()
@@ -70,27 +69,13 @@ class Runner:
         """The number of episodes without a row."""
         return self.planned - self.done
 
-    def run_in_turn(self) -> None:
-        """Run the episodes in order, a row for each.
-
-        A crash is a row.  Ctrl-C raises `StudyInterrupted`; the episode that was running leaves no row.  Raises also
-        the fault of a missing key, model or server that was met by every arm of the first task.
-        """
-        while (episode := self._next()) is not None:
-            try:
-                row, fault = run_episode(self._study, episode, self._agents, self._folder)
-            except KeyboardInterrupt:
-                raise self._interrupted() from None
-            self._end(episode, row, fault)
-            if isinstance(fault, KeyboardInterrupt):  # while scoring
-                raise self._interrupted()
-
     def run_on(self, executor: Executor, jobs: int) -> None:
-        """Run the episodes on an executor, `jobs` at a time, started in order.
+        """Run the episodes on an executor, `jobs` at a time, started in order, a row for each; a crash is a row.
 
-        In threads an episode is called as it is; anywhere else the agent and the task are pickled, and the worker
-        writes the trace into the folder, which it has to share.  Raises as `run_in_turn`, and `StudyError` where the
-        executor brings no row: something does not pickle, or a worker is gone.
+        In this process an episode is called as it is; anywhere else the agent and the task are pickled, and the worker
+        writes the trace into the folder, which it has to share.  Raises the fault of a missing key, model or server
+        that was met by every arm of the first task, and `StudyError` where the executor brings no row: something does
+        not pickle, or a worker is gone.
 
         Ctrl-C starts no further episode, waits for the running ones (their rows are kept) and raises
         `StudyInterrupted`; a second one stops these too, and keeps those that have ended.  Seconds of an episode are
@@ -105,7 +90,8 @@ class Runner:
                 self._record(self._ended())
         except KeyboardInterrupt:
             self._end_softly(in_threads=isinstance(executor, ThreadPoolExecutor))
-            raise self._interrupted() from None
+            told = f"stopped with {self.left} episodes to go; finished episodes are kept, run the same command again to"
+            raise StudyInterrupted(f"{told} go on", self.done, self.planned) from None
         finally:
             for future in self._running:
                 future.cancel()
@@ -131,39 +117,29 @@ class Runner:
             limit.spent(row)
         self._progress.end(row)
         self.done += 1
-        alike = self._note_crash(row)
-        if len(alike) == _ALIKE and len(set(alike)) == 1:
+        if self._crashed_alike(row):
             self.stopped = f"{row['arm']} crashed alike in its first {_ALIKE} tasks: {row['error']}"
         self._never_begun += never_begun(row)
         if fault is not None and self._never_begun == self._first == self.done:
             raise fault
 
-    def _note_crash(self, row: Row) -> list[str]:
-        """The kinds of crash that all tasks of the row's arm ended in; empty where one did not."""
-        arm = (row["arm"], row["model"])
-        if finished(row):
-            self._sound.add(arm)
-        if arm in self._sound:
-            return []
-        crashes = self._crashes.setdefault(arm, {})
-        crashes[row["suite"], row["task"]] = str(kind_of(row))
-        return list(crashes.values())
-
-    def _interrupted(self) -> StudyInterrupted:
-        told = (
-            f"stopped with {self.left} episodes to go; finished episodes are kept, run the same command again to go on"
-        )
-        return StudyInterrupted(told, self.done, self.planned)
+    def _crashed_alike(self, row: Row) -> bool:
+        """Return whether the tasks of the row's arm, which are now so many, all ended in a crash of one kind."""
+        kinds = self._kinds.setdefault((row["arm"], row["model"]), {})
+        kinds[row["suite"], row["task"], finished(row)] = kind_of(
+            row
+        )  # of a sound episode no later crash takes its place
+        return len(kinds) == _ALIKE and None not in kinds.values() and len(set(kinds.values())) == 1
 
     def _submitted(self, executor: Executor, episode: Episode) -> Future[Any]:
-        if isinstance(executor, ThreadPoolExecutor):
-            return executor.submit(self._in_thread, episode)
+        if isinstance(executor, (InTurn, ThreadPoolExecutor)):
+            return executor.submit(self._here, episode)
         try:
             return executor.submit(_perform, self._study, episode, self._agents(episode), self._folder)
         except Exception as error:  # of a pool that is broken, or a pickler
             raise _no_row(episode, error) from error
 
-    def _in_thread(self, episode: Episode) -> Any:
+    def _here(self, episode: Episode) -> Any:
         self._threads.add(threading.get_ident())
         try:
             return run_episode(self._study, episode, self._agents, self._folder)
@@ -205,6 +181,16 @@ class Runner:
             with suppress(KeyboardInterrupt):
                 self._record([f for f in self._running if f.done() and not f.cancelled() and f.exception() is None])
             self._running.clear()
+
+
+class InTurn(Executor):
+    """An executor that makes each call before it returns, in the thread that asks for it."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Return what the call returned; what it raises is raised here."""
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
 
 
 def executor_named(name: str) -> Executor:

@@ -14,9 +14,8 @@ class Spending:
     """A limit of a study ("max_cost" or "max_tokens"), and the use of it, failed episodes and earlier runs included.
 
     An episode is taken to use what its agent's own budget allows (`Budget.cost`, `Budget.tokens`) or, where that is
-    open, the most that one of its arm has used so far (of any arm, for an arm without an episode).  With budgets the
-    limit is kept as well as these are; without, the study can end above it by what the running episodes use more than
-    any before.
+    open, the most that one has used so far.  With budgets the limit is kept as well as these are; without, the study
+    can end above it by what the running episodes use more than any before.
     """
 
     def __init__(
@@ -26,9 +25,8 @@ class Spending:
         self._fields = ("cost",) if name == "max_cost" else ("input_tokens", "output_tokens")
         if limit < 0:
             raise StudyError(f"{name} must be 0 or more, got {limit!r}")
-        self._total = 0.0
+        self._total = self._most = 0.0
         self.stopped = False
-        self._most: dict[str, float] = {}
         for row in rows:
             self._add(row)
 
@@ -41,7 +39,7 @@ class Spending:
 
     def allows(self, episode: Episode, running: Iterable[Episode]) -> bool:
         """Return whether an episode may be started beside those that are running."""
-        could = self._total + sum(map(self._could_use, running)) + self._could_use(episode)
+        could = self._total + sum(map(self._could_use, (*running, episode)))
         self.stopped = self._total >= self._limit or could > self._limit * (1 + 1e-9)  # sums of cents are not exact
         return not self.stopped
 
@@ -58,19 +56,15 @@ class Spending:
         return f"{study}: ended with {left} episodes to go, since {spent}; give more ({self._name}) to go on"
 
     def _not_kept(self, unknown: str) -> StudyError:
-        return StudyError(
-            f"{unknown} is not known, so {self._name}={self._limit:g} cannot be kept; leave it out, and limit the "
-            "tasks (limit) or the budget of each episode"
-        )
+        return StudyError(f"{unknown} is not known, so {self._name}={self._limit:g} cannot be kept; leave it out")
 
     def _add(self, row: Mapping[str, Any]) -> None:
         used = 0.0 if row.get("rescored") else float(sum(row.get(name) or 0 for name in self._fields))
         self._total += used
-        self._most[row["arm"]] = max(used, self._most.get(row["arm"], 0.0))
+        self._most = max(used, self._most)
 
     def _could_use(self, episode: Episode) -> float:
         if episode.unscored is not None:
             return 0.0
-        budget = getattr(self._agents(episode), "budget", None)
-        own = getattr(budget, self._name.removeprefix("max_"), None)
-        return self._most.get(episode.arm, max(self._most.values(), default=0.0)) if own is None else float(own)
+        own = getattr(getattr(self._agents(episode), "budget", None), self._name.removeprefix("max_"), None)
+        return self._most if own is None else float(own)

@@ -5,8 +5,6 @@ No server has to live on and no port is opened: jobs share the folder and nothin
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,8 +14,6 @@ from rlm_loop.errors import install_line
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.store.rows import key, to_run
 from rlm_loop.study.study import Study
-
-_UNITS = {"s": 1 / 60, "m": 1, "h": 60, "d": 1440}
 
 
 def run_share(make: Callable[[], Study], folder: str, index: int, jobs: int) -> int:
@@ -58,11 +54,3 @@ def submit(
     executor.update_parameters(name=study.name, timeout_min=minutes, **options)
     task = partial(run_share, make, str(Path(folder).absolute()))
     return executor.map_array(task, left, [array] * len(left)) if left else []
-
-
-def minutes_of(text: str) -> int:
-    """Return the minutes of a text such as `4h`, `90m` or `2d`, rounded up.  Raises `ValueError` for any other."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip())
-    if found is None or not float(found[1]):
-        raise ValueError(f"a time is a number with s, m, h or d, such as 4h, not {text!r}")
-    return math.ceil(float(found[1]) * _UNITS[found[2]])
