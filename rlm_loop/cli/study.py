@@ -373,7 +373,7 @@ def compare(
     score: Annotated[str | None, Option(metavar="NAME", help="Which of several says what is resolved.")] = None,
     threshold: Annotated[float | None, Option(help="The score from which a task counts as resolved.")] = None,
     column: Annotated[list[str] | None, Option(metavar="OURS=THEIRS", help="A table's column: task=my_id.")] = None,
-    missing: Annotated[str, Option(help="Pairs without a score: bounds, drop or worst.")] = "bounds",
+    missing: Annotated[str, Option(help="Pairs without a score: bounds or worst.")] = "bounds",
     html: Annotated[str | None, Option(metavar="OUT.html", help="Write a page.")] = None,
     markdown: Markdown = False,
 ) -> None:

@@ -159,7 +159,7 @@ class Study:
     def power(
         self, discordant: Sequence[float] = (0.1, 0.2, 0.3), *, power: float = 0.8, alpha: float = 0.05
     ) -> StudyPower:
-        """Compute what the planned tasks can show, how many would give that `power`, and what looking early costs.
+        """Compute what the planned tasks can show, and how many would give that `power`.
 
         `discordant` are shares of tasks that just one of two arms resolves, which nobody knows before a run.  The
         claims are those of `analysis` (of a default one where none is declared), one for each arm but the baseline,

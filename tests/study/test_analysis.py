@@ -32,11 +32,11 @@ def ran(folder: Path, analysis: Analysis | None = TENTH, tasks: int = 1, limit: 
 
 
 def test_it_is_locked_and_is_what_compare_tests(tmp_path: Path) -> None:
-    plan = Analysis(baseline="two", margin=0.1, family=("steps",), missing="drop")
+    plan = Analysis(baseline="two", margin=0.1, family=("steps",), missing="bounds")
     ran(tmp_path, plan)
     assert json.loads((tmp_path / "study.json").read_text())["analysis"] == plan.locked()
     made = load_study(tmp_path).compare()
-    assert (made.baseline, made.margin, made.family, made.missing) == ("two", 0.1, ("steps",), "drop")
+    assert (made.baseline, made.margin, made.family, made.missing) == ("two", 0.1, ("steps",), "bounds")
     assert Analysis("lean").locked()["digest"] == "b0071f10f89789a5"  # as experiments/mcp_as_code has it
 
 
@@ -99,7 +99,7 @@ def test_the_declared_baseline_is_that_of_every_part() -> None:
 
 def test_another_analysis_than_the_declared_one_is_exploratory() -> None:
     results = paired([("y", "y")] * 20)
-    others: Any = {"margin": 0.0}, {"margin": 0.1}, {"family": ("cost",)}, {"missing": "drop"}, {"baseline": "lean"}
+    others: Any = {"margin": 0.0}, {"margin": 0.1}, {"family": ("cost",)}, {"missing": "bounds"}, {"baseline": "lean"}
     assert [compare(results, **other).exploratory for other in others] == [True] * 5
     assert not compare(results, "base", margin=0.03, family=("resolved", "input_tokens")).exploratory
     afterwards = compare(Results(results.rows), analysis=Analysis("lean", margin=0.2, family=("steps",)))
@@ -156,6 +156,6 @@ def test_power_is_said_before_a_study_runs() -> None:
     found = study(Analysis(family=("resolved",)), 128).power(discordant=(0.2,))
     assert (found.tasks, found.claims, found.level) == (128, 1, 0.05)
     tenth = found.frame().set_index("difference").loc[0.1]
-    assert 0 < tenth["with_looks"] < tenth["chance"] < 0.8
+    assert 0 < tenth["chance"] < 0.8
     assert tenth["tasks"] > 128
     assert "128 tasks to show that an arm resolves more or fewer" in str(found)

@@ -96,7 +96,7 @@ MISSING: list[Pair] = [*LARGE[:-12], *[("!", "n")] * 4, *[("n", "u")] * 2, *[("!
 @pytest.mark.parametrize(
     ("policy", "estimate"),
     # lean's 4 + 1 + 5 missing are not resolved, base's 2 + 1 are: -2 - 1 - 5 of 200
-    [("worst", (12 - 6 - 2 - 1 - 5) / 200), ("drop", 6 / 188), ("bounds", 6 / 188)],
+    [("worst", (12 - 6 - 2 - 1 - 5) / 200), ("bounds", 6 / 188)],
 )
 def test_missing_pairs_follow_the_policy_and_are_counted(policy: Any, estimate: float) -> None:
     compared = compare(paired(MISSING), missing=policy)
@@ -129,15 +129,14 @@ def test_pairs_that_are_missing_decide_nothing_about_a_difference() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "asked", "by", "clusters", "said"),
+    ("size", "by", "clusters", "said"),
     [
-        (10, {}, "repository", 20, "clustered by repository (20 clusters)"),
-        (50, {}, "task", 200, "too few repositories or families to cluster by"),
-        (50, {"cluster": "repo"}, "repo", 4, "clustered by repo (4 clusters)"),
+        (10, "repository", 20, "clustered by repository (20 clusters)"),
+        (50, "task", 200, "too few repositories or families to cluster by"),
     ],
 )
-def test_tasks_of_a_repository_count_as_a_cluster(size: int, asked: Any, by: str, clusters: int, said: str) -> None:
-    compared = compare(paired(LARGE, facts=[{"repo": f"r{i // size}"} for i in range(200)]), **asked)
+def test_tasks_of_a_repository_count_as_a_cluster(size: int, by: str, clusters: int, said: str) -> None:
+    compared = compare(paired(LARGE, facts=[{"repo": f"r{i // size}"} for i in range(200)]))
     assert (row(compared)["clustered_by"], row(compared)["clusters"]) == (by, clusters)
     assert said in compared.methods
 
@@ -213,12 +212,10 @@ def test_a_larger_family_makes_every_claim_harder() -> None:
         (lambda: compare(paired(SMALL), missing="ignore"), "there is no policy 'ignore' for missing pairs"),
         (lambda: compare(paired(SMALL), family=("tokens",)), "no measure 'tokens'; there are resolved, input_tokens"),
         (lambda: compare(paired(SMALL), margin=3), "margin is a share: give 0.03 for 3 points"),
-        (lambda: compare(paired(SMALL), cluster="repo"), "not every task has a 'repo'"),
         (lambda: compare(Results([], {"name": "made"})), "no episode"),
         (lambda: Results([], {"name": "made"}).baseline, "no episode"),
         (lambda: compare(TWICE), "arm 'base' on task 't0' of suite 's', seed 0, with model local:m"),
         (lambda: sequential(paired(SMALL), "react"), "no arm 'react'"),
-        (lambda: sequential(paired(SMALL), "lean", missing="guess"), "missing must be one of"),
     ],
 )
 def test_what_cannot_be_compared_is_said(call: Callable[[], Any], message: str) -> None:
@@ -241,7 +238,6 @@ def test_an_unfinished_task_waits_for_its_seeds() -> None:
     assert frame["task"].tolist() == ["t0", "t1"]
     bounds = sequential(paired([("!", "n")] * 3), "lean")
     assert bounds["estimate"].isna().all()
-    assert sequential(paired([("!", "n")] * 3), "lean", missing="drop").empty
 
 
 def test_what_is_under_way_is_left_out_and_not_lost() -> None:

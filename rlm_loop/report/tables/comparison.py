@@ -19,7 +19,6 @@ _WORTH = 0.05
 _NAMES = {"resolved": "tasks resolved", "input_tokens": "prompt tokens"}
 _MISSING = {
     "worst": "each counts against the arm",
-    "drop": "they are left out, which is fair only if they are missing by chance",
     "bounds": "the interval covers the worst and the best that they could be",
 }
 

@@ -12,13 +12,13 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.study.compare.columns import Rows, models_told_apart, table_of
-from rlm_loop.study.compare.contrast import MEASURES, TOTAL, Contrast, Judged, at_the_floor
+from rlm_loop.study.compare.contrast import MEASURES, TOTAL, Contrast, at_the_floor
 from rlm_loop.study.compare.effects import rate_effect, ratio_effect
 from rlm_loop.study.compare.noise import NoiseFloor, noise_floors, noise_sentence
 from rlm_loop.study.compare.pair_keys import PairKey, complete_and_incomplete, crash_sentence
 from rlm_loop.study.compare.pairs import Paired, Pairs, Policy
 from rlm_loop.study.compare.planning import Plan, plans
-from rlm_loop.study.compare.sentences import ArmFindings, by_suite, findings, methods, verdicts
+from rlm_loop.study.compare.sentences import by_suite, differences, methods, verdicts
 from rlm_loop.study.compare.suites import Flip, Interaction, SuiteEffect, flips, interactions, suite_effects
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.analysis import Analysis, departs, read
@@ -31,11 +31,30 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Comparison(Judged):
-    """All arms against one baseline (`compare`).  `rows` and `cluster` are what it was made of."""
+class Comparison:
+    """All arms against one baseline (`compare`).
 
-    rows: Sequence[Row] = field(default=(), repr=False, compare=False)
-    cluster: str | None = None
+    `contrasts` has one entry for each model, arm and measure, of `rows`; `left_out` counts the units that not every arm
+    was tried on, which are in none of them.  `exploratory` is true where this is not what was declared before the run,
+    and `departs` says how the rows or the plan depart from it (a subset, an interim look, arms or tasks that were
+    added, a plan that was changed or given afterwards).  `margin` is a share of all tasks.
+    """
+
+    contrasts: Sequence[Contrast]
+    baseline: str
+    margin: float
+    missing: Policy
+    family: Sequence[str]
+    alpha: float
+    rows: Sequence[Row] = field(repr=False, compare=False)
+    left_out: int = 0
+    exploratory: bool = True
+    departs: str = ""
+
+    @property
+    def compared(self) -> list[tuple[str, str]]:
+        """Each model and arm that has contrasts."""
+        return list(dict.fromkeys((c.model, c.arm) for c in self.contrasts))
 
     def frame(self) -> pd.DataFrame:
         """The rows: one for each model, arm and measure; the columns are the fields of `Contrast`."""
@@ -51,9 +70,9 @@ class Comparison(Judged):
         return frame_of([asdict(p) for p in self.plans], [f.name for f in fields(Plan)])
 
     @cached_property
-    def by_arm(self) -> list[ArmFindings]:
-        """The contrasts of each arm with each model, and a sentence."""
-        return findings(self)
+    def differences(self) -> list[str]:
+        """For each model and arm the differences from the baseline, each with its interval, in one sentence."""
+        return differences(self)
 
     @cached_property
     def verdicts(self) -> list[str]:
@@ -63,17 +82,17 @@ class Comparison(Judged):
     @cached_property
     def suites(self) -> list[SuiteEffect]:
         """The difference in the resolve rate suite by suite, for each model and arm."""
-        return suite_effects(self.rows, self, self.cluster)
+        return suite_effects(self)
 
     @cached_property
     def interactions(self) -> list[Interaction]:
         """The tests that the difference is the same in all suites, for each model and arm; empty for one suite."""
-        return interactions(self.rows, self, self.cluster)
+        return interactions(self)
 
     @cached_property
     def flips(self) -> list[Flip]:
         """The pairs that just one of the two arms resolved, in the order of the tasks."""
-        return flips(self.rows, self)
+        return flips(self)
 
     @cached_property
     def noise_floors(self) -> list[NoiseFloor]:
@@ -102,9 +121,8 @@ class Comparison(Judged):
 
     def sentences(self) -> list[str]:
         """Crashes, each suite, then all together: the differences, what is shown and what not, noise, and methods."""
-        differences = [of.sentence for of in self.by_arm]
         crashed = [self.crashes] if self.crashes else []
-        return [*crashed, *self.before_pooling, *differences, *self.verdicts, self.noise, self.methods]
+        return [*crashed, *self.before_pooling, *self.differences, *self.verdicts, self.noise, self.methods]
 
     def __str__(self) -> str:
         return "\n".join(self.sentences())
@@ -126,7 +144,6 @@ def compare(
     missing: Policy | None = None,
     family: Sequence[str] | None = None,
     alpha: float = 0.05,
-    cluster: str | None = None,
 ) -> Comparison:
     """Compare every arm with `baseline` on the same tasks and seeds.
 
@@ -147,8 +164,7 @@ def compare(
     rates differ (`margin=0`), in all else that the arms differ.  `family` names the measures whose claims are judged:
     their p values, over all arms and models, are adjusted after Holm, and their intervals have the levels at which
     Holm's procedure judged them.  `missing` is the policy for pairs without a value: "worst" (least favourable to the
-    arm), "drop", or "bounds" (the interval covers the worst and the best case).  `cluster` is what pairs are grouped by
-    (`Paired`).
+    arm) or "bounds" (the interval covers the worst and the best case).
 
     Raises `StudyError` for an unknown arm, measure or policy, where there is only one arm, and without scipy.
     """
@@ -176,7 +192,7 @@ def compare(
     else:
         departure = departs(results.lock, planned)
     every, left_out = complete_and_incomplete(results.rows)
-    made = [of for model in results.models for of in _of_model(results, model, every, used, alpha, cluster)]
+    made = [of for model in results.models for of in _of_model(results, model, every, used, alpha)]
     return Comparison(
         contrasts=_adjusted(made, used.family, used.margin, alpha),
         baseline=str(used.baseline),
@@ -188,7 +204,6 @@ def compare(
         exploratory=used != expected or bool(departure),
         departs=departure,
         rows=results.rows,
-        cluster=cluster,
     )
 
 
@@ -206,11 +221,11 @@ def _checked(results: Rows, baseline: str | None, alpha: float) -> str:
 
 
 def _of_model(
-    results: Rows, model: str, every: Sequence[PairKey], plan: Analysis, alpha: float, cluster: str | None
+    results: Rows, model: str, every: Sequence[PairKey], plan: Analysis, alpha: float
 ) -> Iterator[tuple[Contrast, Pairs]]:
     """Each arm against the baseline in each measure, on the units of one model."""
     units, baseline, margin = [u for u in every if u[0] == model], str(plan.baseline), plan.margin
-    tasks, paired = len({u[1:3] for u in units}), Paired(results.rows, units, cluster)
+    tasks, paired = len({u[1:3] for u in units}), Paired(results.rows, units)
     crashed = Counter(r["arm"] for r in results.rows if r["model"] == model and not finished(r))
     shares = {suite: n / len(units) for suite, n in Counter(u[1] for u in units).items()}
     measures = (*MEASURES, TOTAL) if any(TOTAL in row for row in results.rows) else MEASURES
@@ -230,10 +245,10 @@ def _of_model(
             policy=plan.missing,
             effect="difference" if rate else "ratio",
             claim=f"no more than {100 * margin:g} points fewer" if rate and margin else "differs",
-            clusters=len(set((known if plan.missing == "drop" else pairs).clusters)),
+            clusters=len(set(pairs.clusters)),
             clustered_by=pairs.grouped_by,
             too_few_clusters=pairs.too_few,
-            used=len(known) if plan.missing == "drop" or not len(known) else len(pairs),
+            used=len(pairs) if len(known) else 0,
             value=mean(known.here),
             baseline_value=mean(known.there),
             shares=shares if len(shares) > 1 else {},

@@ -46,7 +46,7 @@ def rate_effect(pairs: Pairs, policy: Policy, margin: float, alpha: float, level
     """
     if len(pairs) == pairs.missing:
         return None
-    if policy == "drop" or not pairs.missing:
+    if not pairs.missing:
         return _rate(pairs.known(), margin, alpha, level)
     worst_case, best_case = (
         _rate(pairs.filled(here, there), margin, alpha, level) for here, there in ((0.0, 1.0), (1.0, 0.0))
@@ -105,7 +105,7 @@ def ratio_effect(pairs: Pairs, policy: Policy, level: float) -> Effect | None:
         return None
     logs = [math.log(h or 1.0) - math.log(t or 1.0) for h, t in both]
     complete = _ratio(logs, known, level)
-    if policy == "drop" or not pairs.missing:
+    if not pairs.missing:
         return complete
     lost = pairs.at([i for i, of in enumerate(zip(pairs.here, pairs.there, strict=True)) if None in of])
     wide = replace(known, clusters=[*known.clusters, *lost.clusters])

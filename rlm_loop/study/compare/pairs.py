@@ -8,11 +8,10 @@ from typing import Any, Literal
 
 from rlm_loop.study import statistics
 from rlm_loop.study.compare.pair_keys import PairKey, by_episode, is_resolved, pair_key
-from rlm_loop.study.errors import StudyError
 from rlm_loop.study.store.rows import Row, finished
 
-Policy = Literal["worst", "drop", "bounds"]
-POLICIES: tuple[Policy, ...] = ("worst", "drop", "bounds")
+Policy = Literal["worst", "bounds"]
+POLICIES: tuple[Policy, ...] = ("worst", "bounds")
 #: Below this many repositories (or families) no variance by cluster can be relied on.
 FEWEST = 10
 
@@ -58,17 +57,16 @@ class Pairs:
 class Paired:
     """The rows of a study by arm and unit, with the cluster of each unit: read once, and asked for pairs of arms.
 
-    Pairs come in the order of `units`.  `cluster` is a column of the rows or of their `facts` ("suite", "repo", ...) or
-    "task"; where it is not given, the row's own `cluster`, the task's repository or package, or its family decides, as
-    long as there are at least ten; else the task, so that the seeds of one task always count as one cluster.  Tasks of
-    two suites are two tasks, also where they have the same id.  Raises `StudyError` where an episode
+    Pairs come in the order of `units`.  The row's own `cluster`, the task's repository or package, or its family is the
+    cluster, as long as there are at least ten; else the task, so that the seeds of one task always count as one
+    cluster.  Tasks of two suites are two tasks, also where they have the same id.  Raises `StudyError` where an episode
     has two rows.
     """
 
-    def __init__(self, rows: Sequence[Row], units: Sequence[PairKey], cluster: str | None = None) -> None:
+    def __init__(self, rows: Sequence[Row], units: Sequence[PairKey]) -> None:
         self._units, self._of_episode = units, by_episode(rows)
         by_unit = {of: row for (_, of), row in self._of_episode.items()}  # of any arm: the task is the same
-        self._clusters = cluster_labels([by_unit[u] for u in units], units, cluster)
+        self._clusters = cluster_labels([by_unit[u] for u in units], units)
 
     def pairs(self, arm: str, baseline: str, measure: str) -> Pairs:
         """The pairs of two arms in one measure."""
@@ -92,24 +90,15 @@ def rate_of(rows: Sequence[Row]) -> tuple[int, int, float, float]:
     What counts is `pair_keys.is_resolved`, and what belongs together is that of `cluster_labels`, so that tables,
     figures and comparisons say the same.
     """
-    labels = cluster_labels(rows, [pair_key(r) for r in rows], None)[0]
+    labels = cluster_labels(rows, [pair_key(r) for r in rows])[0]
     found = [(float(v), label) for r, label in zip(rows, labels, strict=True) if (v := is_resolved(r)) is not None]
     values = [v for v, _ in found]
     return round(sum(values)), len(values), *statistics.wilson_by_cluster(values, [label for _, label in found])
 
 
-def cluster_labels(
-    rows: Sequence[Mapping[str, Any]], units: Sequence[PairKey], wanted: str | None
-) -> tuple[list[str], str, int]:
+def cluster_labels(rows: Sequence[Mapping[str, Any]], units: Sequence[PairKey]) -> tuple[list[str], str, int]:
     """The cluster of each unit, what it is, and how many there were if there were too few of them to use."""
     tasks = ["/".join(u[1:3]) for u in units]
-    if wanted == "task":
-        return tasks, "task", 0
-    if wanted is not None:
-        found = [_named(row, (wanted,)) for row in rows]
-        if None in found:
-            raise StudyError(f"not every task has a {wanted!r}; cluster by a column that all rows have, or by 'task'")
-        return [str(f) for f in found], wanted, 0
     for kind, names in (("cluster", ("cluster",)), ("repository", ("repo", "package")), ("family", ("family",))):
         found = [_named(row, names) for row in rows]
         suites = [f"{u[1]}/" if kind == "family" else "" for u in units]  # one family of two suites is two

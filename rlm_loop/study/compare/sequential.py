@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.study.compare.pair_keys import PairKey, complete_and_incomplete, pair_key
-from rlm_loop.study.compare.pairs import POLICIES, Paired, Pairs, Policy
+from rlm_loop.study.compare.pair_keys import PairKey, by_episode, complete_and_incomplete, is_resolved, pair_key
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.analysis import Analysis, read
 from rlm_loop.study.results import Results
@@ -20,75 +19,55 @@ COLUMNS = ("model", "arm", "baseline", "tasks", "task", "estimate", "low", "high
 
 
 def sequential(
-    results: Results,
-    arm: str,
-    baseline: str | None = None,
-    *,
-    margin: float | None = None,
-    missing: Policy | None = None,
-    alpha: float = 0.05,
+    results: Results, arm: str, baseline: str | None = None, *, margin: float | None = None, alpha: float = 0.05
 ) -> pd.DataFrame:
     """Return a row after each task, in the order of running: the difference of the resolve rates, its always-valid
     interval, and the decision.
 
-    Baseline, `margin` and `missing` are as the study declared them (`Analysis`), where they are not given.  A study may
-    be stopped at the first row whose `decision` is not "go on", and the interval of that row reported.  The price is
-    width.  An observation is one task, the mean over its seeds (`bounded_sequence`); it counts once both arms were
-    tried on every seed that any task has.  `estimate` is that of the pairs that are known, and the interval covers the
-    worst and the best case of missing ones, so that nothing is decided by them; `missing="drop"` leaves them out.
-    Tasks count as independent and are taken to come in an order that has nothing to do with how they turn out.
+    Baseline and `margin` are as the study declared them (`Analysis`), where they are not given.  A study may be stopped
+    at the first row whose `decision` is not "go on", and the interval of that row reported.  The price is width.  An
+    observation is one task, the mean over its seeds (`bounded_sequence`); it counts once both arms were tried on every
+    seed that any task has.  `estimate` is that of the pairs that are known, and the interval covers the worst and the
+    best case of missing ones, so that nothing is decided by them.  Tasks count as independent and are taken to come in
+    an order that has nothing to do with how they turn out.
 
     Ratios have none: no interval was found that holds at every look where some runs use many times as much as others
-    (of 100 studies 16 were decided wrongly).  Raises `StudyError` for an unknown arm or policy.
+    (of 100 studies 16 were decided wrongly).  Raises `StudyError` for an unknown arm.
     """
     plan = read(results.lock) or Analysis()
     margin = plan.margin if margin is None else margin
-    missing = missing or plan.missing
     base = baseline or results.baseline
     for name in (arm, base):
         if name not in results.arms:
             raise StudyError(f"there is no arm {name!r}; there are {', '.join(results.arms)}")
-    if missing not in POLICIES:
-        raise StudyError(f"missing must be one of {', '.join(POLICIES)}, got {missing!r}")
-    rows = [r for model in results.models for r in _of_model(results, model, arm, base, margin, missing, alpha)]
+    rows = [r for model in results.models for r in _of_model(results, model, arm, base, margin, alpha)]
     return frame_of(rows, COLUMNS)
 
 
 def _of_model(
-    results: Results, model: str, arm: str, base: str, margin: float, missing: Policy, alpha: float
+    results: Results, model: str, arm: str, base: str, margin: float, alpha: float
 ) -> Iterator[dict[str, Any]]:
     from rlm_loop.study.statistics import bounded_sequence
 
-    worst: list[float] = []
-    best: list[float] = []
-    known: list[float] = []
-    names: list[str] = []
-    means: list[float | None] = []
-    tasks = _tasks(results, model, arm, base)
-    every = Paired(results.rows, [u for units in tasks.values() for u in units], "task").pairs(arm, base, "resolved")
-    begin = 0
-    for (_, task), units in tasks.items():
-        pairs = every.at(range(begin, begin + len(units)))
-        begin, whole = begin + len(units), pairs.known()
-        used = whole if missing == "drop" else pairs
-        if not len(used):
-            continue
-        names.append(task)
-        worst.append(_difference(used.filled(0.0, 1.0)))
-        best.append(_difference(used.filled(1.0, 0.0)))
-        known += [_difference(whole)] if len(whole) else []
-        means.append(mean(known))
-    if not names:
+    of_episode, tasks = by_episode(results.rows), _tasks(results, model, arm, base)
+    if not tasks:
         return
+    worst: list[float | None] = []
+    best: list[float | None] = []
+    known: list[float] = []
+    means: list[float | None] = []
+    for units in tasks.values():
+        pairs = [(is_resolved(of_episode[arm, u]), is_resolved(of_episode[base, u])) for u in units]
+        worst.append(mean((h or False) - (t is not False) for h, t in pairs))
+        best.append(mean((h is not False) - (t or False) for h, t in pairs))
+        differences = [h - t for h, t in pairs if h is not None and t is not None]
+        known += [sum(differences) / len(differences)] if differences else []
+        means.append(mean(known))
     lows, highs = bounded_sequence(worst, alpha)[0].tolist(), bounded_sequence(best, alpha)[1].tolist()
-    for n, task in enumerate(names, 1):
+    for n, (_, task) in enumerate(tasks, 1):
         low, high = max(lows[:n]), min(highs[:n])
         decision = _decision(low, high, margin)
         yield dict(zip(COLUMNS, (model, arm, base, n, task, means[n - 1], low, high, decision), strict=True))
-
-
-def _difference(pairs: Pairs) -> float:
-    return mean([(h or 0.0) - (t or 0.0) for h, t in zip(pairs.here, pairs.there, strict=True)]) or 0.0
 
 
 def _tasks(results: Results, model: str, arm: str, base: str) -> dict[tuple[str, str], list[PairKey]]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rlm_loop.study import statistics
-from rlm_loop.study.compare.contrast import Judged
 from rlm_loop.study.compare.effects import rate_effect
 from rlm_loop.study.compare.pair_keys import PairKey, by_episode, complete_and_incomplete, is_resolved
 from rlm_loop.study.compare.pairs import Paired, Pairs
-from rlm_loop.study.store.rows import Row
+
+if TYPE_CHECKING:
+    from rlm_loop.study.compare.comparison import Comparison
 
 
 @dataclass(frozen=True)
@@ -63,10 +65,10 @@ class Flip:
     gained: bool
 
 
-def suite_effects(rows: Sequence[Row], comparison: Judged, cluster: str | None = None) -> list[SuiteEffect]:
+def suite_effects(comparison: Comparison) -> list[SuiteEffect]:
     """Return an effect for each model, arm and suite of a comparison, on the units that it compares."""
     found: list[SuiteEffect] = []
-    for model, arm, by_suite in _asked(rows, comparison, cluster):
+    for model, arm, by_suite in _asked(comparison):
         for suite, (units, pairs) in by_suite.items():
             known = pairs.known()
             apart = [(h or 0.0) - (t or 0.0) for h, t in zip(known.here, known.there, strict=True)]
@@ -77,10 +79,10 @@ def suite_effects(rows: Sequence[Row], comparison: Judged, cluster: str | None =
     return found
 
 
-def interactions(rows: Sequence[Row], comparison: Judged, cluster: str | None = None) -> list[Interaction]:
+def interactions(comparison: Comparison) -> list[Interaction]:
     """Return a test for each model and arm; none where there is one suite."""
     found: list[Interaction] = []
-    for model, arm, by_suite in _asked(rows, comparison, cluster):
+    for model, arm, by_suite in _asked(comparison):
         known = {suite: pairs.known() for suite, (_, pairs) in by_suite.items() if len(pairs.known())}
         if len(known) < 2:
             continue
@@ -92,14 +94,12 @@ def interactions(rows: Sequence[Row], comparison: Judged, cluster: str | None = 
     return found
 
 
-def _asked(
-    rows: Sequence[Row], comparison: Judged, cluster: str | None
-) -> Iterator[tuple[str, str, dict[str, tuple[list[PairKey], Pairs]]]]:
+def _asked(comparison: Comparison) -> Iterator[tuple[str, str, dict[str, tuple[list[PairKey], Pairs]]]]:
     """Of each model and arm the units and pairs of each suite."""
-    every, _ = complete_and_incomplete(rows)
+    every, _ = complete_and_incomplete(comparison.rows)
     for model, arm in comparison.compared:
         units = [u for u in every if u[0] == model]
-        whole = Paired(rows, units, cluster).pairs(arm, comparison.baseline, "resolved")
+        whole = Paired(comparison.rows, units).pairs(arm, comparison.baseline, "resolved")
         by_suite: dict[str, tuple[list[PairKey], Pairs]] = {}
         for suite in dict.fromkeys(u[1] for u in units):
             at = [i for i, u in enumerate(units) if u[1] == suite]
@@ -107,9 +107,9 @@ def _asked(
         yield model, arm, by_suite
 
 
-def flips(rows: Sequence[Row], comparison: Judged) -> list[Flip]:
+def flips(comparison: Comparison) -> list[Flip]:
     """The pairs of each model and arm that flip, those gained first, each in the order of the tasks."""
-    of_episode, units = by_episode(rows), complete_and_incomplete(rows)[0]
+    of_episode, units = by_episode(comparison.rows), complete_and_incomplete(comparison.rows)[0]
     found: list[Flip] = []
     for model, arm in comparison.compared:
         mine: list[Flip] = []

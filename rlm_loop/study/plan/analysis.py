@@ -126,14 +126,13 @@ class Chance:
     """The power of one claim in the resolve rate under one assumption about the truth.
 
     `discordant` is the share of pairs that just one of the two arms resolves, `difference` the true difference of the
-    rates.  `chance` is that of the planned number of tasks, by one test at the end; `with_looks` that of `sequential`,
-    which may be read after every task; `tasks` how many give the power wanted (`None`: no number does).
+    rates.  `chance` is that of the planned number of tasks, by one test at the end; `tasks` how many give the power
+    wanted (`None`: no number does).
     """
 
     discordant: float
     difference: float
     chance: float
-    with_looks: float
     tasks: int | None
 
 
@@ -160,14 +159,14 @@ class StudyPower:
         lines = [
             f"power of {self.tasks} tasks to show that an arm {claim}: {self.claims} "
             f"claim{'s' * (self.claims != 1)}, the first judged at {100 * self.level:.3g} %",
-            f"  only one arm resolves   true difference   chance   with looks   tasks for {100 * self.wanted:g} %",
+            f"  only one arm resolves   true difference   chance   tasks for {100 * self.wanted:g} %",
         ]
         for c in self.chances:
             lines.append(
                 f"  {100 * c.discordant:>8.0f} % of tasks {100 * c.difference:>+15.0f} {100 * c.chance:>9.0f} % "
-                f"{100 * c.with_looks:>9.0f} % {'none' if c.tasks is None else f'{c.tasks:,}':>12}"
+                f"{'none' if c.tasks is None else f'{c.tasks:,}':>12}"
             )
-        last = "  compare() shows nothing before the last task; sequential() may decide at any look: chance with looks"
+        last = "  compare() shows nothing before the last task"
         return "\n".join([*lines, last])
 
 
@@ -183,6 +182,5 @@ def planned_power(
         for difference in (0.0,) if margin else [d for d in _DIFFERENCES if d <= share]:
             truth: dict[str, float] = {"discordant": share, "difference": difference, "margin": margin, "alpha": level}
             chance = statistics.power_of_rate(tasks, **truth)
-            looks = statistics.chance_to_decide(tasks, share, difference, margin, level)
-            chances.append(Chance(share, difference, chance, looks, statistics.pairs_for_rate(**truth, power=power)))
+            chances.append(Chance(share, difference, chance, statistics.pairs_for_rate(**truth, power=power)))
     return StudyPower(tasks, claims, margin, level, power, tuple(chances))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rlm_loop.study.statistics.clusters import Floats
 
@@ -70,37 +69,15 @@ def bounded_sequence(values: Any, alpha: float = 0.05, *, grid: int = 801) -> tu
     hedged capital process and predictable plug-in bets: I. Waudby-Smith & A. Ramdas, JRSS B 86 (2024), theorem 3.  The
     bounds are rounded outwards to a grid of means.
     """
-    x = (np.asarray(values, dtype=float) + 1) / 2
-    lower, upper = np.empty(x.shape), np.empty(x.shape)
-    for t, alive in enumerate(_alive(x, np.linspace(0, 1, grid), alpha)):
-        lower[..., t] = np.where(alive.any(-1), alive.argmax(-1), grid - 1)
-        upper[..., t] = np.where(alive.any(-1), grid - 1 - alive[..., ::-1].argmax(-1), 0)
-    step = 1 / (grid - 1)
-    lower, upper = np.maximum(lower - 1, 0) * step, np.minimum(upper + 1, grid - 1) * step
-    return 2 * lower - 1, 2 * upper - 1
-
-
-def chance_to_decide(
-    n: int, discordant: float, difference: float, margin: float = 0.0, alpha: float = 0.05, studies: int = 1000
-) -> float:
-    """The chance that a sequence of differences (1, 0, -1) excludes -`margin` within n values, by simulation."""
-    if n < 1:
-        return 0.0
-    wins, losses = (discordant + difference) / 2, (discordant - difference) / 2
-    drawn = np.random.default_rng(0).choice([1.0, 0.5, 0.0], (studies, n), p=[wins, 1 - discordant, losses])
-    *_, alive = _alive(drawn, np.array([(1 - margin) / 2]), alpha)
-    return 1 - float(alive.mean())
-
-
-def _alive(x: Floats, means: Floats, alpha: float) -> Iterator[NDArray[np.bool_]]:
-    """Return the means (in 0 to 1) that are not excluded after each value."""
+    x, means = (np.asarray(values, dtype=float) + 1) / 2, np.linspace(0, 1, grid)
     steps = np.arange(1, x.shape[-1] + 1)
     mean = (0.5 + np.cumsum(x, axis=-1)) / (steps + 1)
     variance = (0.25 + np.cumsum((x - mean) ** 2, axis=-1)) / (steps + 1)
     before = np.concatenate([np.full((*x.shape[:-1], 1), 0.25), variance[..., :-1]], axis=-1)
     bet = np.sqrt(2 * np.log(2 / alpha) / (before * steps * np.log(steps + 1)))
-    up = np.zeros((*x.shape[:-1], means.size))
-    down, alive = up.copy(), np.ones(up.shape, dtype=bool)
+    up = np.zeros((*x.shape[:-1], grid))
+    down, alive = up.copy(), np.ones(up.shape, dtype=bool)  # the means that are not excluded yet
+    lower, upper = np.empty(x.shape), np.empty(x.shape)
     with np.errstate(divide="ignore"):
         most_up, most_down = 0.5 / means, 0.5 / (1 - means)
     for t in range(x.shape[-1]):
@@ -108,4 +85,8 @@ def _alive(x: Floats, means: Floats, alpha: float) -> Iterator[NDArray[np.bool_]
         up += np.log1p(np.minimum(bet[..., t, None], most_up) * gap)
         down += np.log1p(-np.minimum(bet[..., t, None], most_down) * gap)
         alive &= np.maximum(up, down) + np.log(0.5) < np.log(1 / alpha)
-        yield alive
+        lower[..., t] = np.where(alive.any(-1), alive.argmax(-1), grid - 1)
+        upper[..., t] = np.where(alive.any(-1), grid - 1 - alive[..., ::-1].argmax(-1), 0)
+    step = 1 / (grid - 1)
+    lower, upper = np.maximum(lower - 1, 0) * step, np.minimum(upper + 1, grid - 1) * step
+    return 2 * lower - 1, 2 * upper - 1

@@ -17,10 +17,6 @@ from rlm_loop.study.statistics.multiple_testing import smallest_level
 _RESAMPLES, _FLIPS = 4000, 9999
 #: Up to so many clusters all changes of sign are counted.
 _COUNTED = 15
-#: So many changes of sign are summed at once.
-_BLOCK = 1000
-#: Up to so many counts are kept as floats (32 MB).
-_FLOATS = 4_000_000
 #: Sums of the same numbers in another order differ by less than this share of them.
 _ROUNDING = 1e-9
 
@@ -72,21 +68,8 @@ def bca_interval(total: Floats, of: Floats, resamples: int, seed: int) -> Callab
     """The BCa bootstrap interval of the mean at each alpha, from the sums and sizes of clusters, which are drawn whole.
 
     B. Efron, JASA 82 (1987), with the quantiles of `expanded_tail`.  Draws, bias and acceleration are made once: scipy
-    makes them again for each level, and a p value asks for some thirty.  All measures of as many clusters share their
-    draws, and the interval of a measure, its p and its interval at an adjusted level are of the same means, so these
-    are kept for a while.
+    makes them again for each level, and a p value asks for some thirty.
     """
-    if total.ndim > 1:
-        return _bca(total, of, resamples, seed)
-    return _kept(total.tobytes(), of.tobytes(), resamples, seed)
-
-
-@functools.lru_cache(maxsize=64)
-def _kept(total: bytes, of: bytes, resamples: int, seed: int) -> Callable[[float], tuple[Floats, Floats]]:
-    return _bca(np.frombuffer(total), np.frombuffer(of), resamples, seed)
-
-
-def _bca(total: Floats, of: Floats, resamples: int, seed: int) -> Callable[[float], tuple[Floats, Floats]]:
     groups = of.size
     left_out = (total.sum(axis=-1, keepdims=True) - total) / np.maximum(of.sum() - of, 1e-9)
     mean = total.sum(axis=-1, keepdims=True) / of.sum()
@@ -112,26 +95,18 @@ def _bca(total: Floats, of: Floats, resamples: int, seed: int) -> Callable[[floa
     return at
 
 
-@functools.lru_cache(maxsize=4)
-def cluster_draws(groups: int, resamples: int, seed: int) -> NDArray[Any]:
+@functools.lru_cache(maxsize=2)
+def cluster_draws(groups: int, resamples: int, seed: int) -> Floats:
     """Draw clusters: how often each is taken, a row a resample, the same for all measures of as many clusters."""
     drawn = np.random.default_rng(seed).integers(0, groups, (resamples, groups))
     drawn += np.arange(resamples)[:, None] * groups
-    return _quick(np.bincount(drawn.ravel(), minlength=resamples * groups).reshape(resamples, groups).astype(np.uint16))
+    return np.bincount(drawn.ravel(), minlength=resamples * groups).reshape(resamples, groups).astype(float)
 
 
-def _quick(counts: NDArray[Any]) -> NDArray[Any]:
-    """Counts as the floats that they are multiplied as, unless there are too many to keep them so."""
-    return counts.astype(float) if counts.size <= _FLOATS else counts
-
-
-def _sum(values: Floats, counts: NDArray[Any]) -> Floats:
-    """The sum of the values for each row of counts; in blocks, as so many floats may not fit for thousands of tasks."""
-    if counts.dtype == float:
-        # of one study without BLAS, whose threads wait for each other longer than the sums take where cores are busy
-        return np.einsum("j,ij->i", values, counts) if values.ndim == 1 else values @ counts.T
-    starts = range(0, len(counts), _BLOCK)
-    return np.concatenate([values @ counts[at : at + _BLOCK].T.astype(float) for at in starts], axis=-1)
+def _sum(values: Floats, counts: Floats) -> Floats:
+    """The sum of the values for each row of counts."""
+    # of one study without BLAS, whose threads wait for each other longer than the sums take where cores are busy
+    return np.einsum("j,ij->i", values, counts) if values.ndim == 1 else values @ counts.T
 
 
 def bootstrap(values: Sequence[float]) -> tuple[float, float] | None:
@@ -208,8 +183,8 @@ def flip_interval(
     return low - tolerance, high + tolerance
 
 
-@functools.lru_cache(maxsize=4)
-def _changes(groups: int, resamples: int) -> NDArray[Any]:
+@functools.lru_cache(maxsize=2)
+def _changes(groups: int, resamples: int) -> Floats:
     """The clusters that change their sign, a row for each change; all changes where they are few, else draws.
 
     They are the same for all measures of as many tasks.  "No cluster changes" is not among all changes, and their last
@@ -217,4 +192,4 @@ def _changes(groups: int, resamples: int) -> NDArray[Any]:
     """
     if groups <= _COUNTED:
         return ((np.arange(1, 2 ** max(groups - 1, 0))[:, None] >> np.arange(groups)) & 1).astype(float)
-    return _quick(np.random.default_rng(0).integers(0, 2, (resamples, groups), dtype=np.int8))
+    return np.random.default_rng(0).integers(0, 2, (resamples, groups), dtype=np.int8).astype(float)
