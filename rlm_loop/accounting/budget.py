@@ -159,16 +159,9 @@ class Account:
 
     def seconds_left(self) -> float | None:
         """Return the seconds until the nearest time limit; `None` if there is none."""
-        return self._least("seconds", held=False) if self._limited else None
-
-    def calls_left(self) -> int | None:
-        """Return the model calls that may still begin, those under way not counted; `None` if there is no limit."""
-        with self._news:
-            left = self._least("calls", held=True)
-        return None if left is None else int(left)
-
-    def _least(self, kind: str, *, held: bool) -> float | None:
-        left = [limit - used for _, own, _, limit, used in self._uses(held=held) if own == kind]
+        if not self._limited:
+            return None
+        left = [limit - used for _, kind, _, limit, used in self._uses(held=False) if kind == "seconds"]
         return max(0.0, min(left)) if left else None
 
     def callers(self, change: int) -> None:

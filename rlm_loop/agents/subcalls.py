@@ -10,7 +10,9 @@ import contextvars
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal, cast
@@ -29,7 +31,7 @@ from rlm_loop.models.base import Model, ModelError
 from rlm_loop.outcome import Outcome, Stop
 from rlm_loop.repl.contexts.context import inline_context
 from rlm_loop.repl.worker import SubAnswer, SubFailure
-from rlm_loop.tools.function import Tool, ToolError
+from rlm_loop.tools.function import Tool, ToolError, describe
 
 SubAgent = Callable[[str, Any, Meter], Outcome]
 """Runs the loop one level down: the question, its context, and the model to run on."""
@@ -53,9 +55,6 @@ class SubCallError(ToolError):
 
     def __str__(self) -> str:
         return self.reason
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self), (self.reason, self.kind))
 
 
 class DepthExceeded(SubCallError):
@@ -114,8 +113,7 @@ class SubcallRunner:
     def llm_query(
         self, prompt: str, context: Any = None, *, model: str | None = None, max_tokens: int | None = None
     ) -> str:
-        _check([prompt], max_tokens)
-        result = _Group(self, [(prompt, context)], model, max_tokens).asked()[0]
+        (result,) = _Group(self, [(prompt, context)], model, max_tokens).asked()
         if isinstance(result, BaseException):
             raise result
         return result
@@ -128,21 +126,13 @@ class SubcallRunner:
         model: str | None = None,
         max_tokens: int | None = None,
     ) -> list[Any]:
-        _check(prompts, max_tokens)
         if contexts is not None and len(contexts) != len(prompts):
             message = f"{len(prompts)} prompts and {len(contexts)} contexts: give one context for each prompt"
             raise ToolError("invalid_arguments", message)
         if not prompts:
             return []
-        agent, needed = self.agent, len(prompts)
-        if out := agent.account.spent_out():
-            raise out
-        left = agent.account.calls_left() if agent.node.depth < self.settings.max_depth else None
-        if left is not None and needed > left:  # refused as a whole: nothing is paid for, nothing lost
-            message = f"{needed} calls are needed and {left} are left: nothing was asked, send fewer prompts"
-            raise SubCallError(message, "budget")
-        calls = list(zip(prompts, contexts or [None] * needed, strict=True))
-        results = _Group(self, calls, model, max_tokens, agent.node.batch()).asked()
+        calls = list(zip(prompts, contexts or [None] * len(prompts), strict=True))
+        results = _Group(self, calls, model, max_tokens, self.agent.node.batch()).asked()
         spent = [result for result in results if isinstance(result, BudgetSpent)]
         if spent and not any(isinstance(result, str) for result in results):
             raise spent[0]
@@ -165,20 +155,10 @@ def _tools() -> tuple[Tool, Tool]:
     return single, batched
 
 
-def _check(prompts: list[str], max_tokens: int | None) -> None:
-    """Refuse what cannot be meant, before anything is asked; types were checked by the gateway."""
-    for number, prompt in enumerate(prompts):
-        if not prompt.strip():
-            which = "the prompt of llm_query" if len(prompts) == 1 else f"prompt {number} of llm_query_batched"
-            raise ToolError("invalid_arguments", f"{which} is empty")
-    if max_tokens is not None and max_tokens < 1:
-        raise ToolError("invalid_arguments", f"max_tokens is a number of tokens, 1 or more, not {max_tokens}")
-
-
 class _Group:
     """Sub-calls that are asked in threads, each a prompt with its context; safe to use from several threads.
 
-    `failure` ends all of them; once everything is `spent`, no further one is begun.
+    A `failure` ends all of them; once everything is `spent`, no further one is begun.
     """
 
     def __init__(
@@ -189,15 +169,17 @@ class _Group:
         max_tokens: int | None,
         batch: str | None = None,
     ) -> None:
+        if max_tokens is not None and max_tokens < 1:
+            raise ToolError("invalid_arguments", f"max_tokens is a number of tokens, 1 or more, not {max_tokens}")
         self._asking, self._calls, self._how = asking, calls, (model, max_tokens, batch)
         self._agent, self._width = asking.agent, min(len(calls), asking.settings.concurrency)
         self._scope = Scope(self._agent.node.scope, cell_scope.get())
         self._numbers = self._agent.node.numbers(len(calls))
-        self._next, self._working, self._lock = 0, self._width, threading.Lock()
-        self._results: list[Result | None] = [None] * len(calls)
+        self._next = deque(range(len(calls)))
+        self._results: dict[int, Result] = {}
         self._failure: BaseException | None = None
         self._spent: BudgetSpent | None = None
-        self._done = threading.Event()
+        self._done, self._lock, self._working = threading.Event(), threading.Lock(), self._width
 
     def asked(self) -> list[Result]:
         """Return the result of each call, in their order.
@@ -215,7 +197,7 @@ class _Group:
                     threading.Thread(target=run, args=(self._work,), daemon=True, name="llm_query").start()
                 while not self._done.wait(min(_SLICE, account.seconds_left() or _SLICE)):
                     if account.seconds_left() == 0:
-                        raise BudgetSpent(*(account.exceeded() or ("seconds", "time is up")))
+                        raise account.spent_out() or BudgetSpent("seconds", "the time is up")
             scope.check()
             if self._failure is not None:
                 raise self._failure
@@ -223,41 +205,36 @@ class _Group:
             scope.end(str(error) or type(error).__name__)
             raise
         finally:
-            self._stop()
+            self._next.clear()
             account.callers(1 - self._width)
             scope.release()
-        return [result for r in self._results if (result := self._spent if r is None else r) is not None]
-
-    def _stop(self) -> None:
-        """Begin no further call."""
-        with self._lock:
-            self._next = len(self._calls)
+        results = (self._results.get(index, self._spent) for index in range(len(self._calls)))
+        return [result for result in results if result is not None]
 
     def _work(self) -> None:
-        while (index := self._taken()) is not None:
-            try:
-                node = Caller(self._agent.node, self._numbers[index], self._scope)
-                self._results[index] = _SubCall(self._asking, node, index, *self._calls[index], *self._how).ask()
-            except BaseException as error:
-                if isinstance(error, DepthExceeded) or not isinstance(error, (SubCallError, BudgetSpent)):
-                    self._failure = error  # no other one would fare better
-                    self._done.set()
-                    break
-                if isinstance(error, BudgetSpent) and self._agent.account.spent_out() is not None:
-                    self._spent = error
-                    self._stop()
-                self._results[index] = error
+        with suppress(IndexError):  # nothing is left to ask
+            while self._failure is None and not self._scope.ended:
+                self._ask(self._next.popleft())
         with self._lock:
             self._working -= 1
-            if not self._working:
+            if not self._working or self._failure is not None:
                 self._done.set()
 
-    def _taken(self) -> int | None:
-        with self._lock:
-            if self._failure is not None or self._scope.ended or self._next >= len(self._calls):
-                return None
-            self._next += 1
-            return self._next - 1
+    def _ask(self, index: int) -> None:
+        node = Caller(self._agent.node, self._numbers[index], self._scope)
+        try:
+            self._results[index] = _SubCall(self._asking, node, index, *self._calls[index], *self._how).ask()
+        except DepthExceeded as error:
+            self._failure = error  # no other one would fare better
+        except SubCallError as error:
+            self._results[index] = error
+        except BudgetSpent as error:
+            self._results[index] = error
+            if self._agent.account.spent_out() is not None:
+                self._spent = error
+                self._next.clear()
+        except BaseException as error:
+            self._failure = error
 
 
 @dataclass
@@ -280,10 +257,6 @@ class _SubCall:
     _began: float | None = None
     _ended: bool = False
 
-    @property
-    def _who(self) -> dict[str, Any]:
-        return {"node": self.node.path, "depth": self.node.depth}
-
     def ask(self) -> str:
         """Return the answer as text, worked out in this thread.
 
@@ -300,11 +273,21 @@ class _SubCall:
             node.scope.check()
             self._end(text, stop=stop)
             return text
+        except SubCallError as error:
+            self._end(error=(error.kind, error.reason), stop=error.stop)
+            raise
+        except BudgetSpent as spent:
+            self._end(error=("budget", spent.reason))
+            raise
+        except Cancelled as cancelled:
+            self._end(error=("cancelled", str(cancelled)))
+            raise
+        except Exception as error:
+            reason = str(error) if isinstance(error, ModelError) else describe(error)
+            self._end(error=("runtime", reason))
+            raise SubCallError(reason) from error
         except BaseException as error:
-            kind, reason = _why(error)
-            self._end(error=(kind, reason), stop=error.stop if isinstance(error, SubCallError) else None)
-            if kind == "runtime" and not isinstance(error, SubCallError):
-                raise SubCallError(reason) from error
+            self._end(error=("interrupted", describe(error)))
             raise
         finally:
             node.over()
@@ -326,17 +309,17 @@ class _SubCall:
         return self._by_completion(inner), None
 
     def _by_completion(self, inner: Meter) -> str:
-        text, asked = self.prompt, self.max_tokens
+        text, agent = self.prompt, self.asking.agent
         if self.context is not None:
             text = f"{text}\n\n{inline_context(self.context, limit=sys.maxsize)}"
         try:
             reply = inner.complete(Prompt.ask(text))
         except BudgetSpent as spent:
-            if inner.account is self.asking.agent.account or self.asking.agent.account.spent_out() is not None:
+            if inner.account is agent.account or agent.account.spent_out() is not None:
                 raise
             raise SubCallError(f"the limits of a sub-call are reached: {spent.reason}", "budget") from None
         used = reply.usage.output_tokens if reply.usage is not None else None
-        if reply.cut_off and (asked is None or (used is not None and used < asked)):
+        if reply.cut_off and (self.max_tokens is None or (used is not None and used < self.max_tokens)):
             begin = f"; it began {reply.text[:200]!r}" if reply.text else ""
             length = "" if used is None else f" after {used} tokens"
             raise SubCallError(f"the reply was cut off{length}: ask for less, or split the prompt{begin}", "cut_off")
@@ -347,28 +330,21 @@ class _SubCall:
         return text
 
     def _by_agent(self, inner: Meter) -> str:
-        asking, agent = self.asking, self.asking.agent
-        with asking.settings.agents.held(inner.node.scope, lender=agent.node):
-            outcome = asking.sub_agent(self.prompt, self.context, inner)
+        agent = self.asking.agent
+        with self.asking.settings.agents.held(inner.node.scope, lender=agent.node):
+            outcome = self.asking.sub_agent(self.prompt, self.context, inner)
         if outcome.answered:
             return str(outcome.answer)
-        if outcome.stop in (Stop.SECONDS, Stop.TOKENS, Stop.COST, Stop.CALLS):
-            spent = agent.account.spent_out()  # nothing is left for who asked either
-            if spent is None and not agent.ledger.usage_of(inner.node.path).calls and inner.account is agent.account:
-                spent = BudgetSpent(str(outcome.stop), outcome.reason)  # not even its first call was covered
-            if spent is not None:
-                raise spent
-        pending = any(turn.pending for turn in outcome.turns)
-        words = "" if pending else outcome.last_reply.strip()
-        words = words or ("" if outcome.answer is None else str(outcome.answer))
-        last = f"; its last words: {words[:200]!r}" if words else ""
+        if (spent := agent.account.spent_out()) is not None:  # nothing is left for the agent that asked either
+            raise spent
+        last = "" if outcome.answer is None else f"; its last words: {str(outcome.answer)[:200]!r}"
         error = SubCallError(f"the sub-agent gave no answer ({outcome.stop}: {outcome.reason}){last}")
         error.stop = str(outcome.stop)
         raise error
 
     def _start(self, kind: Literal["completion", "agent", "denied"], model: str | None = None) -> None:
         """Record that it starts, as this kind."""
-        agent, prompt = self.asking.agent, self.prompt
+        agent, node, prompt = self.asking.agent, self.node, self.prompt
         with self._lock:
             if self._ended:
                 return
@@ -377,7 +353,8 @@ class _SubCall:
             stored = kind == "completion" and self.context is None
             agent.trace.record(
                 "subcall_start",
-                **self._who,
+                node=node.path,
+                depth=node.depth,
                 parent=agent.node.path,
                 turn=agent.turn,
                 kind=kind,
@@ -387,34 +364,18 @@ class _SubCall:
                 batch=self.batch,
                 index=None if self.batch is None else self.index,
             )
-        agent.hooks.notify("on_subcall_start", **self._who, kind=kind, model=model, prompt=prompt)
+        agent.hooks.notify("on_subcall_start", node=node.path, depth=node.depth, kind=kind, model=model, prompt=prompt)
 
     def _end(self, answer: str | None = None, *, error: tuple[str, str] | None = None, stop: str | None = None) -> None:
         """Record that it ended: with an answer, or an error given as its kind and one line."""
-        agent = self.asking.agent
+        agent, node = self.asking.agent, self.node
         with self._lock:
             began, ended, self._ended = self._began, self._ended, True
             if ended or began is None:
                 return
-            used = agent.ledger.usage_of(self.node.path)
-            told = {**self._who, "ok": error is None, "seconds": time.monotonic() - began, "usage": used}
+            told = {"node": node.path, "depth": node.depth, "ok": error is None, "seconds": time.monotonic() - began}
+            told["usage"] = agent.ledger.usage_of(node.path)
             why = None if error is None else {"kind": error[0], "message": error[1]}
             hashed = None if answer is None else sha256(answer)
             agent.trace.record("subcall_end", **told, error=why, answer_sha256=hashed, stop=stop)
         agent.hooks.notify("on_subcall_end", **told, error=error and error[1], answer=answer)
-
-
-def _why(error: BaseException) -> tuple[str, str]:
-    """Return the kind of what a sub-call failed with, and one line of it."""
-    match error:
-        case SubCallError():
-            return error.kind, error.reason
-        case BudgetSpent():
-            return "budget", error.reason
-        case Cancelled():
-            return "cancelled", str(error)
-        case ModelError():
-            return "runtime", str(error)
-        case _:
-            kind = "runtime" if isinstance(error, Exception) else "interrupted"
-            return kind, f"{type(error).__name__}: {error}"

@@ -101,7 +101,6 @@ def test_a_part_of_an_account_has_limits_of_its_own_and_spends_the_whole() -> No
     assert held.max_tokens == 65  # 100 - 30 - 5: what is left of the whole
     other.settle(held, Usage(5, 65))
     assert (whole.spent.total_tokens, part.spent.total_tokens) == (70, 0)
-    assert (whole.calls_left(), part.calls_left()) == (3, 3)
 
 
 def test_the_clock_of_a_part_starts_with_it_and_the_nearest_limit_counts() -> None:
