@@ -15,7 +15,6 @@ from rlm_loop.versions import __version__
 if TYPE_CHECKING:
     from rlm_loop.accounting.budget import Budget
     from rlm_loop.agents import DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
-    from rlm_loop.agents.attempts import generate_patch
     from rlm_loop.agents.compaction import Compaction
     from rlm_loop.meter import arm
     from rlm_loop.models import ScriptedModel
@@ -29,12 +28,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Budget", "Compaction", "DirectAgent", "LeanAgent", "Match", "Outcome", "PythonREPL", "ReActAgent"]
 __all__ += ["ScriptedModel", "Study", "Suite", "Task", "ToolLoopAgent", "Workspace", "__version__", "arm"]
-__all__ += ["generate_patch", "tool"]
+__all__ += ["tool"]
 
 _NAMES = {
     "accounting.budget": "Budget",
     "agents": "DirectAgent LeanAgent ReActAgent ToolLoopAgent",
-    "agents.attempts": "generate_patch",
     "agents.compaction": "Compaction",
     "meter": "arm",
     "models": "ScriptedModel",

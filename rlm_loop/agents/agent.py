@@ -12,7 +12,7 @@ from typing import Any
 
 from rlm_loop.accounting.budget import Account, Budget
 from rlm_loop.accounting.ledger import Ledger
-from rlm_loop.agents.background import BackgroundRun, awaited
+from rlm_loop.agents.background import BackgroundRun
 from rlm_loop.agents.cells import Cells
 from rlm_loop.agents.checking import asked, checked, in_workspace, listed, refuse_settings, unscored, with_context
 from rlm_loop.agents.compaction import Compaction, Policy, plan_of, window_of
@@ -225,10 +225,6 @@ class Agent:
     def start(self, question: str, *, hooks: Iterable[object] = (), **options: Any) -> BackgroundRun:
         """Run in the background, with the options of `run`: returns at once; `.result()` waits, `.stop()` ends it."""
         return BackgroundRun(lambda more: self.run(question, hooks=(*hooks, *more), **options)).begin()
-
-    async def arun(self, question: str, *, hooks: Iterable[object] = (), **options: Any) -> Outcome:
-        """Run as `run` does, without blocking the event loop; the run stops where the awaiting task is cancelled."""
-        return await awaited(lambda more: self.run(question, hooks=(*hooks, *more), **options))
 
     def session(
         self,

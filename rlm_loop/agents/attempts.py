@@ -52,17 +52,6 @@ def escalate(
     return _attempts(task, [fast, strong], check, trace, mends=False)
 
 
-def generate_patch(task: Task, agent: Agent, *, trace: str | Path | Trace | None = None) -> Outcome:
-    """Run the agent on a task with a workspace; the `artifact` of the outcome is the patch, whatever the stop was.
-
-    The user's copy is not touched, and the task's score is not asked.  Raises what `attempt` raises, with the partial
-    outcome, and `ValueError` for a task without a workspace.
-    """
-    if task.workspace is None:
-        raise ValueError(f"task {task.id} has no workspace, so there is no patch to make; give it one")
-    return agent.attempt(task, trace=trace)
-
-
 def _attempts(
     task: Task, agents: Sequence[Agent], check: Check | None, trace: str | Path | Trace | None, *, mends: bool
 ) -> list[Outcome]:

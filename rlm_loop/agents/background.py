@@ -1,4 +1,4 @@
-"""A run in a thread of its own: its caller goes on, and can stop it, wait for it or await it."""
+"""A run in a thread of its own: its caller goes on, and can stop it or wait for it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import Self
 from rlm_loop.agents.run import Interrupted
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl.host.shielded import interrupt_thread
-
-_LOOK = 0.2  # seconds
 
 
 class BackgroundRun:
@@ -94,19 +92,3 @@ class BackgroundRun:
     def __repr__(self) -> str:
         state = "under way" if self.running else f"over: {self.error or self.outcome!r}"
         return f"<{type(self).__name__} {state}>"
-
-
-async def awaited(work: Callable[[tuple[object, ...]], Outcome]) -> Outcome:
-    """Return the outcome of a run in a thread; where the task that awaits it is cancelled, the run is stopped first."""
-    import asyncio  # 30 ms, which only who awaits should pay
-
-    run = BackgroundRun(work).begin()
-    over = asyncio.ensure_future(asyncio.to_thread(run._thread.join))  # pyright: ignore[reportPrivateUsage]
-    try:
-        while not over.done():  # a kernel's stop button cancels the cell, and wakes no loop that waits for ever
-            await asyncio.wait([over], timeout=_LOOK)
-    except asyncio.CancelledError:
-        run.stop()
-        await over
-        raise
-    return run.result()

@@ -373,8 +373,8 @@ class _SubCall:
             began, ended, self._ended = self._began, self._ended, True
             if ended or began is None:
                 return
-            told = {"node": node.path, "depth": node.depth, "ok": error is None, "seconds": time.monotonic() - began}
-            told["usage"] = agent.ledger.usage_of(node.path)
+            used, seconds = agent.ledger.usage_of(node.path), time.monotonic() - began
+            told = dict[str, Any](node=node.path, depth=node.depth, ok=error is None, seconds=seconds, usage=used)
             why = None if error is None else {"kind": error[0], "message": error[1]}
             hashed = None if answer is None else sha256(answer)
             agent.trace.record("subcall_end", **told, error=why, answer_sha256=hashed, stop=stop)

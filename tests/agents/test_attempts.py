@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, LeanAgent, Outcome
-from rlm_loop.agents.attempts import escalate, generate_patch, retry
+from rlm_loop.agents.attempts import escalate, retry
 from rlm_loop.models import ModelError, Reply, ScriptedModel
 from rlm_loop.tasks import Attempt, CheckResult, Score, Task
 from rlm_loop.traces import Trace, read_all
@@ -73,7 +73,7 @@ def passed(outcomes: list[Outcome]) -> list[Any]:
     ],
 )
 def test_the_diff_is_taken_whatever_the_stop(replies: list[Any], budget: Budget, stop: str) -> None:
-    result = generate_patch(TASK, lean(*replies, budget=budget))
+    result = lean(*replies, budget=budget).attempt(TASK)
     assert (result.stop, score(Attempt(artifact=result.artifact)).resolved) == (stop, True)
 
 
@@ -89,13 +89,13 @@ def test_where_the_workspace_itself_breaks_the_last_patch_that_was_seen_is_kept(
         raise ModelError("gone")
 
     with pytest.raises(ModelError) as caught:
-        generate_patch(replace(TASK, workspace=remembered), lean(FIX, remove))
+        lean(FIX, remove).attempt(replace(TASK, workspace=remembered))
     assert f"+{RIGHT}" in caught.value.outcome.artifact
 
 
 def test_the_trace_has_each_state_of_the_workspace_once() -> None:
     trace = Trace()
-    generate_patch(TASK, lean(wrong("0"), wrong("1"), wrong("0"), DONE), trace=trace)
+    lean(wrong("0"), wrong("1"), wrong("0"), DONE).attempt(TASK, trace=trace)
     trees = [event for event in trace.events if event["event"] == "tree"]
     texts = {event["sha256"]: event["text"] for event in trace.events if event["event"] == "text"}
     # the third edit leads back to the first state
@@ -150,7 +150,6 @@ def test_without_a_visible_check_or_a_workspace_nothing_is_run() -> None:
     for attempts, says in (
         (lambda: retry(TASK, agent), "give check="),
         (lambda: escalate(TASK, agent, agent), "give check="),
-        (lambda: generate_patch(replace(TASK, workspace=None), agent), "has no workspace"),
     ):
         with pytest.raises(ValueError, match=says):
             attempts()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from dataclasses import replace
 from itertools import pairwise
@@ -160,22 +159,6 @@ def test_a_root_call_under_way_is_not_waited_for() -> None:
         assert run.result(300).stop == "interrupted"  # the model still waits
         model.go.set()
         assert s.ask("Again?").answer == "too late"
-
-
-def test_a_run_is_awaited_and_a_cancelled_task_stops_it() -> None:
-    model, trace = Held(), Trace()
-
-    async def main() -> None:
-        assert (await DirectAgent(model=ScriptedModel(["one"])).arun("Alone?")).answer == "one"
-        task = asyncio.create_task(DirectAgent(model=model).arun("How many?", trace=trace))
-        await asyncio.to_thread(model.asked.wait, 300)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(main())
-    assert trace.events[-1]["stop"] == "interrupted"
-    model.go.set()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a stop may strike in a finalizer
