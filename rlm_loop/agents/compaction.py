@@ -7,6 +7,7 @@ before the first turn (system text, task, tool schemas) is never touched.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, cast, get_args
@@ -54,18 +55,17 @@ class Compaction:
     def __post_init__(self) -> None:
         if self.policy not in get_args(Policy):
             raise ValueError(f"unknown policy {self.policy!r}; take one of {', '.join(get_args(Policy))}")
-        for name in ("threshold_tokens", "keep_turns", "max_messages", "summary_tokens"):
-            value: object = getattr(self, name)
-            if value is None and name in ("threshold_tokens", "max_messages"):
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} of a Compaction is a whole number of at least 1, not {value!r}")
         if self.threshold_tokens is None and self.max_messages is None:
             raise ValueError("a Compaction without threshold_tokens and max_messages never happens; set one of them")
+        for name in ("threshold_tokens", "max_messages", "keep_turns", "summary_tokens"):
+            value = getattr(self, name)
+            may_be_none = name in ("threshold_tokens", "max_messages")
+            if not (type(value) is int and value >= 1) and not (value is None and may_be_none):
+                raise ValueError(f"{name} of a Compaction is a whole number of at least 1, not {value!r}")
 
 
 #: Of an agent without a `history`: the oldest turns go only when the model's window is full.
-_WHOLE_WINDOW = Compaction("window", threshold_tokens=None, max_messages=1_000_000_000)
+_WHOLE_WINDOW = Compaction("window", threshold_tokens=sys.maxsize)
 
 
 def plan_of(history: str | int | Compaction | None) -> Compaction | None:
@@ -190,15 +190,16 @@ class History:
         """Return the next request; raises `BudgetSpent` where what must stay fills the model's window."""
         plan, due = self.plan, self._due
         self._sizes.clear()
-        long = due is not None and _at_most(prompt, ()) > due and self._size(prompt) > due
+        long = due is not None and self._size(prompt) > due
         many = plan.max_messages is not None and len(prompt.messages) > plan.max_messages
         if not turns or not (long or many):
             return prompt
         policy: Policy = "window" if many and plan.policy == "drop_outputs" else plan.policy
-        shorter, fallback = self._summarised(prompt, turns, long) if policy == "summary" else (None, None)
-        if shorter is None:
-            policy = "window" if policy == "summary" else policy
-            shorter = self._fitting(prompt, turns, policy, long)
+        shorter = fallback = None
+        if policy == "summary":
+            shorter, fallback = self._summarised(prompt, turns, long)
+            policy = "window" if shorter is None else policy
+        shorter = shorter or self._fitting(prompt, turns, policy, long)
         self._record(prompt, shorter, turns[-1], policy, fallback, "tokens" if long else "messages")
         if self._window is not None and self._size(shorter) >= self._window:
             raise BudgetSpent("window", f"the messages fill the model's window of {self._window} tokens")
@@ -211,8 +212,6 @@ class History:
         """
         room = self._room
         if room is None or self._meter.model.immediate or turn.answer is not None:
-            return turn
-        if _at_most(prompt, turn.observations) <= room:
             return turn
         for _ in range(_TRIES):
             alone = without_turns(prompt + dialect.format_turn(turn), {turn.index})
@@ -243,9 +242,7 @@ class History:
         if not text or reply.finish_reason in ("content_filter", "error"):
             return None, "no summary: the reply was empty or withheld"
         shorter = without_turns(prompt, kept, summary=text + (" ..." if reply.cut_off else ""))
-        if self._size(shorter) < self._size(prompt):
-            return shorter, None
-        return None, "the summary is no shorter than what it stands for"
+        return shorter, None
 
     def _fitting(self, prompt: Prompt, turns: Sequence[Turn], policy: Policy, long: bool, reserve: int = 0) -> Prompt:
         """Return the shorter prompt that keeps the most turns within the limits, else the one that keeps the least.
@@ -267,10 +264,11 @@ class History:
     def _record(self, prompt: Prompt, after: Prompt, turn: Turn, policy: str, fallback: str | None, due: str) -> None:
         """Write the event; where even this is over the threshold, set the length at which the next one is due."""
         limit, most = self._limit, self.plan.max_messages
-        tokens = None if limit is None else self._size(after)
-        over = tokens is not None and limit is not None and tokens > limit
-        if tokens is not None and limit is not None:
-            self._due = tokens + limit // 2 if over else limit
+        tokens, over = None, most is not None and len(after.messages) > most
+        if limit is not None:
+            tokens, self._due = self._size(after), limit
+            if tokens > limit:
+                self._due, over = tokens + limit // 2, True
         then, now = ({t: [m for m in p.messages if m.turn == t] for t in turns_in(p)} for p in (prompt, after))
         self._meter.trace.record(
             "compaction",
@@ -288,7 +286,7 @@ class History:
             asked=self.plan.policy,
             due=due,
             fallback=fallback,
-            over=over or (most is not None and len(after.messages) > most),
+            over=over,
         )
 
     def _size(self, prompt: Prompt) -> int:
@@ -297,15 +295,6 @@ class History:
         if name not in self._sizes:
             self._sizes[name] = self._meter.model.prompt_tokens(prompt)
         return self._sizes[name]
-
-
-def _at_most(prompt: Prompt, observations: Sequence[Observation]) -> int:
-    """Return no fewer tokens than the prompt will have: a token is a byte of text at least."""
-    texts = [span.text for message in prompt.messages for span in message.spans] + [o.text for o in observations]
-    calls = sum(len(call.arguments) + 100 for message in prompt.messages for call in message.tool_calls)
-    tools = sum(len(str(dict(tool))) for tool in prompt.tools)
-    characters = sum(len(t) if t.isascii() else 4 * len(t) for t in texts)
-    return characters + calls + 4 * tools + 64 * len(prompt.messages) + 512
 
 
 def _shorter(seen: Observation, over: int) -> Observation:
