@@ -63,7 +63,7 @@ class OneStep(LeanAgent):
         plain = LeanAgent(**{f.name: getattr(self, f.name) for f in fields(self) if f.init})
         messages = self.first_request(task).prompt.messages
         conversation = Conversation(plain.dialect, plain.compaction(), Prompt(messages), number=before)
-        begun = AgentSession(plain, conversation, None, None, None, None)
+        begun = AgentSession(plain, conversation, None, None, None)
         begun.about = about
         done = plain.attempt(task, trace=trace, workspace=workspace, exchange=begun)
         taken = [action_of(a, o) for t in done.turns for a, o in zip(t.actions, t.observations, strict=True)]

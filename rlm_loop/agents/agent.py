@@ -241,10 +241,8 @@ class Agent:
         those of `run`.  Raises `ContextError` for a path that cannot be read.
         """
         agent = self if tools is None else replace(self, tools=tools)
-        source = partial(open_repl, agent.repl) if isinstance(agent.repl, str) else agent.repl
         conversation = Conversation(agent.dialect, agent.compaction())
-        cells = Cells(source, kept=True)
-        return AgentSession(agent, conversation, cells, context, workspace, kept_in_notebook(trace))
+        return AgentSession(agent, conversation, context, workspace, kept_in_notebook(trace))
 
     def attempt(
         self,
@@ -393,11 +391,9 @@ class Agent:
         dialect, depth, mode = self.dialect, self.subcalls.depth, self.dialect.action_mode
         queries = query_tools(asks) if mode != "none" and depth > 0 else ()
         told = task.context is not None or depth > 1  # else a cell may ask, and the model is not told of it
-        cells = None if exchange is None or mode == "none" else exchange.cells
-        if cells is not None:
-            cells.context = task.context
-        elif mode != "none" and (task.needs_repl or mode == "code" or isinstance(self.repl, Session)):
-            source = self.repl
+        cells = None
+        if mode != "none" and (task.needs_repl or mode == "code" or isinstance(self.repl, Session)):
+            source = self.repl if exchange is None else exchange.repl
             if isinstance(source, str):
                 source = partial(open_repl, source, files=task.files, setup=task.setup)
             cells = Cells(source, task.context)

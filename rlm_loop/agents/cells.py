@@ -21,31 +21,27 @@ _HURRY = 0.2  # seconds for a cell to stop at the time limit of the run, which i
 
 
 class Cells:
-    """Runs the cells of one run in a session; with `kept`, of one run after the other.
+    """Runs the cells of one run in a session.
 
-    `source` makes the session when a cell first needs it, or is a session of the caller's; at the end it is closed or
+    `source` makes the session when a cell first needs it, or is a session that stays open: at the end it is closed or
     given back.  `context` becomes its variable of that name, and `functions` are those that cells may call.
     """
 
-    def __init__(self, source: Callable[[], Session] | Session, context: Any = None, *, kept: bool = False) -> None:
+    def __init__(self, source: Callable[[], Session] | Session, context: Any = None) -> None:
         self.context = context
         self.functions: Mapping[str, Callable[..., Any]] = {}
-        self.kept = kept
         self._source = source
         self._session: Session | None = None
-        self._begun = False
-        self._context: Any = None  # that the session has
-        self._names: list[str] = []  # that the run put into the session
         self._seen: CellResult | None = None
 
     @property
     def isolation(self) -> str:
         """The isolation of the cells from this machine; empty where no cell was run."""
-        return self._session.isolation if self._begun and self._session is not None else ""
+        return "" if self._session is None else self._session.isolation
 
     def new_result(self) -> CellResult | None:
         """The result of the latest cell, also where running it raised; `None` where it was asked for before."""
-        if not self._begun or self._session is None:
+        if self._session is None:
             return None
         before, self._seen = self._seen, self._session.last
         return None if self._seen is before else self._seen
@@ -77,50 +73,27 @@ class Cells:
             self._seen = session.last
 
     def leave(self) -> None:
-        """End a run: a session that is kept or the caller's loses the names that the run put into it, or is closed."""
-        session, self._begun = self._session, False
-        if session is None:
-            return
-        if self.kept or session is self._source:
-            names, self._names = self._names, []
+        """End the run: close the session, or take from one that stays open the names that the run put into it."""
+        session, self._session = self._session, None
+        if session is not None and session is self._source:
             with suppress(ReplError):  # it was closed meanwhile, or is broken: there is nothing to give back
-                session.give_back(names)
-        else:
+                session.give_back(["context", *self.functions] if self.context is not None else self.functions)
+        elif session is not None:
             session.close()
-
-    def close(self) -> None:
-        """Close a session that was kept; one of the caller's stays open, without the context."""
-        session, self._session, self._begun = self._session, None, False
-        if session is not None and session is not self._source:
-            session.close()
-        elif session is not None and self._context is not None:
-            with suppress(ReplError):
-                session.give_back(["context"])
 
     def _open(self) -> Session:
         if self._session is None:
-            self._session = self._source if isinstance(self._source, Session) else self._source()
-        session = self._session
-        if self._begun:
-            return session
-        try:
-            session.new_run()
-            if self.context is not None and self._context is not self.context:
-                if self._context is not None:
-                    session.give_back(["context"])
-                session.set("context", self.context, reserved=True)
-                self._context = self.context
-                if not self.kept:
-                    self._names.append("context")
-            session.add_tools(self.functions)
-            self._names += self.functions
-        except BaseException:
-            self.leave()
-            if not self.kept:
-                self._session = None
-            raise
-        self._begun, self._seen = True, session.last
-        return session
+            session = self._session = self._source if isinstance(self._source, Session) else self._source()
+            try:
+                session.new_run()
+                if self.context is not None:
+                    session.set("context", self.context, reserved=True)
+                session.add_tools(self.functions)
+            except BaseException:
+                self.leave()
+                raise
+            self._seen = session.last
+        return self._session
 
 
 def failed_action(kind: FailureKind, message: str) -> Observation:

@@ -6,16 +6,18 @@ import os
 import threading
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.agents.cells import Cells
 from rlm_loop.agents.checking import asked
 from rlm_loop.agents.conversation import Conversation
 from rlm_loop.agents.meter import Meter
 from rlm_loop.dialects.base import Problem
 from rlm_loop.messages import Message, Usage
 from rlm_loop.outcome import Outcome
+from rlm_loop.repl import open_repl
+from rlm_loop.repl.base import Session
 from rlm_loop.repl.contexts.on_disk import as_context
 from rlm_loop.traces.trace import Trace
 from rlm_loop.workspace import Workspace
@@ -36,7 +38,6 @@ class AgentSession:
         self,
         agent: Any,
         conversation: Conversation,
-        cells: Cells | None,
         context: Any,
         workspace: Workspace | None,
         trace: str | Path | Trace | None,
@@ -44,7 +45,7 @@ class AgentSession:
         self.outcomes: list[Outcome] = []
         self.trace, self._owned = (trace, False) if isinstance(trace, Trace) else (Trace(trace), True)
         self.context = as_context(context)
-        self.conversation, self.cells = conversation, cells
+        self.conversation = conversation
         self.about: dict[str, Any] = {}
         """Facts of the question under way, for the first event of its run; `asks` is off where it was put already."""
         self._agent, self._workspace = agent, workspace
@@ -53,6 +54,14 @@ class AgentSession:
         self._sent: tuple[Message, ...] = ()  # messages that a model has read
         self._context_known = self.closed = False
         self._busy = threading.Lock()
+
+    @cached_property
+    def repl(self) -> Session:
+        """The session in which the cells of all questions run."""
+        source = self._agent.repl
+        if isinstance(source, str):
+            return open_repl(source)
+        return source if isinstance(source, Session) else source()
 
     @property
     def usage(self) -> Usage:
@@ -87,8 +96,8 @@ class AgentSession:
     def close(self) -> None:
         """Close the REPL and the trace file, but not what the caller handed in; closing twice is harmless."""
         self.closed = True
-        if self.cells is not None:
-            self.cells.close()
+        if "repl" in vars(self) and self.repl is not self._agent.repl:
+            self.repl.close()
         if self._owned:
             self.trace.close()
 

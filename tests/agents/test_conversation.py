@@ -16,7 +16,7 @@ from rlm_loop.messages import Prompt
 from rlm_loop.models import ModelError
 from rlm_loop.outcome import Outcome
 from rlm_loop.replay import ReplayError, fork, replay
-from rlm_loop.traces import Trace, read_all
+from rlm_loop.traces import read_all
 from tests.agents.replies import Held, broken_off, cell, code, final
 
 
