@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.actions import Action, AnswerForm, FinalAnswer, Observation
@@ -14,9 +14,6 @@ from rlm_loop.messages import Reply, Usage
 from rlm_loop.traces.received import shown
 from rlm_loop.traces.redact import redact
 from rlm_loop.traces.values import drawing
-
-if TYPE_CHECKING:
-    from rlm_loop.accounting.tree import TraceTree
 
 
 class Stop(StrEnum):
@@ -124,18 +121,9 @@ class Outcome:
             return self.unfinished
         return self.turns[-1].reply.text if self.turns else ""
 
-    @property
-    def tree(self) -> TraceTree:
-        """The tree of model calls with the usage of each node; `trace_tree.read_tree` has more, from the trace."""
-        from rlm_loop.accounting.tree import tree_of_calls
-
-        return tree_of_calls(self.ledger.calls)
-
     def to_html(self) -> str:
-        """The outcome as a notebook shows it: answer, why the run ended, costs, turns, tokens by cause, sub-calls."""
-        tree = self.tree
-        below = drawing("rlm_loop.report.notebook.html.tree_html")(tree) if len(tree) > 1 else ""
-        return drawing("rlm_loop.report.notebook.html.outcome_html")(self) + below
+        """The outcome as a notebook shows it: answer, why the run ended, costs, turns, tokens by cause."""
+        return drawing("rlm_loop.report.notebook.html.outcome_html")(self)
 
     def to_notebook(self, path: str | Path) -> Path:
         """Write the run as a notebook file and return its path; see `report.notebook.saved`."""

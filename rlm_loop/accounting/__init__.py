@@ -6,7 +6,7 @@ from rlm_loop.accounting.law import LoopTokens
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.accounting.prices import Price, known_price
 from rlm_loop.accounting.scope import Cancelled, Scope, call_scope, cell_scope
-from rlm_loop.accounting.tree import TraceTree, read_tree, tree_of
+from rlm_loop.accounting.tree import TraceTree, tree_of
 
 __all__ = ["Account", "Budget", "BudgetSpent", "Cancelled", "Ledger", "LoopTokens", "Part", "Price", "Scope"]
-__all__ += ["TraceTree", "UnknownPrice", "call_scope", "cell_scope", "known_price", "read_tree", "tree_of"]
+__all__ += ["TraceTree", "UnknownPrice", "call_scope", "cell_scope", "known_price", "tree_of"]

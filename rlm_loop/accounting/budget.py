@@ -130,8 +130,7 @@ class Account:
         """Settled usage, with estimates where a provider reported none."""
         self.calls = 0
         """Settled calls, failed ones included."""
-        self._waits: list[tuple[float, float]] = []
-        self._waited = 0.0
+        self._waited = self._waited_until = 0.0
         self._held: set[Reservation] = set()
         self._callers = 1
 
@@ -220,8 +219,9 @@ class Account:
                 if reservation is not None:
                     a._held.discard(reservation)
                     if waited > 0:  # it came before the attempt that gave the reply
-                        a._waits.append((reservation.at, reservation.at + waited))
-                        a._waited = _covered(a._waits)
+                        end = reservation.at + waited
+                        a._waited += max(0.0, min(waited, end - a._waited_until))  # what overlaps counts once
+                        a._waited_until = max(a._waited_until, end)
                 a.calls += 1 if usage is None else usage.calls
                 if usage is not None:
                     a.spent = a.spent + usage
@@ -283,12 +283,3 @@ class Account:
                 share = max(1, int(left) // (max(1, a._callers - len(a._held)) if wish is None else 1))
                 room = share if room is None else min(room, share)
         return room, None
-
-
-def _covered(spans: list[tuple[float, float]]) -> float:
-    """Return the time that stretches cover together; what overlaps counts once."""
-    covered, until = 0.0, -math.inf
-    for begin, end in sorted(spans):
-        covered += max(0.0, end - max(begin, until))
-        until = max(until, end)
-    return covered

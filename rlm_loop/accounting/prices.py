@@ -1,17 +1,13 @@
-"""Prices of tokens, and the tables of genai-prices and LiteLLM (not fetched)."""
+"""Prices of tokens, and the tables of genai-prices (not fetched)."""
 
 from __future__ import annotations
 
 import functools
 import math
-import os
-import threading
 from dataclasses import dataclass
 from typing import Any
 
 from rlm_loop.messages import Usage
-
-_importing = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -44,14 +40,10 @@ class Price:
 
 @functools.cache
 def known_price(model: str) -> Price | None:
-    """The price of a model by its name, as `openai/gpt-5-nano`; `None` where no table that is installed has it.
+    """The price of a model by its name, as `openai/gpt-5-nano`; `None` where genai-prices is not installed or has none.
 
     Of prices by length of the prompt it is the one of short prompts.
     """
-    return _of_genai_prices(model) or _of_litellm(model)
-
-
-def _of_genai_prices(model: str) -> Price | None:
     try:
         from genai_prices import Usage, calc_price
     except ImportError:
@@ -63,31 +55,6 @@ def _of_genai_prices(model: str) -> Price | None:
         found: Any = calc_price(Usage(), name, provider_id=provider).model_price
     except LookupError:
         return None
-    return _per_million(found.input_mtok, found.output_mtok, found.cache_read_mtok, found.cache_write_mtok)
-
-
-def quiet_litellm() -> Any:
-    """Return LiteLLM, which then prints no hints on stdout.  Raises `ImportError` without it."""
-    with _importing:
-        # Otherwise the import asks the network for a price table, which takes seconds where there is none.
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        import litellm
-
-        litellm.suppress_debug_info = True
-        return litellm
-
-
-def _of_litellm(model: str) -> Price | None:
-    try:
-        info = quiet_litellm().get_model_info(model)
-    except Exception:  # LiteLLM is not installed, or says "not in the table" with a bare Exception
-        return None
-    names = ("input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost")
-    found = [info.get(name) for name in (*names, "cache_creation_input_token_cost")]
-    return _per_million(*(None if value is None else float(value) * 1e6 for value in found))
-
-
-def _per_million(*mtok: Any) -> Price | None:
-    """A price of US dollars per million tokens, `None` where what goes in or what comes out has none."""
-    into, out, cached, written = (None if value is None else float(getattr(value, "base", value)) for value in mtok)
+    prices = found.input_mtok, found.output_mtok, found.cache_read_mtok, found.cache_write_mtok
+    into, out, cached, written = (None if p is None else float(getattr(p, "base", p)) for p in prices)
     return None if into is None or out is None else Price(into, out, cached, written)

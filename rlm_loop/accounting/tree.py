@@ -1,24 +1,19 @@
-"""The call tree of a run: who asked whom, and what each node and its subtree cost (`read_tree`)."""
+"""The call tree of a run: who asked whom, and what each node and its subtree cost (`tree_of`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rlm_loop.accounting.ledger import Call, path_to
+from rlm_loop.accounting.ledger import path_to
 from rlm_loop.messages import Usage
-from rlm_loop.traces.reader import Run, RunRecord, read, whole
+from rlm_loop.traces.reader import RunRecord, whole
 from rlm_loop.traces.values import drawing
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ROOT = "0"
 _TITLE = 80  # characters
-_FIGURES = ("calls", "input_tokens", "output_tokens", "cost")
 
 
 @dataclass(frozen=True)
@@ -99,22 +94,6 @@ class TraceTree:
         """Return the number of nodes of a subtree, its own root included."""
         return len(self._subtrees[node])
 
-    def frame(self) -> pd.DataFrame:
-        """Return one row per node: `input_tokens` and the like are the node's own, `subtree_...` with all below.
-
-        The sum of `input_tokens` is the run's.  `seconds` is wall time, which for concurrent siblings does not add up.
-        """
-        import pandas as pd
-
-        rows: list[dict[str, Any]] = []
-        for node in self.nodes:
-            row = {"node": node.node, "parent": node.parent, "depth": node.depth, **vars(node)}
-            row |= {"subtree_nodes": self.size(node.node)}
-            for prefix, usage in (("", row.pop("own")), ("subtree_", self.total(node.node))):
-                row |= {f"{prefix}{name}": getattr(usage, name) for name in _FIGURES}
-            rows.append(row)
-        return pd.DataFrame(rows)
-
     def text(self, *, fold: int | None = None) -> str:
         """Return the tree as lines; runs of more than `fold` siblings alike are one line (8 by default, 0: never)."""
         return drawing("rlm_loop.report.call_tree.tree_text")(self, fold)
@@ -141,11 +120,6 @@ def sort_key(node: str) -> tuple[int, ...]:
 def node_of(event: Mapping[str, Any]) -> str:
     """Return the path of the node that an event belongs to; events about the whole run are the root's."""
     return str(event.get("node", ROOT))
-
-
-def read_tree(path: str | Path, *, run: Run = None) -> TraceTree:
-    """Return the call tree of one run of a trace file (the last by default).  Raises `TraceError` as `read` does."""
-    return tree_of(read(path, run=run))
 
 
 def tree_of(record: RunRecord) -> TraceTree:
@@ -201,18 +175,3 @@ def shortened(text: Any, most: int) -> str:
     """Return a text in one line of at most so many characters; "" for what is no text."""
     line = " ".join(text[: 4 * most].split()) if isinstance(text, str) else ""
     return line if len(line) <= most else f"{line[: most - 1]}…"
-
-
-def tree_of_calls(calls: Iterable[Call]) -> TraceTree:
-    """Return the tree as the ledger of an outcome knows it: who called a model, and for how much.
-
-    Sub-calls that reached no model and how each ended are only in the trace.
-    """
-    nodes = {ROOT: Node(ROOT, "agent", ok=True)}
-    for call in calls:
-        for path in path_to(call.node):  # a sub-agent may have children in the ledger before itself
-            nodes.setdefault(path, Node(path, ok=True))
-        node, step = nodes[call.node], bool(call.turn)
-        spent = {"own": node.own + call.usage, "model_seconds": node.model_seconds + call.seconds}
-        nodes[call.node] = replace(node, kind="agent" if step else node.kind, steps=node.steps + step, **spent)
-    return TraceTree.of(nodes.values())

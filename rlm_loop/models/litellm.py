@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from rlm_loop.accounting.prices import Price, known_price, quiet_litellm
+from rlm_loop.accounting.prices import Price, known_price
 from rlm_loop.accounting.scope import call_scope
 from rlm_loop.errors import install_line
 from rlm_loop.messages import Reply
@@ -15,6 +17,8 @@ from rlm_loop.models.remote import RemoteModel
 from rlm_loop.models.streams import joined, tell_of
 from rlm_loop.models.wire import to_reply
 from rlm_loop.traces.redact import redact, remember
+
+_importing = threading.Lock()
 
 
 class LiteLLMModel(RemoteModel):
@@ -40,7 +44,7 @@ class LiteLLMModel(RemoteModel):
 
     @property
     def full_price(self) -> Price | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The price in the tables of genai-prices and LiteLLM."""
+        """The price in the tables of genai-prices."""
         return known_price(self.name)
 
     def _ask(self, request: Mapping[str, Any]) -> Reply:
@@ -153,3 +157,14 @@ def _passable(request: Mapping[str, Any], name: str) -> dict[str, Any]:
                 function.pop("parameters", None)
         passed["tools"] = [{"type": "function", "function": function} for function in functions]
     return passed
+
+
+def quiet_litellm() -> Any:
+    """Return LiteLLM, which then prints no hints on stdout.  Raises `ImportError` without it."""
+    with _importing:
+        # Otherwise the import asks the network for a price table, which takes seconds where there is none.
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        import litellm
+
+        litellm.suppress_debug_info = True
+        return litellm

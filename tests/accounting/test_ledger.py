@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from made_traces import Told, told_tree
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.accounting import Ledger, Part, read_tree, tree_of
+from rlm_loop.accounting import Ledger, Part, tree_of
 from rlm_loop.agents import Agent, outcome_of
 from rlm_loop.messages import Usage
 from rlm_loop.models import ScriptedModel
@@ -98,7 +98,7 @@ def test_a_trace_restores_the_ledger_and_is_linear_in_turns(agent: Agent, tmp_pa
     assert sizes[2] - sizes[1] < 1.1 * (sizes[1] - sizes[0])
 
 
-def test_nodes_and_their_sums_also_from_a_file_and_an_outcome(tmp_path: Path) -> None:
+def test_nodes_and_their_sums_also_from_a_file(tmp_path: Path) -> None:
     told_tree(tmp_path / "run.jsonl").trace.close()
     record = told_tree().record
     tree = tree_of(record)
@@ -111,8 +111,8 @@ def test_nodes_and_their_sums_also_from_a_file_and_an_outcome(tmp_path: Path) ->
     assert usages == (Usage.NOTHING, Usage(100, 10, 0, 1, None), Usage(107, 13, 0, 2, None))
     assert (len(tree), tree.size(), tree.total().input_tokens) == (24, 24, 2 * 100 + 107 + 20 * 10)
     assert tree.total().cost is None  # the root's model reports no price: a sum with an unknown is unknown
-    assert read_tree(tmp_path / "run.jsonl").text() == tree.text()
-    assert (past := outcome_of(record)).tree.total().calls == past.usage.calls
+    assert tree_of(read(tmp_path / "run.jsonl")).text() == tree.text()
+    assert tree.total().calls == outcome_of(record).usage.calls
 
 
 @settings(max_examples=30, deadline=None)
