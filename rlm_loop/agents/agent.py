@@ -28,10 +28,10 @@ from rlm_loop.agents.subcalls import Recursion, SubcallRunner, query_tools
 from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.dialects.injectors import Injected, Injector, Told
 from rlm_loop.dialects.wording import MAY_BLOCK
-from rlm_loop.messages import Prompt, Reply
-from rlm_loop.models import get_model
-from rlm_loop.models.base import Model, ModelError
-from rlm_loop.models.names import Seeded, default_model
+from rlm_loop.messages import Prompt
+from rlm_loop.models import ScriptedModel, get_model
+from rlm_loop.models.base import Model
+from rlm_loop.models.names import Seeded, default_model, model_name
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl import open_repl
 from rlm_loop.repl.base import ReplTool, Session
@@ -55,16 +55,6 @@ class FirstRequest:
     prompt: Prompt
     tools: tuple[Tool, ...]
     dialect: Dialect
-
-
-class Unasked(Model):
-    """A model that is never called: only a request is made."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
-        raise ModelError("no model is called here", self.name)
 
 
 @dataclass(frozen=True, repr=False)
@@ -167,6 +157,10 @@ class Agent:
     def _speaks(self) -> Dialect:
         raise NotImplementedError("use ToolLoopAgent, LeanAgent, ReActAgent or DirectAgent")
 
+    def _words(self, *fields: str) -> dict[str, Any]:
+        """Return the dialect's own text by the names of its fields, where `system` replaces it."""
+        return {} if self.system is None else dict.fromkeys(fields, self.system)
+
     def _answers_by_tool(self) -> bool:
         return True
 
@@ -251,14 +245,8 @@ class Agent:
         trace: str | Path | Trace | None = None,
         workspace: Workspace | None = None,
         exchange: AgentSession | None = None,
-        told: Sequence[Injector] = (),
     ) -> Outcome:
-        """Work on a task of a suite; raises as `run` does.
-
-        `exchange` is the session that asks it; the texts of `told` follow the question.
-        """
-        if workspace is not None and not isinstance(workspace, Workspace):
-            raise TypeError(f"workspace must be a Workspace, got {workspace!r}: write workspace=Workspace(...)")
+        """Work on a task of a suite, or of the session `exchange`; raises as `run` does."""
         if task.context is not None:
             task = with_context(task)  # a deferred context is made before the clock starts
         model = self.own_model()
@@ -272,7 +260,7 @@ class Agent:
         record_start(record, self, task, model, hashed and hashed.known, window=window_of(model), **more)
 
         def solve() -> Outcome:
-            with self.open(task, meter, recursion, workspace=workspace, exchange=exchange, told=told) as run:
+            with self.open(task, meter, recursion, workspace=workspace, exchange=exchange) as run:
                 return run.solve()
 
         left: float | None = 0.0  # to wait for the hash
@@ -304,7 +292,7 @@ class Agent:
 
     def first_request(self, task: Task) -> FirstRequest:
         """Return the first request of a run of this task.  No model is called or loaded, and no REPL is started."""
-        model = Unasked(self.model if isinstance(self.model, str) else self.model.name)
+        model = ScriptedModel([], name=model_name(self.model))
         meter = Meter(model, Account(Budget(), price=(0.0, 0.0)), Ledger(), Trace())
         recursion = replace(self, subcalls=replace(self.subcalls, model=None, models=())).recursion()
         with self.open(with_context(task), meter, recursion) as run:
@@ -320,7 +308,6 @@ class Agent:
         *,
         workspace: Workspace | None = None,
         exchange: AgentSession | None = None,
-        told: Sequence[Injector] = (),
     ) -> Generator[Run]:
         """Yield a run of the task that has been put and took no turn yet; what it opens is closed with it.
 
@@ -356,7 +343,7 @@ class Agent:
                 if workspace is not None:
                     problem = in_workspace(problem, place.tools)
                 asks = exchange is None or exchange.about.get("asks", True)
-                conversation.start(problem, place.tools, meter, (*brief, *told), asks=asks)
+                conversation.start(problem, place.tools, meter, brief, asks=asks)
                 yield run
         except KeyboardInterrupt as error:
             if run is None or run.outcome is None or isinstance(error, Interrupted):

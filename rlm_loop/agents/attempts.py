@@ -7,7 +7,6 @@ SOFAI does, arXiv 2110.01834).  Each attempt is a run of its own: new messages, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -65,7 +64,8 @@ def _attempts(
     outcomes, told = list[Outcome](), tuple[Told, ...]()
     try:
         for agent in agents:
-            outcomes.append(agent.attempt(put, trace=trace, told=told))
+            agent = replace(agent, injectors=(*agent.injectors, *told))
+            outcomes.append(agent.attempt(put, trace=trace))
             patch = outcomes[-1].artifact or ""
             verdict = _judged(task, check, patch)
             outcomes[-1] = replace(outcomes[-1], evidence={**(outcomes[-1].evidence or {}), "check": verdict.passed})
@@ -77,8 +77,7 @@ def _attempts(
                 told = (Told(failed, "repair"),)
                 put = replace(task, workspace=partial(_checkout, task, patch))
     except BaseException as error:
-        with suppress(AttributeError):  # an exception class with slots keeps what it can
-            setattr(error, "attempts", outcomes)  # noqa: B010
+        error.attempts = outcomes  # pyright: ignore[reportAttributeAccessIssue]
         raise
     return outcomes
 

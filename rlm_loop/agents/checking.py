@@ -39,8 +39,6 @@ def checked(agent: Any) -> None:
         )
     if isinstance(agent.repl, str):
         one_of("repl", agent.repl, KINDS)
-    elif agent.repl is None:
-        raise TypeError("repl must be a name, a session or a function, got None: Task(..., needs_repl=False) has none")
     for injector in agent.injectors:
         if not isinstance(injector, (Injector, Localise)):
             raise TypeError(
@@ -52,8 +50,6 @@ def checked(agent: Any) -> None:
             raise ValueError(f"{name} must be a number, 0 or more, or None, got {value!r}")
     if agent.system is not None and not isinstance(agent.system, str):
         raise TypeError(f"system must be a text or None, got {agent.system!r:.60}")
-    if agent.verify is not None and not callable(agent.verify):
-        raise TypeError(f"verify must be a function of the answer or None, got {agent.verify!r:.60}")
     plan_of(agent.history)
     if agent.answer_type is not None:
         adapter_of(agent.answer_type)

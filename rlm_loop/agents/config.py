@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from importlib import import_module
 from typing import Any, TypeVar, cast
 
@@ -51,14 +51,6 @@ class NotMade(ValueError):
     """An agent cannot be made again of what a trace says; the message says what is missing."""
 
 
-@dataclass(frozen=True)
-class Unknown:
-    """A value that a trace only names: a function or an object of the caller's own."""
-
-    what: str
-    name: str = ""
-
-
 def settings_of(agent: Any) -> dict[str, Any]:
     """Return the settings that identify a strategy, also defaults: without functions, and models by name."""
     subcalls = agent.subcalls
@@ -78,9 +70,9 @@ def settings_of(agent: Any) -> dict[str, Any]:
 
 
 def agent_from_config(
-    made: Mapping[str, Any], family: type[A], unknown: Callable[[str, Unknown], Any], settings: Mapping[str, Any]
+    made: Mapping[str, Any], family: type[A], unknown: Callable[[str, str], Any], settings: Mapping[str, Any]
 ) -> A:
-    """Return the agent, one of a `family` of classes; `unknown` is asked for what is not known here, by its field.
+    """Return the agent, one of a `family` of classes; `unknown` is asked by field and name for what is not known here.
 
     `settings` are all that the run recorded: its numbers and words hold also where today's default is another.  Its
     model and tools are to be given.  Raises `NotMade` for an agent of the caller's own class.
@@ -127,7 +119,7 @@ def _full_name(value: Any) -> str:
     return f"{type(value).__module__}.{type(value).__qualname__}"
 
 
-def _value(stored: Any, field: str, unknown: Callable[[str, Unknown], Any]) -> Any:
+def _value(stored: Any, field: str, unknown: Callable[[str, str], Any]) -> Any:
     if isinstance(stored, list):
         return tuple(_value(v, field, unknown) for v in cast("list[Any]", stored))
     if not isinstance(stored, dict):
@@ -136,10 +128,10 @@ def _value(stored: Any, field: str, unknown: Callable[[str, Unknown], Any]) -> A
     if "set" in data:  # of older traces
         return frozenset(data["set"])
     if "unknown" in data:
-        return unknown(field, Unknown(str(data["unknown"]), str(data.get("name", ""))))
+        return unknown(field, str(data.get("name") or data["unknown"]))
     kind = class_named(str(data["is"]))
     if kind is None:
-        return unknown(field, Unknown(str(data["is"]), str(data["with"].get("name", ""))))
+        return unknown(field, str(data["with"].get("name") or data["is"]))
     return kind(**{k: _value(v, field, unknown) for k, v in data["with"].items()})
 
 

@@ -6,7 +6,6 @@ Every strategy acts through the same `perform`, so results, errors and clipping 
 from __future__ import annotations
 
 import inspect
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -34,7 +33,6 @@ ONE_ACTION = "not run: one action a reply is run; send it again alone"
 OF_THE_LOOP = ("python", "final_answer")
 #: Names that belong to the REPL protocol as well; no tool may take them.
 _RESERVED = frozenset(("context", *OF_THE_LOOP))
-_INLINE = 1_000  # characters of a result that stand in the event itself; longer ones are stored once
 _PYTHON_HELP = "Run Python code in a persistent REPL and get what it prints."
 
 
@@ -252,14 +250,9 @@ class Environment:
             ) from error
         finally:
             self._cell = self.cells.new_result()
-            if self._cell is not None and (calls := self._cell.calls):
-                made = [{"name": c.name, "asked": c.asked, "outcome": self._stored(c.outcome)} for c in calls]
+            if self._cell is not None and self._cell.calls:
+                made = [{"name": c.name, "asked": c.asked, "outcome": c.outcome} for c in self._cell.calls]
                 self._record.record("cell_calls", calls=made)
-
-    def _stored(self, outcome: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """Return what a cell got from the host, as its event has it: a long result is stored once, by its hash."""
-        text = json.dumps(outcome)
-        return {"sha256": self._record.trace.text(text)} if len(text) > _INLINE else outcome
 
     def _cell_observation(self, cell: CellResult) -> Observation:
         seen = cell_observation(cell, self._characters)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,19 +49,17 @@ class Localise:
         return (Told("\n".join([LIST_HEAD, *listed]), "file_list"),) if listed else ()
 
 
-def rank_files(
-    source: Path | Mapping[str, str], query: str, *, most: int = 20, leave_out: Sequence[str] = ()
-) -> list[str]:
-    """The text files that fit a query best, best first; none that shares no word with it.
+def rank_files(root: Path, query: str, *, most: int = 20, leave_out: Sequence[str] = ()) -> list[str]:
+    """The text files of a folder that fit a query best, best first; none that shares no word with it.
 
-    `source` is a folder (without links, caches, binary files and files over 1 MB) or files by name.  A file is the
-    words of its text and, five times, those of its path.  Ties are in the order of their names.  Raises `ImportError`
-    where `bm25s` is not installed.
+    Links, caches, binary files and files over 1 MB are left out.  A file is the words of its text and, five times,
+    those of its path.  Ties are in the order of their names.  Raises `ImportError` where `bm25s` is not installed.
     """
-    texts = source.items() if isinstance(source, Mapping) else _texts(source)
-    kept = [one for one in sorted(texts) if not any(fnmatch.fnmatchcase(one[0], pattern) for pattern in leave_out)]
-    counted = {name: words(name) * _PATH_WEIGHT + words(text) for name, text in kept}
-    documents = {name: found for name, found in counted.items() if found}
+    documents: dict[str, list[str]] = {}
+    for name, text in sorted(_texts(root)):
+        counted = words(name) * _PATH_WEIGHT + words(text)
+        if counted and not any(fnmatch.fnmatchcase(name, pattern) for pattern in leave_out):
+            documents[name] = counted
     wanted = words(query)
     if not documents or not wanted:
         return []

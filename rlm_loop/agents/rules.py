@@ -30,7 +30,7 @@ class Rules:
     - `one_action`: run only the first action of a reply; the others are skipped.
     - `may_block`: tell the model that it may end with a line `BLOCKED: reason`, and read such a line.
 
-    Raises `ValueError` or `TypeError` for values that cannot be meant.
+    Raises `ValueError` for a text in place of a list.
     """
 
     allow: Sequence[str] | None = None
@@ -44,8 +44,6 @@ class Rules:
             raise ValueError(f"allow must be a list of tool names, got the text {self.allow!r}")
         if self.allow is not None:
             object.__setattr__(self, "allow", tuple(self.allow))
-        if self.approve is not None and not callable(self.approve):
-            raise TypeError(f"approve must be a function of the action, got {self.approve!r:.60}")
 
 
 @dataclass(frozen=True)
@@ -54,17 +52,16 @@ class SubCalls:
 
     - `depth`: levels of sub-calls: 0 forbids them, 1 makes each one plain completion, more makes agents of them.
     - `model`: answers instead of the agent's own, with a temperature of its own.
-    - `models`: others that a cell may name in `llm_query(..., model=)`: a list of names, or a mapping from your names
-      to models or their names.
+    - `models`: others that a cell may name in `llm_query(..., model=)`: your names, with models or their names.
     - `budget`: limits each sub-call with all below it, besides what is left of the whole run.
     - `concurrency`: model calls of the whole tree at one time, at most.
 
-    Raises `ValueError` or `TypeError` for values that cannot be meant.
+    Raises `ValueError` for numbers that cannot be meant.
     """
 
     depth: int = 1
     model: str | Model | None = None
-    models: Mapping[str, str | Model] | Sequence[str | tuple[str, str | Model]] = ()
+    models: Mapping[str, str | Model] | Sequence[tuple[str, str | Model]] = ()
     budget: Budget | None = None
     concurrency: int = 8
 
@@ -73,14 +70,7 @@ class SubCalls:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-        if self.model is not None and not isinstance(self.model, (str, Model)):
-            raise TypeError(
-                f"model of sub-calls must be a name or a Model (derive yours from it), got {self.model!r:.60}"
-            )
-        if isinstance(named := self.models, str):
-            raise ValueError(f"models must be a list of names or a mapping to models, got the text {named!r}")
-        pairs = named.items() if isinstance(named, Mapping) else [(m, m) if isinstance(m, str) else m for m in named]
-        object.__setattr__(self, "models", tuple((str(name), model) for name, model in pairs))
+        object.__setattr__(self, "models", tuple(dict(self.models).items()))
 
     @property
     def listed(self) -> dict[str, str | Model]:

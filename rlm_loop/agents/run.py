@@ -127,7 +127,7 @@ class Run:
             if stop not in (Stop.FAILED, Stop.INTERRUPTED):
                 attach(error, outcome)
                 raise
-            return noted(outcome, [f"the trace has no end: {error}"])
+            return replace(outcome, notes=(*outcome.notes, f"the trace has no end: {error}"))
         return outcome
 
     def _steps_left(self) -> int | None:
@@ -175,30 +175,17 @@ def _no_answer(action: Action) -> bool:
     return gives_up or isinstance(action, (RunCode, CallTool))
 
 
+#: The facts of an outcome that its event has.
+_AT_END = (
+    *("stop", "reason", "answer", "answer_form", "artifact", "usage", "over_budget"),
+    *("seconds", "working_seconds", "steps", "isolation"),
+)
+
+
 def record_end(outcome: Outcome, meter: Meter, **more: Any) -> None:
-    """Write the event of the end of a run, or of several attempts as one."""
-    meter.trace.record(
-        "run_end",
-        node=meter.node.path,
-        depth=meter.node.depth,
-        stop=outcome.stop,
-        reason=outcome.reason,
-        answer=outcome.answer,
-        answer_form=outcome.answer_form,
-        artifact=outcome.artifact,
-        usage=outcome.usage,
-        over_budget=outcome.over_budget,
-        seconds=outcome.seconds,
-        working_seconds=outcome.working_seconds,
-        steps=len(outcome.turns),
-        isolation=outcome.isolation,
-        **more,
-    )
-
-
-def noted(outcome: Outcome, notes: Sequence[str]) -> Outcome:
-    """The outcome with further notes."""
-    return replace(outcome, notes=(*outcome.notes, *notes)) if notes else outcome
+    """Write the event of the end of a run."""
+    facts = {name: getattr(outcome, name) for name in _AT_END}
+    meter.trace.record("run_end", node=meter.node.path, depth=meter.node.depth, **facts, **more)
 
 
 def attach(error: BaseException, outcome: Outcome) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from rlm_loop.agents.agent import Agent
@@ -27,8 +27,7 @@ class ToolLoopAgent(Agent):
     """
 
     def _speaks(self) -> Dialect:
-        code = CodeBlocks(may_block=self.rules.may_block)
-        return code if self.system is None else replace(code, rule=self.system)
+        return CodeBlocks(may_block=self.rules.may_block, **self._words("rule"))
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,10 +59,10 @@ class LeanAgent(Agent):
 
     def _speaks(self) -> Dialect:
         shown = self.presentation or default_presentation(self.model)
-        calls = FunctionCalls(shown, may_block=self.rules.may_block)
-        if self.system is not None:
-            return replace(calls, rule=self.system, native_rule=self.system)
-        return calls if self.answer_tool else replace(calls, rule=CALLS_RULE_WITHOUT_FINAL)
+        words: dict[str, Any] = self._words("rule", "native_rule")
+        if not self.answer_tool:
+            words = {"rule": CALLS_RULE_WITHOUT_FINAL} | words
+        return FunctionCalls(shown, may_block=self.rules.may_block, **words)
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,12 +91,11 @@ class ReActAgent(Agent):
 
     def _speaks(self) -> Dialect:
         if self.form == "text":
-            text = ReActText(may_block=self.rules.may_block)
-            return text if self.system is None else replace(text, rule=self.system)
+            return ReActText(may_block=self.rules.may_block, **self._words("rule"))
         shown = self.presentation or default_presentation(self.model)
-        calls = FunctionCalls(shown, text_answers=False, may_block=self.rules.may_block)
-        rule = calls if self.system is None else replace(calls, rule=self.system)
-        return Injected(rule, (Initiator(), ThoughtPrompt()) if self.scaffold is None else self.scaffold)
+        words = self._words("rule")
+        calls = FunctionCalls(shown, text_answers=False, may_block=self.rules.may_block, **words)
+        return Injected(calls, (Initiator(), ThoughtPrompt()) if self.scaffold is None else self.scaffold)
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,8 +108,7 @@ class DirectAgent(Agent):
     window: int = 12_000
 
     def _speaks(self) -> Dialect:
-        direct = Direct(may_block=self.rules.may_block)
-        return direct if self.system is None else replace(direct, rule=self.system)
+        return Direct(may_block=self.rules.may_block, **self._words("rule"))
 
     def inlined(self, context: Any) -> str:
         return inline_context(context, limit=self.window)

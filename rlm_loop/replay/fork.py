@@ -14,7 +14,7 @@ from rlm_loop.accounting.tree import ROOT, node_of
 from rlm_loop.agents.checking import unscored
 from rlm_loop.agents.config import record_start
 from rlm_loop.agents.past_run import ledger_of
-from rlm_loop.agents.run import Run, noted, with_hooks
+from rlm_loop.agents.run import Run, with_hooks
 from rlm_loop.models.base import Model
 from rlm_loop.outcome import Outcome, Turn
 from rlm_loop.repl.base import CellCall
@@ -92,7 +92,7 @@ def fork(
             with driven.open(put, meter, recursion) as going_on:
                 notes = _load(past, recorded, going_on) if at else ()
                 outcome = going_on.solve()
-            return noted(outcome, (*differences, *notes))
+            return replace(outcome, notes=(*outcome.notes, *differences, *notes))
 
         return with_hooks(put, driven.name, meter, solve)
     finally:

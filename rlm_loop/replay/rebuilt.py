@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rlm_loop.agents import Agent
-from rlm_loop.agents.config import NotMade, Unknown, agent_from_config, class_named
+from rlm_loop.agents.config import NotMade, agent_from_config, class_named
 from rlm_loop.dialects.base import Problem
 from rlm_loop.dialects.injectors import Injector
 from rlm_loop.outcome import Turn
@@ -63,12 +63,12 @@ def agent_of(recorded: Recorded) -> tuple[Agent, list[str], list[str]]:
             "only metered): give agent= where it is an agent of yours"
         )
 
-    def unknown(field: str, what: Unknown) -> Any:
+    def unknown(field: str, name: str) -> Any:
         if field == "injectors":
-            notes.append(f"the injector {what.name or what.what} is not part of rlm_loop: its text is as recorded")
-            return RecordedInjector(what.name, recorded.root)
-        if field in ("model", "models") and what.name:  # of sub-calls
-            return what.name
+            notes.append(f"the injector {name} is not part of rlm_loop: its text is as recorded")
+            return RecordedInjector(name, recorded.root)
+        if field in ("model", "models"):  # of sub-calls
+            return name
         functions.append(field)
         return "auto" if field == "repl" else None
 

@@ -26,6 +26,13 @@ FILES = {
 QUESTION = "parseDate in the parser drops the day of a date"
 
 
+def folder(root: Path, files: dict[str, str] = FILES) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
 @pytest.mark.parametrize(
     ("query", "first"),
     [
@@ -35,26 +42,25 @@ QUESTION = "parseDate in the parser drops the day of a date"
         ("notes", "docs/notes.md"),
     ],
 )
-def test_the_file_that_is_meant_comes_first(query: str, first: str) -> None:
-    assert rank_files(FILES, query)[0] == first
+def test_the_file_that_is_meant_comes_first(query: str, first: str, tmp_path: Path) -> None:
+    assert rank_files(folder(tmp_path), query)[0] == first
 
 
-def test_patterns_leave_out_and_most_cuts() -> None:
-    names = rank_files(FILES, QUESTION, leave_out=["tests/*", "*.md"])
+def test_patterns_leave_out_and_most_cuts(tmp_path: Path) -> None:
+    names = rank_files(folder(tmp_path), QUESTION, leave_out=["tests/*", "*.md"])
     assert (names[0], {"docs/notes.md", "tests/test_parser.py"} & {*names}) == ("app/parser.py", set())
-    assert rank_files(FILES, QUESTION, most=1) == rank_files(FILES, QUESTION)[:1]
+    assert rank_files(tmp_path, QUESTION, most=1) == rank_files(tmp_path, QUESTION)[:1]
 
 
 @pytest.mark.parametrize("query", ["", "?!", "zzz unheard_of", "a"])
 @pytest.mark.parametrize("files", [{"x.py": "one two", "y.py": "two three"}, {}, {"b.py": "", "!": ""}])
-def test_a_query_that_shares_no_word_finds_nothing(files: dict[str, str], query: str) -> None:
-    assert rank_files(files, query) == []
+def test_a_query_that_shares_no_word_finds_nothing(files: dict[str, str], query: str, tmp_path: Path) -> None:
+    assert rank_files(folder(tmp_path, files), query) == []
 
 
-def test_ties_are_in_the_order_of_names_whatever_the_order_of_files() -> None:
+def test_ties_are_in_the_order_of_names(tmp_path: Path) -> None:
     same = {f"f{n}{n}.txt": "alpha beta" for n in (3, 1, 2)}
-    found = rank_files(same, "alpha")
-    assert found == rank_files(dict(reversed(same.items())), "alpha") == ["f11.txt", "f22.txt", "f33.txt"]
+    assert rank_files(folder(tmp_path, same), "alpha") == ["f11.txt", "f22.txt", "f33.txt"]
 
 
 def test_a_folder_is_read_without_links_binary_and_large_files(tmp_path: Path) -> None:
@@ -67,10 +73,12 @@ def test_a_folder_is_read_without_links_binary_and_large_files(tmp_path: Path) -
     assert set(rank_files(tmp_path, "needle")) == {"good.py", "latin.txt"}
 
 
-def test_without_the_library_the_extra_is_named_and_no_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_the_extra_is_named_and_no_files_are_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setitem(sys.modules, "bm25s", None)
     with pytest.raises(ImportError, match=r'pip install -e "\.\[localise\]"'):
-        rank_files(FILES, QUESTION)
+        rank_files(folder(tmp_path), QUESTION)
     with pytest.raises(ValueError, match="1 or more"):
         Localise(files=0)
 
