@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 from rlm_loop.accounting.budget import BudgetSpent
@@ -184,7 +185,7 @@ _AT_END = (
 
 def record_end(outcome: Outcome, meter: Meter, **more: Any) -> None:
     """Write the event of the end of a run."""
-    facts = {name: getattr(outcome, name) for name in _AT_END}
+    facts = dict(zip(_AT_END, attrgetter(*_AT_END)(outcome), strict=True))
     meter.trace.record("run_end", node=meter.node.path, depth=meter.node.depth, **facts, **more)
 
 
