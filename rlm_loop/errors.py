@@ -23,7 +23,6 @@ Extra = Literal[
     "localise",
     "mcp",
     "otel",
-    "restricted",
     "studies",
     "suites",
     "swebench",

