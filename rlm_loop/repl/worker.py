@@ -691,7 +691,7 @@ class AnswerSlot:
     """
 
     def __init__(self, names: dict[str, Any]) -> None:
-        self._names, self._shown = names, vars(builtins)
+        self._names, self._shown = names, builtins.__dict__
         self._earlier: Any = self
         self._before: Any = self  # what the name is bound to as a cell begins, for `del`
         self._shown[_ANSWER] = self
