@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import inspect
 import itertools
-import json
 import keyword
 import os
 import secrets
@@ -26,7 +25,7 @@ from rlm_loop.repl.host.calls import inside
 from rlm_loop.repl.host.child import Child, Ended
 from rlm_loop.repl.host.clearing import Listing, changes, listing, remove
 from rlm_loop.repl.host.frames import set_frame
-from rlm_loop.repl.host.launch import WORKER, Launch, Launcher, worker_environment
+from rlm_loop.repl.host.launch import WORKER, Launch, Launcher, plain
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.isolation.launchers import launcher_named
 from rlm_loop.repl.records import CellRecord, PastCalls, difference
@@ -524,20 +523,13 @@ class PythonREPL(ProcessSession):
         super().__init__(Settings(**settings), launch, kind)
 
 
-# One long request, before the kernel listens to any other: the worker's own loop, on the worker's own socket.
-_BEGIN = (
-    "import sys, types; package = sys.modules['_rlm_loop'] = types.ModuleType('_rlm_loop'); "
-    "package.__path__ = [{folder!r}]; from _rlm_loop.kernel import serve; serve({options!r})"
-)
-
-
 class KernelREPL(ProcessSession):
-    """A `PythonREPL` whose cells run in a Jupyter kernel, for what IPython adds: `%magic`, `!command`, `display`.
+    """A `PythonREPL` with IPython, for what that adds: `%magic`, `!command`, `display`.
 
-    `kernel` is the name of a kernelspec (`jupyter kernelspec list`) for Python that is based on IPython; it may be of
-    another environment and another Python (3.8 or newer).  It has no launcher: a kernel runs as its kernelspec says, so
-    there is no sandbox.  The environment is cut down to the same allow-list, the IPython profile is an empty one,
-    `limits` hold.  The rest is as for `PythonREPL`, but that it starts in half a second instead of 25 ms.
+    `kernel` is the name of a kernelspec (`jupyter kernelspec list`) for Python that is based on IPython; cells run in
+    the interpreter and the environment that it names, which may be another Python (3.8 or newer).  It has no launcher,
+    so there is no sandbox.  Environment variables are cut down to the same allow-list, the IPython profile is an empty
+    one, `limits` hold.  The rest is as for `PythonREPL`.
 
     Needs `pip install -e ".[kernel]"`; `ReplError` says so where it is missing, or where there is no such kernel.
     """
@@ -547,26 +539,20 @@ class KernelREPL(ProcessSession):
         super().__init__(Settings(**settings), partial(_in_kernel, kernel), "kernel")
 
 
-def _in_kernel(kernel: str, options: Mapping[str, Any]) -> Launch:
-    """Return the command of a kernel that serves the session instead of Jupyter's clients."""
-    spec = _kernelspec(kernel)
-    home = Path(options["home"])
-    folder = home / f"kernel-{secrets.token_hex(4)}"
-    folder.mkdir(mode=0o700)
-    ports = {f"{name}_port": n for n, name in enumerate(("shell", "iopub", "stdin", "control", "hb"), 1)}
-    # Its sockets are files of this folder, so that no port is opened; nobody connects to them.
-    connection = {"transport": "ipc", "ip": str(folder / "ipc"), "key": secrets.token_hex(32), **ports}
-    connection["signature_scheme"] = "hmac-sha256"
-    (folder / "kernel.json").write_text(json.dumps(connection), "utf-8")
-    path = home / "socket"
-    given = {**options, "socket": str(path)}
-    names = {"connection_file": str(folder / "kernel.json"), "prefix": sys.prefix, "resource_dir": spec.resource_dir}
-    argv = [str(word).format(**names) for word in spec.argv]
-    if argv[0] in ("python", "python3"):
-        argv[0] = sys.executable
-    code = f"exec({_BEGIN.format(folder=str(WORKER.parent), options=given)!r}, {{}})"
-    environment = {**worker_environment(), "IPYTHONDIR": str(home / "ipython"), **spec.env}  # an empty profile
-    return Launch((*argv, f"--IPKernelApp.exec_lines={code}"), environment, "kernel", connects_to=path)
+def _in_kernel(name: str, options: Mapping[str, Any]) -> Launch:
+    """Return the command of a REPL with IPython in a kernel's interpreter."""
+    spec = _kernelspec(name)
+    argv = [
+        str(word).format(prefix=sys.prefix, resource_dir=spec.resource_dir, connection_file="") for word in spec.argv
+    ]
+    if "-m" not in argv:
+        raise ReplError(f"the kernel {name!r} does not begin with a Python that runs a module: {' '.join(argv)}")
+    *before, python = argv[: argv.index("-m")]
+    launch = plain(
+        sys.executable if python in ("python", "python3") else python, {**options, "kernel": str(WORKER.parent)}
+    )
+    environment = {**launch.env, "IPYTHONDIR": str(Path(options["home"]) / "ipython"), **spec.env}  # an empty profile
+    return Launch((*before, *launch.argv), environment, "kernel")
 
 
 def _kernelspec(name: str) -> Any:

@@ -1118,8 +1118,8 @@ def tasks_of_user() -> int:
     return count
 
 
-def serve(options: dict[str, Any], make: Callable[[Link, int], Repl] = Repl) -> None:
-    """Serve the host with the REPL that `make` makes; never returns."""
+def serve(options: dict[str, Any]) -> None:
+    """Serve the host; never returns."""
     try:
         sys.path += options.get("path", [])
         del sys.argv[1:]
@@ -1131,11 +1131,21 @@ def serve(options: dict[str, Any], make: Callable[[Link, int], Repl] = Repl) -> 
         else:
             sock = _socket.socket(fileno=os.dup(1))
         confine(options)
+        make = _with_ipython(options["kernel"]) if "kernel" in options else Repl
         make(Link(sock, Interrupts()), int(options.get("cap", 65536))).serve()
     except BaseException:
         traceback.print_exc(file=sys.__stderr__)
     finally:
         os._exit(CANNOT_GO_ON)
+
+
+def _with_ipython(folder: str) -> type[Repl]:
+    """The REPL with IPython; its file lies beside the worker's in `folder`."""
+    package = sys.modules["_rlm_loop"] = types.ModuleType("_rlm_loop")
+    package.__path__ = [folder]
+    sys.modules["_rlm_loop.worker"] = sys.modules["__main__"]
+    kernel: Any = __import__("_rlm_loop.kernel", fromlist=("",))
+    return kernel.KernelRepl
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -95,14 +95,16 @@ def test_an_agent_by_name(names: dict[str, Any]) -> None:
         open_repl("notebook", files={"a": "b"})
 
 
-def test_in_a_real_notebook() -> None:
-    """In a kernel, where an event loop is running while a cell does."""
-    pytest.importorskip("ipykernel")
-    from rlm_loop.repl import KernelREPL
+def test_a_cell_awaits_while_the_notebooks_own_loop_is_running(names: dict[str, Any]) -> None:
+    data = names["data"] = [1]
+    with NotebookREPL() as session:
 
-    with KernelREPL(timeout=120) as kernel:
-        kernel.run("import os, sys\nsys.path.insert(0, " + repr(os.getcwd()) + ")\ndata = [1]")
-        kernel.run("from rlm_loop.repl import NotebookREPL\nsession = NotebookREPL()")
-        kernel.run("r = session.run('import asyncio\\nawait asyncio.sleep(0)\\ndata.append(2)\\nprint(len(data))')")
-        assert kernel.run("r.output, data").output == "('2\\n', [1, 2])"
-        assert kernel.run("session.close()").error is None
+        async def as_in_a_notebook() -> str:
+            code = (
+                "import asyncio\nawait asyncio.sleep(0)\ndata.append(2)\nprint(asyncio.run(asyncio.sleep(0, 'slept')))"
+            )
+            output = session.run(code).output
+            await asyncio.sleep(0)
+            return output
+
+        assert (asyncio.run(as_in_a_notebook()), data) == ("slept\n", [1, 2])

@@ -28,7 +28,7 @@ from rlm_loop.repl.text import Piece
 _READ = 1 << 16
 _PASSCRED = getattr(socket, "SO_PASSCRED", 0)  # Linux: the kernel says of each message which process sent it
 _ONE_SENDER = socket.CMSG_SPACE(12) if _PASSCRED else 0  # a process, a user, a group; no room for descriptors
-_CONNECT = 120.0  # seconds for a process that connects by itself, such as a kernel, to do so
+_CONNECT = 120.0  # seconds for a process that connects by itself, as in a container
 _START = 30.0  # seconds for a process to say hello
 _STATUS = 1.0  # seconds for the exit status, once the socket is closed
 _REPEAT = 0.15  # seconds between interrupts of a cell that goes on

@@ -147,32 +147,14 @@ NO_ISOLATION = LATE | _gaps(
     " virtual-machines-host sees-processes system-is-writable runs-as-root kernel-settings"
     " process-limit-of-the-session",
 )
-KERNEL_GAPS = {
-    **NO_ISOLATION,
-    **_gaps(
-        "the interrupt goes to the kernel's group: the child ends, the cell goes on as if it ended", "child-floods"
-    ),
-    **_gaps(
-        "breaks what the kernel's own code needs: it takes no request until the next cell's time limit",
-        "import-removed modules-cleared json-broken ast-broken alarm-handler-left",
-    ),
-    **_gaps(
-        "can break the kernel's own ZeroMQ connections: it is deaf until the next cell's time limit (not always)",
-        " ".join(f"forged-frame-{n}" for n in range(1, 8)) + " forged-junk forged-half-frame hangs-up",
-    ),
-    **_gaps(
-        "a crashed kernel leaves processes that cells had moved into a session of their own",
-        "daemon-and-death host-killed-with-a-daemon",
-    ),
-    **_gaps("the parent of a kernel is the host itself", "kill-its-parent stops-its-parent"),
-}
+
 KINDS: dict[str, Kind] = {
     "plain": _ours("plain", NO_ISOLATION),
     "hardened": _ours("hardened", LATE),
     "sandbox": _ours("sandbox", LATE),
     "auto": _ours("auto", LATE),
     "container": _ours("container", LATE),
-    "kernel": _ours("kernel", KERNEL_GAPS),
+    "kernel": _ours("kernel", NO_ISOLATION),
 }
 
 
