@@ -22,24 +22,17 @@ _LEAST = 0.5  # seconds that reading an answer may take
 class Loss:
     """A REPL that ended, with the public `names` in it: `lost` are gone, and `promised` will be rebuilt.
 
-    `cause` says how it ended where no cell's result told of it.
+    `cause` says how it ended where no cell's result told of it; `note`, after the restart, what the next one tells.
     """
 
     names: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     promised: tuple[str, ...] = ()
     cause: str = ""
-
-
-@dataclass(frozen=True)
-class Restart:
-    """The note about a restart in the next cell's result, empty where nothing is to be told, and the `lost` names."""
-
-    lost: tuple[str, ...] = ()
     note: str = ""
 
 
-NO_LOSS, NO_RESTART = Loss(), Restart()  # made once, since nearly every cell ends so
+NO_LOSS = Loss()  # made once, since nearly every cell ends so
 
 
 def cell_result(
@@ -47,7 +40,7 @@ def cell_result(
     limit: float,
     cap: int,
     loss: Loss = NO_LOSS,
-    restart: Restart = NO_RESTART,
+    restart: Loss = NO_LOSS,
     calls: Sequence[CellCall] = (),
 ) -> CellResult:
     """The result of a cell that ended with `loss`, or with none; `restart` was before it.
@@ -114,14 +107,14 @@ def restarted(ended: Ended, limit: float, loss: Loss) -> str:
     return text
 
 
-def restart_after(loss: Loss, lost: tuple[str, ...], came: tuple[str, ...], notes: Sequence[str]) -> Restart:
+def restart_after(loss: Loss, lost: tuple[str, ...], came: tuple[str, ...], notes: Sequence[str]) -> Loss:
     """Return what the next cell tells of a restart: the names that are `lost` now, those that `came` back, and the
     `notes` on how.  A rebuild that came out as promised needs no further word."""
     if not loss.cause:
         told = {*loss.lost}
         lost = tuple(n for n in lost if n not in told)
         if not lost and not notes:
-            return NO_RESTART
+            return NO_LOSS
     began = f"before this cell the REPL was restarted ({loss.cause})" if loss.cause else "after the restart of the REPL"
     parts = [began]
     if came:
@@ -130,7 +123,7 @@ def restart_after(loss: Loss, lost: tuple[str, ...], came: tuple[str, ...], note
     if notes:
         more = f" and {len(notes) - 3} more" if len(notes) > 3 else ""
         parts.append(", ".join(notes[:3]) + more)
-    return Restart(lost, "; ".join(parts))
+    return Loss(lost=lost, note="; ".join(parts))
 
 
 def given(report: Mapping[str, Any], size: int = 0, seconds: float = 0.0) -> FinalAnswer:
@@ -157,10 +150,10 @@ def displays_in(report: Mapping[str, Any]) -> tuple[Display, ...]:
     return tuple(displays)
 
 
-def names_in(report: Mapping[str, Any], key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return the names that a report lists under a key, or the default where it has no such list."""
+def names_in(report: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """Return the names that a report lists under a key."""
     names = report.get(key)
-    return tuple(map(str, cast("list[Any]", names))) if isinstance(names, list) else default
+    return tuple(map(str, cast("list[Any]", names))) if isinstance(names, list) else ()
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -29,16 +29,7 @@ from rlm_loop.repl.host.launch import WORKER, Launch, Launcher, plain
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.isolation.launchers import launcher_named
 from rlm_loop.repl.records import CellRecord, PastCalls, difference
-from rlm_loop.repl.results import (
-    NO_LOSS,
-    NO_RESTART,
-    Loss,
-    Restart,
-    cell_result,
-    given,
-    names_in,
-    restart_after,
-)
+from rlm_loop.repl.results import NO_LOSS, Loss, cell_result, given, names_in, restart_after
 from rlm_loop.repl.settings import Settings
 from rlm_loop.repl.text import same_text
 
@@ -84,7 +75,7 @@ class ProcessSession(Session):
         self._setup_calls: Sequence[CellCall] = ()  # of the setup code, once it has run
         # Of its latest restart
         self._loss: Loss | None = None  # it has not come back yet
-        self._untold = NO_RESTART
+        self._untold = NO_LOSS
 
     # -- the session protocol
 
@@ -93,7 +84,7 @@ class ProcessSession(Session):
         with self._turn():
             child = self._ready(limit)
             self._cells += 1
-            restart, self._untold = self._untold, NO_RESTART
+            restart, self._untold = self._untold, NO_LOSS
             frame = {"t": "exec", "code": code, "file": f"<cell {self._cells}>"}
             folder = self.cwd
             before = listing(folder) if self._files is None else self._files
@@ -327,7 +318,8 @@ class ProcessSession(Session):
                 lost = tuple(n for n in loss.names if n not in now)
                 came = tuple(n for n in loss.lost + loss.promised if n in now)
                 restart = restart_after(loss, lost, came, notes)
-                self._untold = Restart(self._untold.lost + restart.lost, restart.note or self._untold.note)
+                lost = self._untold.lost + restart.lost
+                self._untold = Loss(lost=lost, note=restart.note or self._untold.note)
                 self._loss = None
             return child
         except BaseException:
@@ -343,48 +335,43 @@ class ProcessSession(Session):
         ends the REPL, a fresh one goes on without any of them.
         """
         notes: list[str] = []
-        out: list[Event] = []  # cells of which the effects are no part of the rebuilt namespace
         try:
             for event in itertools.dropwhile(lambda e: not isinstance(e, CellRecord), self._events):
-                if not isinstance(event, CellRecord):
-                    if "error" in self._again(child, event).report:
-                        notes.append(f"the host's value of {event.get('name')} could not be set again")
-                elif event.repeatable and event.seconds <= seconds:
-                    seconds -= self._rerun(child, event, seconds, notes, out)
-                else:
-                    if event.repeatable:
-                        notes.append(f"cell {event.number} was not run again (it took {event.seconds:.1f} s)")
-                    out.append(event)
-                    self._drop(child, event.changed)
+                if isinstance(event, CellRecord):
+                    seconds -= self._rerun(child, event, seconds, notes)
+                elif "error" in self._again(child, event).report:
+                    notes.append(f"the host's value of {event.get('name')} could not be set again")
             self._drop(child, {*self._names}.difference(loss.names))
         except _Ended:
             self._events = [e for e in self._events if not isinstance(e, CellRecord)]
             return self._set_up(), ["the cells that were run again ended the process"]
-        self._events = [e for e in self._events if not any(e is cell for cell in out)]
-        for cell in self.records:
-            cell.rerun = True
+        self._events = [e for e in self._events if not isinstance(e, CellRecord) or e.rerun]
         return child, notes
 
-    def _rerun(self, child: Child, cell: CellRecord, left: float, notes: list[str], out: list[Event]) -> float:
-        """Run a cell again and compare; return the seconds that it took."""
-        past = PastCalls(cell.calls)
-        limit = min(left, _LEAST + 3 * cell.seconds)
-        frame = {"t": "exec", "code": cell.code, "file": f"<cell {cell.number}>"}
-        ended = self._again(child, frame, limit, {name: past.function(name) for name in self._tools})
-        changed = names_in(ended.report, "changed")
-        if ended.stopped:
-            what, gone = f"went on for {limit:.1f} s", {*cell.changed, *changed}
-            out.append(cell)
-        else:
-            result = cell_result(ended, limit, self.output_cap)
-            same = same_text(cell.output, result.output)
-            what = difference([*past.unknown, *past.missing], cell, result, same)
-            # What a failing cell does not get to keeps a value that is not the last one.
-            gone = {*cell.changed}.difference(changed) if what and result.error else set[str]()
-        if what:
-            notes.append(f"cell {cell.number} {what} when it was run again")
+    def _rerun(self, child: Child, cell: CellRecord, left: float, notes: list[str]) -> float:
+        """Run a cell again where that may be, and compare; return the seconds that it took."""
+        cell.rerun, what, gone, took = False, "", {*cell.changed}, 0.0
+        if cell.repeatable and cell.seconds <= left:
+            past = PastCalls(cell.calls)
+            limit = min(left, _LEAST + 3 * cell.seconds)
+            frame = {"t": "exec", "code": cell.code, "file": f"<cell {cell.number}>"}
+            ended = self._again(child, frame, limit, {name: past.function(name) for name in self._tools})
+            took, changed = ended.seconds, names_in(ended.report, "changed")
+            if ended.stopped:
+                what = f"went on for {limit:.1f} s"
+                gone.update(changed)
+            else:
+                cell.rerun, result = True, cell_result(ended, limit, self.output_cap)
+                same = same_text(cell.output, result.output)
+                what = difference([*past.unknown, *past.missing], cell, result, same)
+                # What a failing cell does not get to keeps a value that is not the last one.
+                gone = gone.difference(changed) if what and result.error else set[str]()
+            if what:
+                notes.append(f"cell {cell.number} {what} when it was run again")
+        elif cell.repeatable:
+            notes.append(f"cell {cell.number} was not run again (it took {cell.seconds:.1f} s)")
         self._drop(child, gone)
-        return ended.seconds
+        return took
 
     def _drop(self, child: Child, names: Iterable[str]) -> None:
         """Remove names, but not those that the host or the setup code gave, which come back as they were given."""

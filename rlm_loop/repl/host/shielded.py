@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from types import FrameType
 
 _lock = threading.Lock()
-_shields: dict[int, bool] = {}  # threads that do work of this kind: whether one was interrupted meanwhile
+_held: dict[int, int] = {}
+"""Threads that do short work, and how often each was interrupted meanwhile."""
 
 
 def interrupt_thread(thread: int) -> None:
@@ -24,8 +25,8 @@ def interrupt_thread(thread: int) -> None:
     while any(one.ident is None for one in threading.enumerate()) and time.monotonic() < until:
         time.sleep(0.0005)
     with _lock:
-        if _shields.get(thread) is False:
-            _shields[thread] = True
+        if _held.get(thread) == 0:
+            _held[thread] = 1
         else:
             raise_in(thread, KeyboardInterrupt)
 
@@ -41,41 +42,28 @@ def shielded() -> Generator[None]:
 
     So a process that is being started is known to who has to end it, and what is being cleared away is gone.
     """
-    given = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(given):
-        with _shielded_thread():
-            yield
+    me, given = threading.get_ident(), signal.getsignal(signal.SIGINT)
+    if me in _held:  # part of other work of this kind
+        yield
         return
-    held: list[FrameType | None] = []
+    main = threading.current_thread() is threading.main_thread() and callable(given)
 
     def hold(number: int, frame: FrameType | None) -> None:
-        if held:
+        _held[me] += 1
+        if _held[me] > 1 and callable(given):
             given(number, frame)
-        held.append(frame)
 
-    signal.signal(signal.SIGINT, hold)
     try:
-        with _shielded_thread():
-            yield
-    finally:
-        signal.signal(signal.SIGINT, given)
-        if len(held) == 1:
-            given(signal.SIGINT, held[0])
-
-
-@contextmanager
-def _shielded_thread() -> Generator[None]:
-    """Hold back what `interrupt_thread` leaves for this thread."""
-    me = threading.get_ident()
-    if me in _shields:  # part of other work of this kind
-        yield
-        return
-    try:
-        with _lock:
-            _shields[me] = False
+        _held[me] = 0
+        if main:
+            signal.signal(signal.SIGINT, hold)
         yield
     finally:
+        if main:
+            signal.signal(signal.SIGINT, given)
         with _lock:
-            interrupted = _shields.pop(me, False)
-        if interrupted:
+            interrupts = _held.pop(me, 0)
+        if interrupts == 1 and callable(given) and main:
+            given(signal.SIGINT, None)
+        elif interrupts == 1:
             raise KeyboardInterrupt
