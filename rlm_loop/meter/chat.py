@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any, Literal, cast
 
-from rlm_loop.messages import Reply, Role, ToolCall, Usage
-from rlm_loop.meter.request import FieldReader, Refused, Request, RequestMessage, content_of
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rlm_loop.messages import Reply, ToolCall, Usage
+from rlm_loop.meter.request import Refused, Request, RequestMessage, content_of
 from rlm_loop.models import wire
 from rlm_loop.models.streams import joined as joined
 
-_ROLES: dict[str, Role] = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "assistant": "assistant",
-    "tool": "tool",
-}
 _SAMPLING = (
     *("temperature", "top_p", "top_k", "min_p", "seed", "logit_bias"),
     *("presence_penalty", "frequency_penalty", "repetition_penalty"),
@@ -26,87 +21,96 @@ _SAMPLING = (
 _OTHERS = ("logprobs", "top_logprobs", "best_of", "parallel_tool_calls", "reasoning_effort", "verbosity")
 
 
+class _Form(BaseModel):
+    """What is read of an object: numbers and texts are not taken for each other, other fields are passed over."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class _Call(_Form):
+    id: str | None = None
+    function: dict[str, Any]
+
+
+class _Message(_Form):
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: Any = None
+    refusal: Any = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+    tool_calls: list[_Call] | None = None
+    tool_call_id: str | None = None
+
+
+class _Body(_Form):
+    messages: list[_Message] = Field(min_length=1)
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: Any = None
+    stop: Any = None
+    response_format: dict[str, Any] | None = None
+    max_completion_tokens: int | None = None
+    max_tokens: int | None = None
+    n: int | None = None
+    stream: bool | None = None
+    stream_options: dict[str, Any] | None = None
+    model: str | None = None
+
+
 def read(body: Any) -> Request:
     """Read a request.  Raises `Refused` for what is no request of this API."""
-    form = FieldReader(body)
-    several = form.take("n", int)
-    listed = form.needed("messages", list, "at least one message")
-    messages = tuple(_message(m, f"messages[{i}]") for i, m in enumerate(listed))
-    tools = tuple(tools_of(form.take("tools", list)))
-    options = FieldReader(form.take("stream_options", dict) or {}, "stream_options")
-    not_applied = form.settings(*_OTHERS)
-    choice = form.take("tool_choice")
-    if choice not in (None, "auto", "none"):
-        not_applied["tool_choice"] = choice
-    if several not in (None, 1):
-        form.refuse(f"n is {several}: one reply is given to a request; send it {several} times", param="n")
+    try:
+        form = _Body.model_validate(body)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, wrong["loc"])) or "the request body"
+        raise Refused(f"{place}: {wrong['msg']}; correct it") from None
+    not_applied = {name: body[name] for name in _OTHERS if body.get(name) is not None}
+    if form.tool_choice not in (None, "auto", "none"):
+        not_applied["tool_choice"] = form.tool_choice
+    if form.n not in (None, 1):
+        not_applied["n"] = form.n
+    limit = form.max_tokens if form.max_completion_tokens is None else form.max_completion_tokens
     return Request(
-        messages,
-        () if choice == "none" else tools,
-        _stop(form.take("stop", (str, list))),
-        _schema(form.take("response_format", dict), form),
-        form.limit("max_completion_tokens", "max_tokens"),
-        bool(form.take("stream", bool)),
-        bool(options.take("include_usage", bool)),
-        str(form.take("model", str) or ""),
-        sampling=form.settings(*_SAMPLING),
+        tuple(map(_message, form.messages)),
+        () if form.tool_choice == "none" else tuple(form.tools or ()),
+        stop=_stop(form.stop),
+        reply_schema=_schema(form.response_format or {}, not_applied),
+        max_tokens=None if limit is None else max(limit, 1),
+        stream=bool(form.stream),
+        include_usage=bool((form.stream_options or {}).get("include_usage")),
+        model=form.model or "",
+        sampling={name: body[name] for name in _SAMPLING if body.get(name) is not None},
         not_applied=not_applied,
-        refusal=form.refusal,
     )
 
 
-def _message(data: Any, where: str) -> RequestMessage:
-    form = FieldReader(data, where)
-    role = form.role(_ROLES)
-    text, unread = content_of(form.take("content"), f"{where}.content")
-    calls = [_call(c, f"{where}.tool_calls[{i}]") for i, c in enumerate(form.take("tool_calls", list) or ())]
-    thought = form.take("reasoning_content") or form.take("reasoning")
-    return RequestMessage(
-        role,
-        text or form.take("refusal", str) or "",
-        tuple(calls),
-        form.take("tool_call_id", str),
-        thought if isinstance(thought, str) else "",
-        unread,
+def _message(said: _Message) -> RequestMessage:
+    text, unread = content_of(said.content)
+    calls = (
+        ToolCall(call.id, str(call.function.get("name") or ""), wire.arguments_text(call.function.get("arguments")))
+        for call in said.tool_calls or ()
     )
-
-
-def _call(data: Any, where: str) -> ToolCall:
-    form = FieldReader(data, where)
-    name = form.take("id", str)
-    function = form.take("function", dict)
-    if function is None:
-        raise Refused(f"{where} is no function call; send one with a function", param=where)
-    return ToolCall(name, str(function.get("name") or ""), wire.arguments_text(function.get("arguments")))
-
-
-def tools_of(listed: Any) -> Iterator[Mapping[str, Any]]:
-    """Tools as they were sent: the model is told their very schemas."""
-    for index, tool in enumerate(cast("list[Any]", listed or [])):
-        if not isinstance(tool, dict) or not isinstance(cast("dict[str, Any]", tool).get("type", ""), str):
-            raise Refused(f"tools[{index}] is no tool; send an object with a type", param="tools")
-        yield cast("dict[str, Any]", tool)
+    thought, _ = content_of(said.reasoning_content or said.reasoning)
+    role = "system" if said.role == "developer" else said.role
+    return RequestMessage(role, text or content_of(said.refusal)[0], tuple(calls), said.tool_call_id, thought, unread)
 
 
 def _stop(value: Any) -> tuple[str, ...]:
     given = [value] if isinstance(value, str) else list(value or ())
     if not all(isinstance(text, str) for text in given):
-        raise Refused("stop holds something that is no text; send texts", param="stop")
+        raise Refused("stop holds something that is no text; send texts")
     return tuple(given)
 
 
-def _schema(wanted: Mapping[str, Any] | None, form: FieldReader) -> Mapping[str, Any] | None:
-    """The JSON schema that a reply is to follow, from a `response_format`; without one `form` is refused."""
-    kind = (wanted or {}).get("type", "text")
-    if wanted is None or kind == "text":
-        return None
-    if kind == "json_object":
-        return {"type": "object"}
-    schema = (wanted.get("json_schema") or {}).get("schema") if kind == "json_schema" else None
-    if not isinstance(schema, dict):
-        form.refuse(f"response_format of type {kind!r} has no schema; send json_schema.schema", param="response_format")
-        return None
-    return cast("dict[str, Any]", schema)
+def _schema(wanted: Mapping[str, Any], not_applied: dict[str, Any]) -> Mapping[str, Any] | None:
+    """The JSON schema that a reply is to follow, from a `response_format`; one of another kind is not applied."""
+    kind = wanted.get("type", "text")
+    schema = {"type": "object"} if kind == "json_object" else (wanted.get("json_schema") or {}).get("schema")
+    if isinstance(schema, dict):
+        return cast("dict[str, Any]", schema)
+    if kind != "text":
+        not_applied["response_format"] = wanted
+    return None
 
 
 #: The reply in a body.  Raises `ModelError` for what is none.
@@ -168,4 +172,4 @@ def stream(reply: Reply, request: Request, name: str, created: int) -> Iterator[
 
 def error(told: Refused) -> dict[str, Any]:
     """An error in OpenAI's form."""
-    return {"error": {"message": told.message, "type": told.kind, "param": told.param, "code": told.code}}
+    return {"error": {"message": told.message, "type": told.kind, "param": None, "code": told.code}}

@@ -8,61 +8,43 @@ from typing import Any, cast
 
 from pydantic.alias_generators import to_camel
 
-from rlm_loop.messages import Reply, ToolCall, Usage
-from rlm_loop.meter.request import FieldReader, Refused, Request, RequestMessage, function_of, json_of
+from rlm_loop.messages import Reply, Role, ToolCall, Usage
+from rlm_loop.meter.request import Refused, Request, RequestMessage, function_of, json_of
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.streams import highest
 from rlm_loop.models.wire import arguments_text, whole
 
 _FINISH = {"MAX_TOKENS": "length", "SAFETY": "content_filter", "PROHIBITED_CONTENT": "content_filter"}
+_ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "user", "system": "user"}
 _STATUS = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"}
 
 
 def read(body: Any) -> Request:
-    """Read a request.  Raises `Refused` for what is no request of this API."""
-    form = FieldReader(_camel(body))
-    listed = form.needed("contents", (list, dict, str), "at least one content")
-    said = [*_content(form.take("systemInstruction", (dict, str)) or {}, "systemInstruction", "system")]
-    if form.take("cachedContent", str):
+    """Read a request.  Raises `Refused`, or what Python raises for another shape, for what is none of this API."""
+    form = _named(body)
+    said = list(_content(form.get("systemInstruction") or {}, "system"))
+    if form.get("cachedContent"):
         said.append(RequestMessage("user", unread=("previous_response",)))
-    for index, content in enumerate(listed if isinstance(listed, list) else [listed]):
-        said += _content(content, f"contents[{index}]")
-    config = FieldReader(form.take("generationConfig", dict) or {}, "generationConfig")
-    choice: Any = (form.take("toolConfig", dict) or {}).get("functionCallingConfig") or {}
-    schema = config.take("responseJsonSchema", dict) or config.take("responseSchema", dict)
-    kind = config.take("responseMimeType", str)
-    return Request(
-        tuple(said),
-        () if choice.get("mode") == "NONE" else tuple(_tools(form.take("tools", list))),
-        tuple(str(text) for text in config.take("stopSequences", list) or ()),
-        schema or ({"type": "object"} if kind == "application/json" else None),
-        config.limit("maxOutputTokens"),
-    )
+    for content in _listed(form["contents"]):
+        said += _content(content)
+    choice = _named(_named(form.get("toolConfig") or {}).get("functionCallingConfig") or {})
+    return Request(tuple(said), () if choice.get("mode") == "NONE" else tuple(_tools(form.get("tools"))))
 
 
-#: Names of the protocol; inside schemas and arguments a name is somebody else's.
-_OTHERS_OWN = (
-    *("parameters", "parametersJsonSchema", "args", "response", "responseSchema", "responseJsonSchema", "schema"),
-)
+def _named(value: Mapping[str, Any]) -> dict[str, Any]:
+    """An object with its names as the API writes them: Google takes `system_instruction` as well."""
+    return {to_camel(name): item for name, item in value.items()}
 
 
-def _camel(value: Any) -> Any:
-    """The body with its names as the API writes them: Google takes `system_instruction` as well."""
-    if isinstance(value, list):
-        return [_camel(item) for item in cast("list[Any]", value)]
-    if not isinstance(value, dict):
-        return value
-    named = ((to_camel(name), item) for name, item in cast("dict[str, Any]", value).items())
-    return {name: item if name in _OTHERS_OWN else _camel(item) for name, item in named}
+def _listed(value: Any) -> list[Any]:
+    """One thing, or a list of them, as a list: Google takes either."""
+    return value if isinstance(value, list) else [value]
 
 
-def _content(content: Any, where: str, role: Any = None) -> Iterator[RequestMessage]:
+def _content(content: Mapping[str, Any], role: Role | None = None) -> Iterator[RequestMessage]:
     """Read a content; responses of functions, which come in a user's content here, are messages of their own."""
-    form = FieldReader({"parts": [content]} if isinstance(content, str) else content, where)
-    parts = form.take("parts", (list, dict, str)) or []
     texts, thoughts, unread, calls = list[str](), list[str](), list[str](), list[ToolCall]()
-    for one in cast("list[Any]", parts if isinstance(parts, list) else [parts]):
-        part: dict[str, Any] = {"text": one} if isinstance(one, str) else FieldReader(one, where).body
+    for part in map(_named, _listed(content.get("parts") or [])):
         if isinstance(part.get("text"), str):
             (thoughts if part.get("thought") else texts).append(part["text"])
         elif call := part.get("functionCall"):
@@ -75,25 +57,22 @@ def _content(content: Any, where: str, role: Any = None) -> Iterator[RequestMess
             beside = tuple("image" for _ in result.get("parts") or ())
             yield RequestMessage("tool", text, tool_call_id=str(result.get("id") or result.get("name")), unread=beside)
         elif about := part.get("inlineData") or part.get("fileData"):
-            kind = str(about.get("mimeType", "")).partition("/")[0]
+            kind = str(_named(about).get("mimeType", "")).partition("/")[0]
             unread.append(kind if kind in ("image", "audio", "video") else "file")
         elif rest := {k: v for k, v in part.items() if k not in ("thoughtSignature", "thought")}:
             texts.append(json_of(rest))
-    stated = form.take("role", str)
-    if stated not in (None, "user", "model", "function", "system"):
-        raise Refused(f"{where}.role is {stated!r}; use user or model", param=f"{where}.role")
-    who = role or ("assistant" if stated == "model" else "user")
+    who = role or _ROLES[content.get("role") or "user"]
     if texts or thoughts or unread or calls:
         yield RequestMessage(who, "\n".join(texts), tuple(calls), None, "\n".join(thoughts), tuple(unread))
 
 
 def _tools(listed: Any) -> Iterator[Mapping[str, Any]]:
-    for tool in cast("list[Any]", listed or []):
-        for name, value in FieldReader(tool, "tools").body.items():
+    for tool in listed or ():
+        for name, value in _named(tool).items():
             if name != "functionDeclarations":
                 yield {"type": name, name: value}
                 continue
-            for one in value or ():
+            for one in map(_named, value or ()):
                 schema = one.get("parametersJsonSchema") or one.get("parameters") or {"type": "object"}
                 yield function_of(one.get("name"), one.get("description"), schema)
 
@@ -121,7 +100,7 @@ def heard(body: Mapping[str, Any]) -> Reply:
         raise ModelError(f"no content: {str(body)[:120]!r}")
     first: Any = (body.get("candidates") or [{}])[0]
     content: Any = first.get("content") or {}
-    calls = tuple(call for one in _content(content, "content", "assistant") for call in one.tool_calls)
+    calls = tuple(call for one in _content(content, "assistant") for call in one.tool_calls)
     text = "".join(p["text"] for p in content.get("parts") or () if "text" in p and not p.get("thought"))
     finish: Any = _FINISH.get(str(first.get("finishReason")), "tool_calls" if calls else "stop")
     extra = {k: v for k, v in body.items() if k in ("responseId", "modelVersion", "usageMetadata")}

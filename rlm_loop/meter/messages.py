@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from rlm_loop.messages import Reply, Role, ToolCall, Usage
-from rlm_loop.meter.chat import tools_of
-from rlm_loop.meter.request import FieldReader, Refused, Request, RequestMessage, content_of, function_of
+from rlm_loop.meter.request import Refused, Request, RequestMessage, content_of, function_of
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.wire import arguments_object, arguments_text, whole
 
@@ -17,40 +16,29 @@ _KINDS = {"insufficient_quota": "rate_limit_error", "server_error": "api_error"}
 
 
 def read(body: Any) -> Request:
-    """Read a request.  Raises `Refused` for what is no request of this API."""
-    form = FieldReader(body)
-    listed = form.needed("messages", list, "at least one message")
-    system, unread = content_of(form.take("system", (str, list)), "system")
+    """Read a request.  Raises `Refused`, or what Python raises for another shape, for what is none of this API."""
+    system, unread = content_of(body.get("system"))
     said = [RequestMessage("system", system, unread=unread)] if system else []
-    for index, message in enumerate(listed):
-        said += _message(message, f"messages[{index}]")
-    tools = tuple(map(_tool, tools_of(form.take("tools", list))))
-    config = FieldReader(form.take("output_config", dict) or {}, "output_config")
-    schema = (config.take("format", dict) or form.take("output_format", dict) or {}).get("schema")
-    choice: Mapping[str, Any] = form.take("tool_choice", dict) or {"type": "auto"}
+    for message in body["messages"]:
+        said += _message(message)
+    off = (body.get("tool_choice") or {}).get("type") == "none"
     return Request(
         tuple(said),
-        () if choice.get("type") == "none" else tools,
-        tuple(str(text) for text in form.take("stop_sequences", list) or ()),
-        reply_schema=schema if isinstance(schema, dict) else None,
-        max_tokens=form.limit("max_tokens"),
-        stream=bool(form.take("stream", bool)),
-        model=str(form.take("model", str) or ""),
+        () if off else tuple(map(_tool, body.get("tools") or ())),
+        stream=bool(body.get("stream")),
+        model=str(body.get("model") or ""),
     )
 
 
-def _message(data: Any, where: str) -> Iterator[RequestMessage]:
+def _message(message: Mapping[str, Any]) -> Iterator[RequestMessage]:
     """Read a message; results of tools, which come in a user's message here, are messages of their own."""
-    form = FieldReader(data, where)
-    role, content = form.role(_ROLES), form.take("content", (str, list))
-    rest: list[Any] = []
-    thoughts: list[str] = []
-    calls: list[ToolCall] = []
-    blocks: list[Any] = [content] if isinstance(content, str) else content or []
-    for index, block in enumerate(blocks):
-        kind: Any = cast("dict[str, Any]", block).get("type") if isinstance(block, dict) else "text"
+    content: Any = message.get("content")
+    blocks: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+    rest, thoughts, calls = list[Any](), list[str](), list[ToolCall]()
+    for block in blocks:
+        kind = block.get("type")
         if kind == "tool_result":
-            text, unread = content_of(block.get("content"), f"{where}.content[{index}]")
+            text, unread = content_of(block.get("content"))
             yield RequestMessage("tool", text, tool_call_id=str(block.get("tool_use_id") or ""), unread=unread)
         elif kind == "tool_use":
             name, given = str(block.get("name") or ""), arguments_text(block.get("input") or {})
@@ -59,9 +47,9 @@ def _message(data: Any, where: str) -> Iterator[RequestMessage]:
             thoughts.append(str(block["thinking"]))
         else:
             rest.append(block)
-    text, unread = content_of(rest, f"{where}.content")
+    text, unread = content_of(rest)
     if text or calls or thoughts or unread or not content:
-        yield RequestMessage(role, text, tuple(calls), None, "\n".join(thoughts), unread)
+        yield RequestMessage(_ROLES[message["role"]], text, tuple(calls), None, "\n".join(thoughts), unread)
 
 
 def _tool(tool: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -76,7 +64,7 @@ def heard(body: Mapping[str, Any]) -> Reply:
     if not isinstance(body.get("content"), list) or "usage" not in body:
         raise ModelError(f"no message: {str(body)[:120]!r}")
     content = {"role": "assistant", "content": body["content"]}
-    said = [RequestMessage("assistant"), *_message(content, "the message")][-1]
+    said = [RequestMessage("assistant"), *_message(content)][-1]
     finish: Any = _FINISH.get(str(body.get("stop_reason")), "tool_calls" if said.tool_calls else "stop")
     extra = {k: v for k, v in body.items() if k in ("id", "model", "usage")}
     return Reply(said.text, said.tool_calls, finish, _usage(body["usage"]), extra=extra)

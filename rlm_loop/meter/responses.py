@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 from rlm_loop.messages import Reply, Role, ToolCall
-from rlm_loop.meter.chat import error, tools_of
-from rlm_loop.meter.request import FieldReader, Refused, Request, RequestMessage, content_of, function_of, json_of
+from rlm_loop.meter.chat import error
+from rlm_loop.meter.request import Refused, Request, RequestMessage, content_of, function_of, json_of
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.wire import arguments_text, to_usage
 
@@ -20,41 +20,34 @@ _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_c
 
 
 def read(body: Any) -> Request:
-    """Read a request.  Raises `Refused` for what is no request of this API."""
-    form = FieldReader(body)
-    instructions = form.take("instructions", str)
-    given = form.take("input", (str, list))
-    elsewhere = (form.take("conversation"), form.take("prompt", dict), form.take("previous_response_id", str))
-    if not given and not any(elsewhere):
-        raise Refused("input is missing or empty; send a text or a list of items", param="input")
+    """Read a request.  Raises `Refused`, or what Python raises for another shape, for what is none of this API."""
+    given = body.get("input")
+    elsewhere = any(body.get(name) for name in ("conversation", "prompt", "previous_response_id"))
+    if not given and not elsewhere:
+        raise Refused("input is missing or empty; send a text or a list of items")
+    instructions, _ = content_of(body.get("instructions"))
     said = [RequestMessage("system", instructions)] if instructions else []
-    if any(elsewhere):
+    if elsewhere:
         said.append(RequestMessage("user", unread=("previous_response",)))
-    items: list[Any] = [{"role": "user", "content": given}] if isinstance(given, str) else given or []
-    tools = list(_tools(form.take("tools", list)))
-    for index, item in enumerate(items):
-        if isinstance(item, dict) and cast("dict[str, Any]", item).get("type") == "additional_tools":
-            tools += _tools(FieldReader(item).take("tools", list))
+    tools = list(_tools(body.get("tools")))
+    for item in [{"role": "user", "content": given}] if isinstance(given, str) else given or ():
+        if item.get("type") == "additional_tools":
+            tools += _tools(item.get("tools"))
         else:
-            _add(said, item, f"input[{index}]")
-    wanted: Mapping[str, Any] = FieldReader(form.take("text", dict) or {}, "text").take("format", dict) or {}
-    plain = {"type": "object"} if wanted.get("type") == "json_object" else None
+            _add(said, item)
     return Request(
         tuple(said),
-        () if form.take("tool_choice") == "none" else tuple(tools),
-        reply_schema=schema if isinstance(schema := wanted.get("schema"), dict) else plain,
-        max_tokens=form.limit("max_output_tokens"),
-        stream=bool(form.take("stream", bool)),
-        model=str(form.take("model", str) or ""),
+        () if body.get("tool_choice") == "none" else tuple(tools),
+        stream=bool(body.get("stream")),
+        model=str(body.get("model") or ""),
     )
 
 
-def _add(said: list[RequestMessage], item: Any, where: str) -> None:
-    form = FieldReader(item, where)
-    kind = form.take("type", str) or "message"
+def _add(said: list[RequestMessage], item: dict[str, Any]) -> None:
+    kind = str(item.get("type") or "message")
     if kind == "message":
-        role = form.role(_ROLES)
-        text, unread = content_of(form.take("content"), f"{where}.content")
+        role = _ROLES[item["role"]]
+        text, unread = content_of(item.get("content"))
         more = RequestMessage(role, text, unread=unread)
         last = said[-1] if said and role == "assistant" else None
         if last is not None and last.role == "assistant" and not last.text and not last.tool_calls:
@@ -62,24 +55,21 @@ def _add(said: list[RequestMessage], item: Any, where: str) -> None:
         else:
             said.append(more)
     elif kind in _CALLS:
-        _join(said, RequestMessage("assistant", "", (_called(form.body),)))
+        given = next((item[name] for name in ("arguments", "input", "action") if item.get(name) is not None), None)
+        identifier, name = item.get("call_id"), str(item.get("name") or kind)
+        call = ToolCall(identifier if isinstance(identifier, str) else None, name, arguments_text(given))
+        _join(said, RequestMessage("assistant", "", (call,)))
     elif kind == "reasoning":
-        parts = [*(form.take("summary", list) or ()), *(form.take("content", list) or ())]
-        sealed = ("thinking",) if form.take("encrypted_content") else ()
-        said.append(RequestMessage("assistant", thought=content_of(parts, where)[0], unread=sealed))
+        thought, _ = content_of([*(item.get("summary") or ()), *(item.get("content") or ())])
+        sealed = ("thinking",) if item.get("encrypted_content") else ()
+        said.append(RequestMessage("assistant", thought=thought, unread=sealed))
     elif kind == "item_reference":
         said.append(RequestMessage("assistant", unread=("previous_response",)))
     elif kind.endswith("_output"):
-        text, unread = content_of([item] if "output" not in item else form.take("output"), f"{where}.output")
-        said.append(RequestMessage("tool", text, tool_call_id=form.take("call_id", str), unread=unread))
+        text, unread = content_of(item.get("output", [item]))
+        said.append(RequestMessage("tool", text, tool_call_id=str(item.get("call_id")), unread=unread))
     else:  # what a tool of the provider's was called with, or a compaction
-        _join(said, RequestMessage("assistant", json_of(form.body)))
-
-
-def _called(item: Mapping[str, Any]) -> ToolCall:
-    given = next((item[name] for name in ("arguments", "input", "action") if item.get(name) is not None), None)
-    identifier, name = item.get("call_id"), str(item.get("name") or item.get("type"))
-    return ToolCall(identifier if isinstance(identifier, str) else None, name, arguments_text(given))
+        _join(said, RequestMessage("assistant", json_of(item)))
 
 
 def _join(said: list[RequestMessage], more: RequestMessage) -> None:
@@ -94,7 +84,7 @@ def _join(said: list[RequestMessage], more: RequestMessage) -> None:
 
 def _tools(listed: Any, space: str = "") -> Iterator[Mapping[str, Any]]:
     """Functions as function tools, those of a namespace under its name; others as they were sent."""
-    for tool in tools_of(listed):
+    for tool in listed or ():
         if tool.get("type") == "namespace" and isinstance(tool.get("tools"), list):
             yield from _tools(tool["tools"], str(tool.get("name")))
         elif tool.get("type") == "function":
@@ -112,7 +102,7 @@ def heard(body: Mapping[str, Any]) -> Reply:
         raise ModelError(f"no response: {str(body)[:120]!r}")
     said: list[RequestMessage] = []
     for item in body["output"]:
-        _add(said, {"role": "assistant", **FieldReader(item, "an item of the output").body}, "output")
+        _add(said, {"role": "assistant", **item})
     text, calls = "\n".join(m.text for m in said if m.text), tuple(call for m in said for call in m.tool_calls)
     finish = "length" if body.get("status") == "incomplete" else "tool_calls" if calls else "stop"
     extra = {k: v for k, v in body.items() if k in ("id", "model", "usage", "service_tier")}

@@ -84,11 +84,9 @@ class MeterSession:
         Raises `Refused` for what it cannot read, and what the model raises (`ModelError`, `BudgetSpent`).
         """
         assert isinstance(self._model, Served)
-        has = self._model.model.sampling
-        asked = request.not_applied if has is not None else {**request.sampling, **request.not_applied}
-        left = {k: v for k, v in asked.items() if has is None or k not in has or has[k] != v}
-        sampling = {} if has is None else request.sampling  # a script or a recording takes none
-        request = replace(request, messages=for_ours(request), not_applied=left, sampling=sampling)
+        if self._model.model.sampling is None:  # a script or a recording takes none
+            request = replace(request, sampling={}, not_applied={**request.sampling, **request.not_applied})
+        request = replace(request, messages=for_ours(request.messages))
         return self._charge(request, call, self._model)
 
     def heard(self, request: Request, reply: Reply, call: MeteredCall, name: str) -> None:

@@ -129,16 +129,16 @@ BAD: list[tuple[Any, str]] = [
     (b"{", "no JSON"),
     (b"\xff\xfe", "no JSON"),
     (b"[" * 100_000, "no JSON"),
-    ([1], "not a JSON object"),
-    ({"messages": []}, "messages is missing"),
-    ({"messages": "hello"}, "messages is str, not list"),
-    ({"messages": ["hello"]}, r"messages\[0\] is not a JSON object"),
-    ({"messages": [{"role": "robot", "content": "x"}]}, r"messages\[0\].role is 'robot'"),
+    ([1], "the request body: Input should be a valid dictionary"),
+    ({"messages": []}, "messages: List should have at least 1 item"),
+    ({"messages": "hello"}, "messages: Input should be a valid list"),
+    ({"messages": ["hello"]}, r"messages\.0: Input should be a valid dictionary"),
+    ({"messages": [{"role": "robot", "content": "x"}]}, r"messages\.0\.role: Input should be 'system', "),
     ({"messages": [user([{"type": "text", "text": "x"}, {"type": "input_audio"}])]}, "has an audio"),
     ({"messages": [user(7)]}, "content is int"),
-    ({"messages": [user("x")], "max_tokens": True}, "max_tokens is bool"),
+    ({"messages": [user("x")], "max_tokens": True}, "max_tokens: Input should be a valid integer"),
     ({"messages": [user("x")], "stop": [1]}, "stop holds"),
-    ({"messages": [user("x")], "tools": ["web_search"]}, r"tools\[0\] is no tool"),
+    ({"messages": [user("x")], "tools": ["web_search"]}, r"tools\.0: Input should be a valid dictionary"),
 ]
 
 
