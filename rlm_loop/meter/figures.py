@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from rlm_loop.accounting.ledger import Call, Ledger
 from rlm_loop.accounting.prices import known_price
@@ -35,9 +35,8 @@ class MeteredCall:
     session's reply before to the arrival of this request (0 where others were under way, `None` for the first).
     `meter_seconds` is what the meter itself took: reading, counting, waiting for a free model, writing.
     `delivered` is false where the client had hung up: the call is charged all the same.
-    `first_byte_seconds` is the time from the arrival to the first byte of a provider's answer, `unread` why a request
-    or reply that went through could not be read (its tokens are `unattributed` then).
-    `not_applied` is what the request asked for in vain (see `request.Request`).
+    `unread` is why a request or reply that went through could not be read (its tokens are `unattributed` then),
+    `not_applied` what the request asked for in vain (see `request.Request`).
     """
 
     session: str
@@ -61,18 +60,16 @@ class MeteredCall:
     reasoning_tokens: int | None = None
     delivered: bool = True
     not_applied: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    first_byte_seconds: float | None = None
     unread: str = ""
     ended: float = field(default=0.0, compare=False)
 
 
 _FIELDS = {one.name for one in fields(MeteredCall)}
-Kind = Literal["agent", "conversation", "cause", "detail"]
 
 
 @dataclass(frozen=True)
 class Branch:
-    """Input tokens of one line of the tree; its children's, where it has any, sum to them.
+    """Input tokens of one line of the tree (agent, conversation, cause, detail); its children's sum to them.
 
     `first` are those of the first request, `total` those of all `requests`.  `resent` had been sent before, so a cache
     could have held them; `cached` and `written` are the provider's own figures (`None`: it does not say).  `dollars`
@@ -80,7 +77,6 @@ class Branch:
     """
 
     name: str
-    kind: Kind
     requests: int
     first: int
     total: int
@@ -173,13 +169,12 @@ def _tree(name: str, ledger: Ledger, calls: Sequence[MeteredCall]) -> Branch:
     for call in list(ledger.calls):
         nodes.setdefault(call.node, []).append(call)
     found = [_conversation(node, made, models) for node, made in nodes.items()]
-    whole = _sum(name, "agent", sum(b.requests for b in found), found, found)
-    return replace(whole, first=found[0].first if found else 0)
+    whole = _branch(name, sum(one.requests for one in found), [((), one) for one in found])
+    return replace(whole, first=found[0].first if found else 0, children=tuple(found))
 
 
 def _conversation(node: str, calls: Sequence[Call], models: Mapping[int, str]) -> Branch:
-    leaves: list[tuple[str, Branch]] = []
-    spent: list[Branch] = []
+    parts: list[tuple[tuple[str, ...], Branch]] = []
     for call in calls:
         model, out = models.get(call.call, ""), call.usage.output_tokens
         provider, slash, _ = model.partition("/")  # an address that is no provider's has no price, and none of ours
@@ -188,34 +183,27 @@ def _conversation(node: str, calls: Sequence[Call], models: Mapping[int, str]) -
             read = Usage(row.tokens, 0, row.cached, cache_write_tokens=row.written)
             first, dollars = row.tokens if call is calls[0] else 0, None if price is None else price.of(read)
             sums = (first, row.tokens, row.resent, row.cached, row.written, dollars, 0)
-            leaves.append((row.cause, Branch(row.detail or "(other)", "detail", len(calls), *sums)))
+            parts.append(((row.cause, row.detail or "(other)"), Branch("", 1, *sums)))
         dollars = None if price is None or out is None else out * price.output / 1e6
-        spent.append(Branch("output", "detail", 1, 0, 0, 0, 0, 0, dollars, out))
+        parts.append(((), Branch("", 1, 0, 0, 0, 0, 0, dollars, out)))
     names = sorted({models[call.call] for call in calls if models.get(call.call)})
-    tools = len({leaf.name for cause, leaf in leaves if cause == "tool_schema"})
-    title = f"{node}: {', '.join(names) or 'model not named'}, {tools or 'no'} tools"
-    causes = [_sum(cause, "cause", len(calls), own, _details(own)) for cause, own in _grouped(leaves)]
-    return _sum(title, "conversation", len(calls), [*(leaf for _, leaf in leaves), *spent], causes)
+    tools = len({names for names, _ in parts if names[:1] == ("tool_schema",)})
+    return _branch(f"{node}: {', '.join(names) or 'model not named'}, {tools or 'no'} tools", len(calls), parts)
 
 
-def _details(leaves: Sequence[Branch]) -> list[Branch]:
-    """Return the details of a cause; none where nothing has one."""
-    found = [_sum(name, "detail", own[0].requests, own) for name, own in _grouped([(one.name, one) for one in leaves])]
-    return [] if [one.name for one in found] == ["(other)"] else found
+def _branch(name: str, requests: int, parts: Sequence[tuple[tuple[str, ...], Branch]]) -> Branch:
+    """Return the sum of the parts, and below it a branch for each of the names that they begin with, the largest first.
 
-
-def _grouped(named: Sequence[tuple[str, Branch]]) -> list[tuple[str, list[Branch]]]:
-    """Branches by name, those with the most tokens first."""
-    groups: dict[str, list[Branch]] = {}
-    for name, one in named:
-        groups.setdefault(name, []).append(one)
-    return sorted(groups.items(), key=lambda item: -sum(one.total for one in item[1]))
-
-
-def _sum(name: str, kind: Kind, requests: int, parts: Sequence[Branch], children: Sequence[Branch] = ()) -> Branch:
-    """The parts together; what is not known of one is not known of all."""
+    What is not known of one part is not known of all.
+    """
+    below: dict[str, list[tuple[tuple[str, ...], Branch]]] = {}
+    for names, part in parts:
+        if names:
+            below.setdefault(names[0], []).append((names[1:], part))
+    children = [_branch(child, requests, own) for child, own in below.items()]
     sums: list[Any] = []
     for column in ("first", "total", "resent", "cached", "written", "dollars", "output"):
-        values: list[Any] = [getattr(part, column) for part in parts]
+        values: list[Any] = [getattr(part, column) for _, part in parts]
         sums.append(None if None in values else sum(values))
-    return Branch(name, kind, requests, *sums, children=tuple(children))
+    told = [] if [one.name for one in children] == ["(other)"] else sorted(children, key=lambda one: -one.total)
+    return Branch(name, requests, *sums, children=tuple(told))

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import logging
-import selectors
-import socket
-import threading
 import time
 import zlib
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from email.message import Message
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 
 from rlm_loop.accounting.scope import Scope, call_scope
@@ -25,8 +21,6 @@ from rlm_loop.models.base import ModelError
 from rlm_loop.models.http import LONGEST, Answer, Http, Lost
 from rlm_loop.models.streams import events_of
 from rlm_loop.traces.received import parse
-
-_log = logging.getLogger(__name__)
 
 #: Seconds without a byte of the provider's after which it is gone; clients give up before, and are seen to.
 SILENCE = 1800.0
@@ -54,7 +48,7 @@ class ForwardedProvider:
         self._path = place.path.rstrip("/")
         self.address = f"{place.scheme}://{place.netloc}{self._path}"
         self.label = _label(self.address) or place.netloc
-        self._watch = _Watch()
+        self._scope = Scope()
 
     def path(self, sent: str) -> str:
         """The path and query as the provider gets them: below its own, `/v1` once."""
@@ -62,31 +56,22 @@ class ForwardedProvider:
         return (self._path.removesuffix("/v1") if both else self._path) + sent
 
     @contextmanager
-    def ask(
-        self, method: str, path: str, headers: Message[str, str], body: bytes | None, client: socket.socket
-    ) -> Generator[Answer]:
-        """Its answer, not yet read.  When the client hangs up, so does the meter.
-
-        Raises `Lost`, and `BrokenPipeError` where the client was the first to go.
-        """
-        scope = Scope()
-        token = call_scope.set(scope)
+    def ask(self, method: str, path: str, headers: Message[str, str], body: bytes | None) -> Generator[Answer]:
+        """Its answer, not yet read.  Raises `Lost`, and `BrokenPipeError` where the meter was closed first."""
+        token = call_scope.set(self._scope)
         try:
-            with (
-                self._watch.leaving(client, lambda: scope.end("the client hung up")),
-                self._http.asking(method, self.path(path), passed_on(headers), body) as answer,
-            ):
+            with self._http.asking(method, self.path(path), passed_on(headers), body) as answer:
                 yield answer
         except Lost as lost:
-            if scope.ended:
-                raise BrokenPipeError(scope.reason) from lost
+            if self._scope.ended:
+                raise BrokenPipeError(self._scope.reason) from lost
             raise
         finally:
             call_scope.reset(token)
 
     def close(self) -> None:
-        """Stop watching the clients."""
-        self._watch.close()
+        """Hang up on the provider, wherever it is in its answers."""
+        self._scope.end("the meter is closing")
 
 
 def _label(address: str) -> str:
@@ -112,52 +97,6 @@ def of_the_content(headers: Message[str, str], *left_out: str) -> list[tuple[str
     own = {name.strip().lower() for line in headers.get_all("Connection", []) for name in line.split(",")}
     fields = [(k, " ".join(v.splitlines())) for k, v in headers.items()]
     return [(k, v) for k, v in fields if k.lower() not in _OF_THE_CONNECTION | own | {*left_out}]
-
-
-class _Watch:
-    """Sees clients hang up while the provider is silent.  One thread for all of them."""
-
-    def __init__(self) -> None:
-        self._selector = selectors.DefaultSelector()
-        self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
-        self._closed = False
-
-    @contextmanager
-    def leaving(self, client: socket.socket, told: Callable[[], None]) -> Generator[None]:
-        """Calls back once if the client hangs up while the block runs."""
-        with self._lock:
-            self._selector.register(client, selectors.EVENT_READ, told)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._look, daemon=True)
-                self._thread.start()
-        try:
-            yield
-        finally:
-            self._forget(client)
-
-    def close(self) -> None:
-        self._closed = True
-        if self._thread is not None:
-            self._thread.join()
-        self._selector.close()
-
-    def _forget(self, client: Any) -> None:
-        with self._lock, suppress(KeyError, ValueError):
-            self._selector.unregister(client)
-
-    def _look(self) -> None:
-        while not self._closed:
-            for key, _ in self._selector.select(0.1):
-                try:
-                    gone = not cast("socket.socket", key.fileobj).recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-                except BlockingIOError:
-                    continue
-                except OSError:
-                    gone = True
-                self._forget(key.fileobj)  # else it has sent its next request already
-                if gone:
-                    key.data()
 
 
 @dataclass(eq=False)

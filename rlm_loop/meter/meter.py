@@ -132,7 +132,6 @@ class Meter:
         """It went through.  It is read and charged later; nobody waits for that."""
         call, exchange.ended = exchange.call, exchange.ended or time.perf_counter()
         call.model_seconds, call.delivered = exchange.ended - exchange.began, delivered
-        call.first_byte_seconds = None if exchange.first is None else exchange.first - call.arrived
         if exchange.status != 200:
             error = error or exchange.said()
         told = None if error is None else redact(error)
@@ -157,13 +156,13 @@ class Meter:
 
     def close(self) -> None:
         """End all sessions; the figures stay.  What went through is read first, however much it is."""
+        if self.provider is not None:
+            self.provider.close()
         self._passed.hurry()
         for session in list(self.sessions.values()):
             session.end()
         self._closed = True
         self._passed.close()
-        if self.provider is not None:
-            self.provider.close()
 
     @property
     def figures(self) -> Figures:

@@ -187,7 +187,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.meter.passing(exchange)
         begun, error, delivered = False, None, True
         try:
-            with provider.ask(self.command, path, self.headers, raw, self.connection) as answer:
+            with provider.ask(self.command, path, self.headers, raw) as answer:
                 begun = True
                 if exchange is not None:
                     exchange.status, exchange.headers = answer.status, {k.lower(): v for k, v in answer.headers.items()}

@@ -7,13 +7,14 @@ import json
 import logging
 import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from upstream import ANY, Answer, until_gone, upstream
+from upstream import ANY, Answer, upstream
 from wires import HEAD, ask, assistant, post, raw, streaming, user  # pyright: ignore
 
 from rlm_loop.accounting import Budget
@@ -173,8 +174,11 @@ def test_a_stream_that_ends_too_soon_is_cut_for_the_client_too(silent: bool, mon
     assert (broken.status, broken.input_tokens, whole.input_tokens) == (200, None, 100)
 
 
-def test_a_client_that_leaves_ends_the_providers_work() -> None:
-    with upstream(Answer.events(chunk("Hel"), until_gone)) as up, metered_endpoint(forward=up.url) as url:
+def test_a_client_that_leaves_ends_the_providers_work_at_its_next_pieces() -> None:
+    def pause(_: Any) -> None:
+        time.sleep(0.01)
+
+    with upstream(Answer.events(*[chunk("Hel"), pause] * 3000)) as up, metered_endpoint(forward=up.url) as url:
         with streaming(url, "Hi") as lines:
             assert any("Hel" in line for line in lines)
         assert up.gone.wait(60)
@@ -214,11 +218,11 @@ _Q = {"messages": [user("x")]}
 UNREAD: list[tuple[str, Any, Answer, int | None, str]] = [
     ("/chat/completions", b"\xff\xfe no JSON", ANY, 100_000, "request"),
     ("/chat/completions", {"messages": "odd"}, ANY, 100_000, "messages"),
-    ("/chat/completions", {"messages": [{"role": "robot", "content": "x"}]}, ANY, 100_000, "robot"),
+    ("/chat/completions", {"messages": [{"role": "robot", "content": "x"}]}, ANY, 100_000, "role"),
     ("/chat/completions", b"[" * 100_000, ANY, 100_000, "request"),
     ("/responses", {}, ANY, 100_000, "input"),
     ("/responses", {"input": [{"type": "message", "role": "robot"}]}, ANY, 100_000, "robot"),
-    ("/responses", {"input": "Q", "tools": ["file_search"]}, ANY, 100_000, "tools[0]"),
+    ("/responses", {"input": "Q", "tools": ["file_search"]}, ANY, 100_000, "request"),
     ("/messages", {}, ANY, 100_000, "messages"),
     ("/messages", {"messages": [{"role": "robot", "content": "x"}]}, ANY, 100_000, "robot"),
     (GEMINI, {}, ANY, 100_000, "contents"),
@@ -307,23 +311,24 @@ def test_either_a_model_or_the_address_of_a_provider(wrong: dict[str, Any]) -> N
 
 
 PICTURE = "data:image/png;base64,AA"
-#: What models of ours cannot serve, and providers do.
-TAKEN_BY_A_PROVIDER = [
-    ("/chat/completions", {"messages": [user("Q")], "max_tokens": 0}),
-    ("/chat/completions", {"messages": [user("Q")], "response_format": {"type": "grammar", "grammar": "root"}}),
-    ("/chat/completions", {"messages": [user("Q")], "response_format": {"type": "json_schema", "json_schema": {}}}),
-    ("/chat/completions", {"messages": [user("Q")], "n": 2}),
-    ("/chat/completions", {"messages": [user([{"type": "image_url", "image_url": {"url": PICTURE}}])]}),
-    ("/messages", {"messages": [user("Q")], "max_tokens": 0}),
-    ("/messages", {"messages": [user([{"type": "image", "source": {"type": "base64", "data": PICTURE}}])]}),
-    ("/responses", {"prompt": {"id": "pmpt_1", "version": "2"}}),
-    ("/responses", {"input": "Q", "max_output_tokens": 0}),
-    ("/responses", {"input": [user([{"type": "input_image", "image_url": PICTURE}])]}),
+_CHAT = {"messages": [user("Q")]}
+_GRAMMAR = {"type": "grammar", "grammar": "root"}
+#: What models of ours refuse (`None`) or do otherwise, and providers do.
+TAKEN_BY_A_PROVIDER: list[tuple[str, dict[str, Any], list[str] | None]] = [
+    ("/chat/completions", {**_CHAT, "max_tokens": 0}, []),
+    ("/chat/completions", {**_CHAT, "response_format": _GRAMMAR}, ["response_format"]),
+    ("/chat/completions", {**_CHAT, "n": 2}, ["n"]),
+    ("/chat/completions", {"messages": [user([{"type": "image_url", "image_url": {"url": PICTURE}}])]}, None),
+    ("/messages", {"messages": [user([{"type": "image", "source": {"type": "base64", "data": PICTURE}}])]}, None),
+    ("/responses", {"prompt": {"id": "pmpt_1", "version": "2"}}, None),
+    ("/responses", {"input": [user([{"type": "input_image", "image_url": PICTURE}])]}, None),
 ]
 
 
-@pytest.mark.parametrize(("path", "asked"), TAKEN_BY_A_PROVIDER)
-def test_what_models_of_ours_refuse_is_read_and_charged_where_a_provider_takes_it(path: str, asked: Any) -> None:
+@pytest.mark.parametrize(("path", "asked", "not_applied"), TAKEN_BY_A_PROVIDER)
+def test_what_models_of_ours_do_not_take_is_read_and_charged_where_a_provider_takes_it(
+    path: str, asked: Any, not_applied: list[str] | None
+) -> None:
     with upstream(ANY) as up, metered_endpoint(forward=up.url) as url:
         assert post(url, {"model": "m", **asked}, path).status_code == 200
         (call,), causes = url.meter.calls, url.meter.frame().groupby("cause").tokens.sum()
@@ -333,7 +338,11 @@ def test_what_models_of_ours_refuse_is_read_and_charged_where_a_provider_takes_i
         assert causes["unattributed"] > 90_000, "nobody here knows what a picture counts"
     with metered_endpoint(ScriptedModel(["x"])) as url:
         status = post(url, {"model": "m", **asked}, path).status_code
-    assert status == (400 if path == "/chat/completions" else 404), "ours are served as chat completions alone"
+        assert [list(call.not_applied) for call in url.meter.calls if call.status == 200] == (
+            [] if not_applied is None else [not_applied]
+        )
+    refused = 400 if path == "/chat/completions" else 404  # ours are served as chat completions alone
+    assert status == (200 if not_applied is not None else refused)
 
 
 def test_a_budget_ends_any_agent_with_its_own_api_s_error() -> None:
