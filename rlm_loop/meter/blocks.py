@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby, islice, zip_longest
 
 MEMORY, ENVIRONMENT, REMINDER = "scaffold:memory", "scaffold:environment", "scaffold:reminder"
 
@@ -31,8 +32,6 @@ _HEADING = re.compile(
     rf"[^\n]*?(?<![\w-])(?P<file>{_FILES})(?![\w-])[^\n]*\n",
     re.MULTILINE,
 )
-_LINE = 400  # characters of a heading and of what may stand between it and a tag
-_TITLE = re.compile(_HEADING.pattern + r"\s*\Z", re.MULTILINE)
 _TREE = re.compile(r"(?:^[ \t│|]*[├└][^\n]*(?:\n|\Z)){2,}", re.MULTILINE)
 _FACTS = re.compile(
     r"(?im)^[^\n]{0,30}\b(working directory|current directory|(?:working|currently) in the directory|operating system|"
@@ -59,19 +58,18 @@ def pieces(text: str, role: str) -> Iterator[tuple[str, str]]:
     if role not in ("system", "user", "tool") or len(text) > _MOST:
         yield text, ""
         return
+    blocks = list(_blocks(text))
+    told = [(start, end, cause) for start, end, tag in blocks if (cause := _of_block(tag, text[start:end], role))]
+    causes = [""] * len(text)  # of each character: a block's hold over what looks like a section, memory over both
+    for start, end, cause in (
+        told if role == "tool" else (*_environment(text, role), *told, *_memory(text, role, blocks, told))
+    ):
+        causes[start:end] = [cause] * (end - start)
     at = 0
-    for start, end, tag in _blocks(text):
-        block = text[start:end]
-        titled = _TITLE.search(text, max(at, start - _LINE), start) if role != "tool" else None
-        if titled is not None:  # a memory file whose heading stands before the tag
-            yield from _plain(text[at : titled.start()], role)
-            yield text[titled.start() : end], f"{MEMORY}/{titled['file']}"
-            at = end
-        elif cause := _of_block(tag, block, role):
-            yield from _plain(text[at:start], role)
-            yield from _with_memory(block, cause)
-            at = end
-    yield from _plain(text[at:], role)
+    for cause, run in groupby(causes):
+        end = at + sum(1 for _ in run)
+        yield text[at:end], cause
+        at = end
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int, str]]:
@@ -93,65 +91,48 @@ def _of_block(tag: str, block: str, role: str) -> str | None:
     reminds = "reminder" in tag.lower()
     if role == "tool":
         return f"{REMINDER}/{tag}" if reminds else None
-    if _ENVIRONMENT_TAG.search(tag):
+    if _ENVIRONMENT_TAG.search(tag) or (reminds and _tells_facts(block)):
         return f"{ENVIRONMENT}/{tag}"
-    if reminds:
-        found = {fact.lower() for fact in _FACTS.findall(block)}
-        return f"{ENVIRONMENT}/{tag}" if len(found) > 1 else f"{REMINDER}/{tag}"
-    if _HEADING.search(block):
+    if reminds or _HEADING.search(block):
         return f"{REMINDER}/{tag}"
     return f"system/{tag}" if role == "system" and len(block) >= _TOLD else None
 
 
-def _with_memory(block: str, cause: str) -> Iterator[tuple[str, str]]:
-    """A block, with the memory files in it, which reach to their own end or to the block's last tag."""
-    at = 0
-    for start, end, memory in _memory(block, block.rindex("</")):
-        yield block[at:start], cause
-        yield block[start:end], memory
-        at = end
-    yield block[at:], cause
+def _memory(
+    text: str, role: str, blocks: Sequence[tuple[int, int, str]], told: Sequence[tuple[int, int, str]]
+) -> Iterator[tuple[int, int, str]]:
+    """Find memory files: begin, end and cause.
 
-
-def _memory(text: str, last: int) -> Iterator[tuple[int, int, str]]:
-    """Memory files up to `last`, the latest place where one can end: begin, end and cause."""
-    at, left = 0, _HEADINGS
-    while left and (heading := _HEADING.search(text, at, last)) is not None:
-        left -= 1
-        at = _end(text, heading, last)
-        yield heading.start(), at, f"{MEMORY}/{heading['file']}"
-
-
-def _end(text: str, heading: re.Match[str], last: int) -> int:
-    """Find where a memory file ends: at a line that says so, at the next one's heading, or at the last place it can."""
-    said = re.compile(rf"^[^\n]*\bEnd of\b[^\n]*{re.escape(heading['file'])}[^\n]*\n?", re.MULTILINE)
-    if (end := said.search(text, heading.end(), last)) is not None:
-        return end.end()
-    following = _HEADING.search(text, heading.end(), last)
-    return last if following is None else following.start()
-
-
-def _plain(text: str, role: str) -> Iterator[tuple[str, str]]:
-    """Text outside of all blocks: sections on the environment, trees of files, and memory files.
-
-    Of those in a user's message, where the task may follow, only such as say their end.
+    One that has no end of its own reaches to the end of the block that its heading stands right before, else to the
+    next one, else to the end of the block that it stands in, or to the next block in system text.  In a user's message
+    the task may follow.
     """
-    if role == "tool" or not text:
-        yield text, ""
-        return
-    at = 0
-    files = [found for found in _memory(text, len(text)) if role == "system" or found[1] < len(text)]
-    for start, end, cause in sorted([*_environment(text, role), *files]):
-        if start >= at:
-            yield text[at:start], ""
-            yield text[start:end], cause
-            at = end
-    yield text[at:], ""
+    headings = list(islice(_HEADING.finditer(text), _HEADINGS))
+    for heading, following in zip_longest(headings, headings[1:]):
+        start, after = heading.span()
+        begin, end = next(((b[0], b[1]) for b in blocks if b[0] >= after), (len(text), 0))
+        opened, closed = next(((b[0], b[1]) for b in told if b[1] > start), (len(text), 0))
+        inside = opened <= start
+        last = text.rindex("</", opened, closed) if inside else opened
+        said = re.compile(rf"^[^\n]*\bEnd of\b[^\n]*{re.escape(heading['file'])}[^\n]*\n?", re.MULTILINE)
+        if end and not text[after:begin].strip():
+            last = end
+        elif (own := said.search(text, after, last)) is not None:
+            last = own.end()
+        elif following is not None and following.start() < last:
+            last = following.start()
+        elif not inside and role != "system":
+            continue
+        yield start, last, f"{MEMORY}/{heading['file']}"
 
 
 def _environment(text: str, role: str) -> Iterator[tuple[int, int, str]]:
     for match in _SECTION.finditer(text) if role == "system" else ():
-        if len({fact.lower() for fact in _FACTS.findall(match.group())}) > 1:
-            yield match.start(), match.end(), f"{ENVIRONMENT}/section"
+        if _tells_facts(match.group()):
+            yield *match.span(), f"{ENVIRONMENT}/section"
     for match in _TREE.finditer(text):
-        yield match.start(), match.end(), f"{ENVIRONMENT}/files"
+        yield *match.span(), f"{ENVIRONMENT}/files"
+
+
+def _tells_facts(text: str) -> bool:
+    return len({fact.lower() for fact in _FACTS.findall(text)}) > 1

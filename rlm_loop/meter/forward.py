@@ -101,7 +101,7 @@ def of_the_content(headers: Message[str, str], *left_out: str) -> list[tuple[str
 
 @dataclass(eq=False)
 class ForwardedExchange:
-    """A forwarded request, and its answer as far as it came.  `api` reads both.
+    """A forwarded request, and its answer as far as it came.  `api` reads both; `found` is what it read at the end.
 
     `ended` is when the latest piece of the answer was about to go out: before the client can have asked again.
     """
@@ -117,16 +117,20 @@ class ForwardedExchange:
     pieces: list[bytes] = field(default_factory=list[bytes])
     size: int = 0
     began: float = field(default_factory=time.perf_counter)
-    first: float | None = None
     ended: float = 0.0
+    over: bool = False
+    found: tuple[Request, Reply, str] | None = None
 
     def add(self, piece: bytes) -> None:
         """A piece of the answer is about to go out; more than `LONGEST` bytes are not kept."""
         self.ended = time.perf_counter()
-        self.first = self.first or self.ended
         self.size += len(piece)
         if self.size <= LONGEST:
             self.pieces.append(piece)
+
+    def may_be_over(self, then: float) -> bool:
+        """Return whether its client may have had the whole answer then, of which we do not know that it is over."""
+        return not self.over and 0.0 < self.ended <= then
 
     def read(self) -> tuple[Request, Reply, str]:
         """Return the request, its reply, and what of them could not be read.

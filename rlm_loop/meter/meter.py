@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,15 +68,13 @@ class Meter:
             except OSError as error:
                 raise TraceError(f"cannot write traces to {out}: {error.strerror}; choose another folder") from error
         self._known = known
-        limits = budget or NO_LIMITS
-        self._account = Account(NO_LIMITS) if model is None else Account(limits, price=model.price)
-        self._passed_through = Account(NO_LIMITS if model is not None else limits, price=(0.0, 0.0))
+        self._account = Account(NO_LIMITS) if model is None else Account(budget or NO_LIMITS, price=model.price)
+        self._spent = None if budget is None or model is not None else Account(budget, price=(0.0, 0.0))
         self._without_price = ""
         self._slots = Slots(1 if model is None else model.slots)
-        self._passed = _InOrder(self._count)
+        self._worker = ThreadPoolExecutor(1, "meter")
+        self._news = threading.Condition()
         self._told = told
-        self._warned: set[str] = set()
-        self._closed = False
         self._lock = threading.Lock()
         versions()  # looked up once, before anything is timed
 
@@ -101,32 +99,24 @@ class Meter:
             return self.sessions[name]
 
     def check(self, session: MeterSession, call: MeteredCall) -> None:
-        """Raises `BudgetSpent` where what went through has reached a limit; the latest replies are read first."""
-        if self._passed_through.budget is NO_LIMITS:
-            return
-        self._passed.wait_before(session, call.arrived)
-        self._passed.wait()
-        if self._passed_through.priced and self._without_price:
-            raise BudgetSpent("cost", f"no price of {self._without_price} is known; limit the tokens instead")
-        if exceeded := self._passed_through.exceeded():
-            raise BudgetSpent(*exceeded)
+        """Raises `BudgetSpent` where what went through has reached a limit.
 
-    def _add_up(self, exchange: ForwardedExchange) -> None:
-        """Add a request to what went through: of tokens that no provider stated, one for four bytes."""
-        if (limits := self._passed_through.budget) is NO_LIMITS:
+        Waits a moment for replies of the session to be over whose end its client may have had by now.
+        """
+        if (spent := self._spent) is None:
             return
-        call = exchange.call
-        read = len(exchange.body) // 4 if call.input_tokens is None else call.input_tokens
-        written = exchange.size // 4 if call.output_tokens is None else call.output_tokens
-        usage = Usage(read, written, call.cached_tokens, cache_write_tokens=call.cache_write_tokens)
-        price = None if limits.cost is None else known_price(call.model.removeprefix("/"))  # whose tables load slowly
-        if price is None:
-            self._without_price = call.model
-        self._passed_through.settle(None, replace(usage, cost=0.0 if price is None else price.of(usage)))
+        with self._news:
+            self._news.wait_for(lambda: not any(one.may_be_over(call.arrived) for one in session.passing), MOMENT)
+        self._worker.submit(bool).result()  # those that are over are read by then
+        if spent.priced and self._without_price:
+            raise BudgetSpent("cost", f"no price of {self._without_price} is known; limit the tokens instead")
+        if exceeded := spent.exceeded():
+            raise BudgetSpent(*exceeded)
 
     def passing(self, exchange: ForwardedExchange) -> None:
         """A request is about to go through to the provider."""
-        self._passed.begin(exchange)
+        with self._news:
+            exchange.session.passing.append(exchange)
 
     def passed(self, exchange: ForwardedExchange, *, error: str | None, delivered: bool) -> None:
         """It went through.  It is read and charged later; nobody waits for that."""
@@ -136,42 +126,68 @@ class Meter:
             error = error or exchange.said()
         told = None if error is None else redact(error)
         exchange.session.leave(call, status=exchange.status, error=told, ended=exchange.ended)
-        self._passed.over(exchange)
+        self._worker.submit(self._over, exchange)
 
-    def _count(self, exchange: ForwardedExchange) -> None:
-        session, call = exchange.session, exchange.call
+    def _over(self, exchange: ForwardedExchange) -> None:
+        """Read an exchange and add it up at once; those of a session are charged in the order of their requests."""
+        if exchange.status == 200:
+            with self._fault_noted(exchange.call):
+                exchange.found = request, reply, exchange.call.unread = exchange.read()
+                if self._spent is not None:
+                    self._add_up(self._spent, exchange, reply.usage or Usage(None, None), self._label(request.model))
+        ready: list[ForwardedExchange] = []
+        with self._news:
+            exchange.over, passing = True, exchange.session.passing
+            while passing and passing[0].over:
+                ready.append(passing.pop(0))
+            self._news.notify_all()
+        for one in ready:
+            if one.found is not None:
+                with self._fault_noted(one.call):
+                    request, reply, unread = one.found
+                    if unread:
+                        _log.warning("what went through could not be read, its tokens are unattributed: %s", unread)
+                    one.session.heard(request, reply, one.call, self._label(request.model))
+            one.session.settle(one.call, delivered=one.call.delivered)
+
+    @contextmanager
+    def _fault_noted(self, call: MeteredCall) -> Generator[None]:
+        """A fault of ours is for the log and the figures: the client has its answer."""
         try:
-            if exchange.status == 200:
-                request, reply, call.unread = exchange.read()
-                if call.unread and call.unread not in self._warned:
-                    self._warned.add(call.unread)
-                    _log.warning("what went through could not be read, its tokens are unattributed: %s", call.unread)
-                session.heard(request, reply, call, f"{self.model.name}/{request.model}")
-                self._add_up(exchange)
-        except Exception as error:  # a fault of ours: the client has its answer, and the figures say so
+            yield
+        except Exception as error:
             call.unread = f"{type(error).__name__}: {error}"
             exception(_log, "a request that went through was not charged", error)
-        finally:
-            session.settle(call, delivered=call.delivered)
+
+    def _add_up(self, spent: Account, exchange: ForwardedExchange, usage: Usage, model: str) -> None:
+        """Add a request to what went through: of tokens that no provider stated, one for four bytes."""
+        read = len(exchange.body) // 4 if usage.input_tokens is None else usage.input_tokens
+        written = exchange.size // 4 if usage.output_tokens is None else usage.output_tokens
+        price = known_price(model.removeprefix("/")) if spent.priced else None  # whose tables load slowly
+        if price is None:
+            self._without_price = model
+        usage = replace(usage, input_tokens=read, output_tokens=written)
+        spent.settle(None, replace(usage, cost=0.0 if price is None else price.of(usage)))
+
+    def _label(self, model: str) -> str:
+        return f"{self.model.name}/{model}"
 
     def close(self) -> None:
         """End all sessions; the figures stay.  What went through is read first, however much it is."""
         if self.provider is not None:
             self.provider.close()
-        self._passed.hurry()
+        self._worker.submit(bool).result()
         for session in list(self.sessions.values()):
             session.end()
-        self._closed = True
-        self._passed.close()
+        self._worker.shutdown()
 
     @property
     def figures(self) -> Figures:
         """The tables as they are now; what went through and is not read yet is waited for, for `PATIENCE` seconds."""
-        if self.provider is not None and not self._closed:
-            self._passed.wait()
-            for session in list(self.sessions.values()):
-                session.wait(PATIENCE)
         sessions = list(self.sessions.items())
+        if self.provider is not None:
+            for _, session in sessions:
+                session.wait(PATIENCE)
         return Figures({name: (s.ledger, list(s.calls)) for name, s in sessions})
 
     @property
@@ -186,67 +202,3 @@ class Meter:
     def times(self) -> pd.DataFrame:
         """Return one row per request: its tokens and times (see `MeteredCall`)."""
         return self.figures.times()
-
-
-class _InOrder:
-    """Counts forwarded requests in the order in which their replies ended, in a thread that nobody waits for.
-
-    A client asks again as soon as it has the end of a reply, which may be before the reply was noted as ended here.  So
-    a request is not counted while one of its session is under way whose reply may have ended before this one arrived:
-    whose latest piece went out by then.  It is counted when that one is over, or else when somebody asks for the
-    figures and that one has said more since.
-    """
-
-    def __init__(self, count: Callable[[ForwardedExchange], None]) -> None:
-        self._count = count
-        self._worker = ThreadPoolExecutor(1, "meter")
-        self._under_way: list[ForwardedExchange] = []
-        self._over: list[ForwardedExchange] = []
-        self._closing = False
-        self._lock = threading.Condition()
-
-    def begin(self, exchange: ForwardedExchange) -> None:
-        with self._lock:
-            self._under_way.append(exchange)
-
-    def over(self, exchange: ForwardedExchange) -> None:
-        with self._lock:
-            self._under_way.remove(exchange)
-            self._over.append(exchange)
-            self._lock.notify_all()
-        self._worker.submit(self._work)
-
-    def wait_before(self, session: MeterSession, arrived: float) -> None:
-        """Wait a moment for replies of a session to be over whose end its client may have had by then."""
-        with self._lock:
-            self._lock.wait_for(lambda: not self._may_follow(session, arrived), MOMENT)
-
-    def wait(self) -> None:
-        """Return when all is counted that can be by now."""
-        self._worker.submit(self._work).result()
-
-    def hurry(self) -> None:
-        """Return when all is counted that is over; from now on nothing waits for what is under way."""
-        self._closing = True
-        self.wait()
-
-    def close(self) -> None:
-        self._worker.shutdown()
-
-    def _work(self) -> None:
-        while (exchange := self._next()) is not None:
-            self._count(exchange)
-
-    def _next(self) -> ForwardedExchange | None:
-        with self._lock:
-            self._over.sort(key=lambda exchange: exchange.ended)
-            for one in self._over:
-                if self._closing or not self._may_follow(one.session, one.call.arrived):
-                    self._over.remove(one)
-                    return one
-            return None
-
-    def _may_follow(self, session: MeterSession, arrived: float) -> bool:
-        """Return whether a request that arrived then may go on from a reply that is not over here."""
-        own = (one for one in self._under_way if one.session is session and one.first is not None)
-        return any(one.ended <= arrived for one in own)

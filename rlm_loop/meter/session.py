@@ -46,6 +46,7 @@ class MeterSession:
         self.ledger = Ledger()
         self.trace = trace
         self.calls: list[MeteredCall] = []
+        self.passing: list[Any] = []  # exchanges with a provider that are not charged yet, in their order
         self._known = known
         self._model = model
         self._root = Meter(model, account, self.ledger, trace, Caller(), "metered", slots=slots)
