@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 from rlm_loop.accounting.budget import Budget
 from rlm_loop.agents.checking import with_context
@@ -89,10 +89,6 @@ class FunctionArm:
         return made
 
 
-@overload
-def arm(function: Function, /, **settings: Any) -> FunctionArm: ...
-@overload
-def arm(**settings: Any) -> Callable[[Function], FunctionArm]: ...
 def arm(function: Function | None = None, /, **settings: Any) -> Any:
     """Make an arm of a study from a function of (task, endpoint) that returns an answer; also as a decorator.
 

@@ -14,7 +14,6 @@ MOST = 256 * 1024 * 1024
 #: Seconds without a byte after which a client that is in the middle of a request is gone.
 PATIENCE = 60.0
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
-_TRAILERS = 64
 
 
 def body_of(headers: Message, file: BufferedIOBase) -> bytes:
@@ -43,18 +42,15 @@ def _chunks(file: BufferedIOBase) -> Iterator[bytes]:
         size = _SIZE.fullmatch(file.readline(256))
         if size is None:
             raise Refused("the size of a chunk is no hexadecimal number of bytes; send a Content-Length")
-        if (length := int(size[1], 16)) == 0:
-            break
+        length = int(size[1], 16)
         total += length
         if total > MOST:
             raise Refused(f"the request has more than {MOST:,} bytes; send less", status=413)
         yield _exactly(file, length)
         if file.readline(2) not in (b"\r\n", b"\n"):
-            raise Refused("a chunk is longer than its size says; send a Content-Length")
-    for _ in range(_TRAILERS):  # fields after the body say nothing to us
-        if file.readline(65536) in (b"\r\n", b"\n", b""):
+            raise Refused("a chunk is longer than its size says, or fields follow the body; send a Content-Length")
+        if length == 0:
             return
-    raise Refused("the request has too many fields after its body; send none")
 
 
 def _exactly(file: BufferedIOBase, length: int) -> bytes:

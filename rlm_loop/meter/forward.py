@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import zlib
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -30,9 +29,7 @@ _OF_THE_CONNECTION = {
     *("transfer-encoding", "upgrade", "expect"),
 }
 #: Raised by readers for what is none of theirs.
-_UNREADABLE = (ValueError, TypeError, AttributeError, LookupError, RecursionError, Refused, ModelError, zlib.error)
-#: What the meter can unpack; a client that would take others too is given one of these.
-_PACKINGS = ("gzip", "deflate", "identity")
+_UNREADABLE = (ValueError, TypeError, AttributeError, LookupError, RecursionError, Refused, ModelError)
 
 
 class ForwardedProvider:
@@ -85,11 +82,9 @@ def _label(address: str) -> str:
 
 
 def passed_on(headers: Message[str, str]) -> list[tuple[str, str]]:
-    """Return a client's header fields without those of its connection, in order."""
+    """Return a client's header fields without those of its connection, in order; an answer is to come unpacked."""
     kept = of_the_content(headers, "host", "content-length", "accept-encoding", "x-rlm-session")
-    offered = headers.get("Accept-Encoding", "").split(",")
-    taken = [p.strip() for p in offered if p.partition(";")[0].strip().lower() in _PACKINGS]
-    return [*kept, ("Accept-Encoding", ", ".join(taken))] if taken else kept
+    return [*kept, ("Accept-Encoding", "identity")]
 
 
 def of_the_content(headers: Message[str, str], *left_out: str) -> list[tuple[str, str]]:
@@ -155,7 +150,7 @@ class ForwardedExchange:
     def _whole(self) -> Any:
         if self.size > LONGEST:
             raise ValueError(f"an answer of {self.size:,} bytes")
-        data = _unpacked(b"".join(self.pieces), self.headers.get("content-encoding", "").lower())
+        data = b"".join(self.pieces)
         if "event-stream" in self.headers.get("content-type", ""):
             return self.api.joined(events_of(data))
         value = parse(data)
@@ -163,25 +158,10 @@ class ForwardedExchange:
 
     def said(self) -> str:
         """The provider's own words where it refused, in one short line."""
-        data = b"".join(self.pieces)[:4096]
-        with suppress(ValueError, zlib.error):
-            data = _unpacked(data, self.headers.get("content-encoding", "").lower())
-        text = data.decode("utf-8", "replace")
+        text = b"".join(self.pieces)[:4096].decode("utf-8", "replace")
         with suppress(ValueError, AttributeError, KeyError, TypeError):
             text = str(json.loads(text)["error"]["message"])
         return " ".join(text.split())[:200]
-
-
-def _unpacked(data: bytes, packing: str) -> bytes:
-    """An answer without its packing, whole or broken off.  Raises `ValueError`, `zlib.error`."""
-    if packing in ("", "identity"):
-        return data
-    if packing not in ("gzip", "deflate"):
-        raise ValueError(f"an answer packed as {packing}")
-    found = zlib.decompressobj(32 + zlib.MAX_WBITS).decompress(data, LONGEST + 1)
-    if len(found) > LONGEST:
-        raise ValueError("an answer too long to be read")
-    return found
 
 
 def _reason(error: Exception) -> str:

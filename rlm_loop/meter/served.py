@@ -23,12 +23,11 @@ class Served(Model):
     def __init__(self, model: Model, counter: Model | None = None) -> None:
         self.model = model
         self.counter = counter
-        self._last: tuple[Prompt | None, Sequence[Part]] = (None, ())
         self.name, self.price = model.name, model.price
 
     def measure(self, prompt: Prompt) -> Sequence[Part] | None:
         """Return the counter's parts, where there is one, else the model's."""
-        return self.model.measure(prompt) if self.counter is None else self._counted(prompt)
+        return (self.counter or self.model).measure(prompt)
 
     def estimate(self, prompt: Prompt) -> int:
         """Return the model's own estimate."""
@@ -42,19 +41,10 @@ class Served(Model):
         if self.counter is None:
             return reply
         cost = None if reply.usage is None else reply.usage.cost
-        entered = sum(part.tokens for part in self._counted(prompt))
+        entered = self.counter.prompt_tokens(prompt)
         calls = [f'{{"name": "{call.name}", "arguments": {call.arguments or "{}"}}}' for call in reply.tool_calls]
         written = sum(self.counter.count(text) for text in (reply.text, *calls) if text)
         return replace(reply, usage=Usage(entered, written, cost=cost))
-
-    def _counted(self, prompt: Prompt) -> Sequence[Part]:
-        """The counter's parts, counted once for a request: before it is made and after it."""
-        assert self.counter is not None
-        last, parts = self._last
-        if last is not prompt:
-            parts = self.counter.measure(prompt) or ()
-            self._last = prompt, parts
-        return parts
 
 
 @dataclass

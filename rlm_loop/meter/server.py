@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import ipaddress
-import itertools
 import json
 import logging
 import re
@@ -23,6 +22,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
+from uuid import uuid4
 
 from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.accounting.scope import Cancelled
@@ -73,8 +73,6 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], meter: Meter) -> None:
         self.meter = meter
         self.open: set[socket.socket] = set()
-        self.numbers = itertools.count(1)
-        self.started = int(time.time())
         self.loopback = _is_here(address[0])
         super().__init__(address, _Handler)
 
@@ -127,8 +125,9 @@ class _Handler(BaseHTTPRequestHandler):
                 raise Refused(f"{self.command} is not served here; use POST or GET", status=501)
             elif self.command == "POST" and self.route and self.route.api is chat:
                 self._reply(meter.session(name), raw or b"")
-            elif self.command == "GET" and (rest == "/models" or rest.startswith("/models/")):
-                self._models(rest.removeprefix("/models").removeprefix("/"))
+            elif self.command == "GET" and rest == "/models":
+                entry = {"id": meter.model.name, "object": "model", "created": 0, "owned_by": "rlm-loop"}
+                self._send(200, json.dumps({"object": "list", "data": [entry]}).encode())
             else:
                 message = f"nothing is served at {self.path}; there are /v1/chat/completions, /v1/models"
                 raise Refused(message, status=404, kind="not_found_error", code="unknown_url")
@@ -153,7 +152,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             request = chat.read(_json(raw))
             reply = session.complete(request, call)
-            about = (f"{self.server.started:x}-{next(self.server.numbers)}", int(time.time()))
+            about = (uuid4().hex, int(time.time()))
             if request.stream:
                 kind, body = "text/event-stream; charset=utf-8", "".join(chat.stream(reply, request, *about))
             else:
@@ -163,11 +162,6 @@ class _Handler(BaseHTTPRequestHandler):
             return
         session.leave(call)
         self._deliver(session, call, partial(self._send, 200, body.encode(), kind))
-
-    def _models(self, name: str) -> None:
-        about = {"object": "model", "created": self.server.started, "owned_by": "rlm-loop"}
-        entry = {"id": name or self.server.meter.model.name, **about}
-        self._send(200, json.dumps(entry if name else {"object": "list", "data": [entry]}).encode())
 
     def _relay(self, provider: ForwardedProvider, session: MeterSession, raw: bytes | None) -> None:
         """Pass a request on and its answer back, byte by byte; what is of a known API is read afterwards."""

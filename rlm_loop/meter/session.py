@@ -55,7 +55,6 @@ class MeterSession:
         self._lock = threading.Condition()
         self._open = 0
         self._unsettled: dict[int, MeteredCall] = {}
-        self._held: list[MeteredCall] = []  # refused before the trace began
         self._numbers = 0
         self._last_end: float | None = None
         self._started: float | None = None
@@ -182,8 +181,6 @@ class MeterSession:
                     self.calls.append(call)
                 call.delivered = False
                 self._record(call)
-            if self._started is None and self._held:
-                self._start("", self._held[0])
             for conversation in self._conversations.all:
                 self._close_turn(conversation, None, (), now)
                 node, seconds = conversation.metered.node, now - conversation.began
@@ -195,14 +192,12 @@ class MeterSession:
             self.trace.close()
 
     def _record(self, call: MeteredCall) -> None:
-        if self._started is None:
-            self._held.append(call)
-            return
+        began = self._start("", call) if self._started is None else self._started
         kept = {k: v for k, v in vars(call).items() if k not in ("session", "arrived", "ended")}
-        self.trace.record("metered", at_second=call.arrived - self._started, **kept)
+        self.trace.record("metered", at_second=call.arrived - began, **kept)
 
-    def _start(self, question: str, call: MeteredCall) -> None:
-        """The trace begins; requests that were refused until now come first."""
+    def _start(self, question: str, call: MeteredCall) -> float:
+        """The trace begins, with the first request that was read, or one that was refused before it."""
         self._started = call.arrived
         self.trace.start(
             task=self._run[0],
@@ -214,8 +209,7 @@ class MeterSession:
             versions=versions(),
             context=None,
         )
-        for before in self._held:
-            self._record(before)
+        return call.arrived
 
     def _begin(self, request: Request, call: MeteredCall) -> MeteredConversation:
         """A new conversation: the session's own, or one beside it."""
