@@ -63,12 +63,5 @@ def load_ipython_extension(shell: Any) -> None:
     register(shell)
 
 
-def unload_ipython_extension(shell: Any) -> None:
-    """Take the magic away, as `%unload_ext rlm_loop` asks."""
-    from rlm_loop.report.notebook.magic import unregister
-
-    unregister(shell)
-
-
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

@@ -6,27 +6,9 @@ import traceback
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal
 
 #: What the package is called where it is installed.
 DISTRIBUTION = "rlm-loop-toolkit"
-
-#: The optional parts that messages name; `pyproject.toml` says what each brings.
-Extra = Literal[
-    "cluster",
-    "hub",
-    "inspect",
-    "jupyter",
-    "kernel",
-    "litellm",
-    "local",
-    "localise",
-    "mcp",
-    "otel",
-    "studies",
-    "suites",
-    "swebench",
-]
 
 
 class ShownBriefly:
@@ -40,7 +22,7 @@ class ShownBriefly:
         return [*where, f"{type(self).__name__}: {self}"]
 
 
-def install_line(extra: Extra) -> str:
+def install_line(extra: str) -> str:
     """The command that installs an optional part, and where it is typed: the package is on no index yet."""
     return f'pip install -e ".[{extra}]" in your clone of rlm_loop'
 

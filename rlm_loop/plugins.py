@@ -12,25 +12,20 @@ The groups are `rlm_loop.suites`, `rlm_loop.models` (a function of what follows 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 Group = Literal["suites", "models", "executors"]
 
 
 @functools.cache
-def _offered(group: Group) -> dict[str, Any]:
+def offered(group: Group) -> Mapping[str, Any]:
+    """Return the entry points that installed packages offer in a group, by name."""
     from importlib.metadata import entry_points  # here, since `import rlm_loop` needs none
 
-    return {point.name: point for point in entry_points(group=f"rlm_loop.{group}")}
-
-
-def offered(group: Group) -> tuple[str, ...]:
-    """Return the names that installed packages offer in a group."""
-    return tuple(sorted(_offered(group)))
+    return {point.name: point for point in sorted(entry_points(group=f"rlm_loop.{group}"))}
 
 
 def plugin(group: Group, name: str) -> Callable[..., Any] | None:
     """Return the function that a package offers under a name, or `None`.  Raises what importing it raises."""
-    point = _offered(group).get(name)
-    return None if point is None else point.load()
+    return offered(group)[name].load() if name in offered(group) else None

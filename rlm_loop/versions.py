@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from contextlib import suppress
 
 #: The version of this package; the build reads it here.
 __version__ = "0.1.0"
@@ -16,8 +17,6 @@ def versions() -> dict[str, str]:
 
     found = {"python": platform.python_version(), "rlm-loop": __version__}
     for package in ("xllamacpp", "litellm", "pydantic"):
-        try:
+        with suppress(importlib.metadata.PackageNotFoundError):
             found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     return found

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
-from typing import get_args
 
-from rlm_loop.errors import Extra, install_line
+from rlm_loop.errors import install_line
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -53,5 +52,6 @@ def test_the_distribution_has_a_name_of_its_own() -> None:
 
 
 def test_every_extra_of_a_message_exists() -> None:
-    assert set(get_args(Extra)) <= EXTRAS
+    named = [re.findall(r"install_line\([\"'](\w+)", path.read_text()) for path in (ROOT / "rlm_loop").rglob("*.py")]
+    assert {"local"} < set().union(*named) <= EXTRAS
     assert install_line("local").startswith('pip install -e ".[local]"')

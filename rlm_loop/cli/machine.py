@@ -21,7 +21,7 @@ import typer
 from typer import Argument
 
 from rlm_loop.cli.terminal import echo, fitting, note, show_table
-from rlm_loop.errors import Extra, install_line
+from rlm_loop.errors import install_line
 from rlm_loop.report.tables.table import Table
 
 models = typer.Typer(name="models", help="Local models: list them, fetch them.", no_args_is_help=True)
@@ -38,7 +38,7 @@ class Finding:
 
 
 #: Optional parts of the package, and the distribution that each is about.
-EXTRAS: Mapping[Extra, str] = {
+EXTRAS: Mapping[str, str] = {
     "local": "xllamacpp",
     "litellm": "litellm",
     "kernel": "jupyter_client",
@@ -176,7 +176,7 @@ def surroundings() -> list[Finding]:
     ]
 
 
-def _extra(name: Extra) -> Finding:
+def _extra(name: str) -> Finding:
     try:
         version = importlib.metadata.version(EXTRAS[name])
     except importlib.metadata.PackageNotFoundError:

@@ -46,18 +46,15 @@ _LEVELS = {
     **dict.fromkeys(("run_start", "turn", "run_end", "model_error"), logging.INFO),
     **dict.fromkeys(("reply", "subcall_start", "subcall_end"), logging.DEBUG),
 }
+_TOLD = ("agent", "model", "turn", "call_id", "seconds", "stop", "steps", "steps_remaining")
 
 
 def tell(logger: logging.Logger, event: str, data: Mapping[str, Any], **values: Any) -> None:
     """Write an event of a trace as a line, where it is one that people follow a run by."""
-    level = _LEVELS.get(event)
-    if level is None or not logger.isEnabledFor(level):
+    if event not in _LEVELS:
         return
-    kind = None
-    own = {name: data.get(name) for name in ("turn", "call_id", "seconds", "stop", "steps", "steps_remaining")}
-    if event == "run_start":
-        own |= {"agent": data.get("agent"), "model": data.get("model")}
-    elif event == "reply":
+    kind, own = None, {name: data[name] for name in _TOLD if name in data}
+    if event == "reply":
         own["seconds"] = data["reply"].seconds
     elif event == "turn":
         kind = next((seen.failure.kind for seen in data.get("observations", ()) if seen.failure is not None), None)
@@ -65,7 +62,7 @@ def tell(logger: logging.Logger, event: str, data: Mapping[str, Any], **values: 
         kind, _, own["message"] = str(data["error"])[:500].partition(": ")
     elif event == "run_end" and str(data.get("stop")) == "failed":
         kind = str(data.get("reason", "")).partition(":")[0]
-    say(logger, event, level=level, node=data.get("node", "0"), error_kind=kind, **own, **values)
+    say(logger, event, level=_LEVELS[event], node=data.get("node", "0"), error_kind=kind, **own, **values)
 
 
 def _shown(value: Any) -> str:

@@ -24,8 +24,8 @@ from rlm_loop.traces.values import drawing
 #: A run of a file: its id, its number, or the one that counts (`None`).
 Run = int | str | None
 
-_NAMED = '{"run":"'  # how a line begins that names its run
-_TORN = re.compile(r'\{"run":"([^"\\]+)"')
+_BEGINS = '{"run":"'  # how a line begins
+_NAMED = re.compile(r'\{"run":"([^"\\]+)"')
 
 
 @dataclass(frozen=True, repr=False)
@@ -146,8 +146,7 @@ def read(path: str | Path, *, run: Run = None) -> RunRecord:
     that is not a trace, another schema, a damaged line in the middle of the run, and for a run that the file does not
     hold, with those that it does.
     """
-    runs = runs_in(path)
-    return _relied_on(runs[chosen(path, runs, run)])
+    return _relied_on(_chosen(path, runs_in(path), run))
 
 
 def read_all(path: str | Path) -> Iterator[RunRecord]:
@@ -188,9 +187,10 @@ def runs_in(path: str | Path) -> list[RunRecord]:
     known: dict[str, _Lines] = {}
     damaged: dict[str | None, list[int]] = {}  # lines that are no event, by their run as far as it is known
     for number, line, event in _events(path):
-        run_id = owner(line) if event is None else str(event.get("run", ""))
+        named = _NAMED.match(line) if event is None else None  # a torn line tells its run, too
+        run_id = str(event.get("run", "")) if event is not None else None if named is None else named[1]
         if event is None:
-            if run_id is not None or not _is_torn(line):  # within the id, whoever was killed wrote nothing more
+            if named or not _BEGINS.startswith(line[: len(_BEGINS)]):  # torn within the id, it was a run's last line
                 damaged.setdefault(run_id, []).append(number)
         elif event["event"] == "run_start":
             known[str(run_id)] = run = _Lines([event], number)
@@ -212,8 +212,8 @@ def runs_in(path: str | Path) -> list[RunRecord]:
     return [RunRecord(tuple(run.events), number, run.fault) for number, run in enumerate(runs)]
 
 
-def chosen(path: str | Path, runs: Sequence[RunRecord], run: Run) -> int:
-    """The place of the run that is meant.  Raises `TraceError` with those that there are."""
+def _chosen(path: str | Path, runs: Sequence[RunRecord], run: Run) -> RunRecord:
+    """The run that is meant.  Raises `TraceError` with those that there are."""
     number: int | None = None
     if run is None or run == "":
         number = next((r.number for r in reversed(runs) if r.aborted is None), len(runs) - 1)
@@ -222,7 +222,7 @@ def chosen(path: str | Path, runs: Sequence[RunRecord], run: Run) -> int:
     elif re.fullmatch(r"-?\d+", str(run)):
         number = int(run)
     if number is not None and -len(runs) <= number < len(runs):
-        return number % len(runs)
+        return runs[number]
     listed = f": {'; '.join(map(str, runs))}" if runs else ""
     many = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
     raise TraceError(f"{path} holds {many}{listed}; there is no run {number if run is None else run}")
@@ -242,16 +242,6 @@ def supersede(path: str | Path) -> list[str]:
                 file.append("".join(json.dumps({"run": id, **about}, separators=(",", ":")) + "\n" for id in marked))
         return marked
     return []
-
-
-def owner(line: str) -> str | None:
-    """The id of the run that a torn line belongs to, as far as it can be read."""
-    found = _TORN.match(line)
-    return None if found is None else found[1]
-
-
-def _is_torn(line: str) -> bool:
-    return line.startswith(_NAMED) or _NAMED.startswith(line)
 
 
 def _events(path: str | Path) -> Iterator[tuple[int, str, dict[str, Any] | None]]:

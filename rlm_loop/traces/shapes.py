@@ -17,17 +17,17 @@ from rlm_loop.messages import IMPOSSIBLE, Role
 
 
 def sound(event: Any) -> bool:
-    """Say whether a value is an event whose parts are of their types; some that it needs may lack."""
-    if not _fits(event, _ANY) or not _fits(event, _SHAPES.get(event["event"], {}), complete=False):
+    """Say whether a value is an event that has the parts it needs, each of its type."""
+    if not _fits(event, _ANY) or not _fits(event, _SHAPES.get(event["event"], {})):
         return False
     return event["event"] != "turn" or len(event.get("actions", ())) == len(event.get("observations", ()))
 
 
-def _fits(value: Any, shape: Any, complete: bool = True) -> bool:
+def _fits(value: Any, shape: Any) -> bool:
     if isinstance(shape, dict):
-        parts = [(name.removesuffix("!"), name, part) for name, part in shape.items()]
         return isinstance(value, dict) and all(
-            _fits(value[key], part) if key in value else not complete or key == name for key, name, part in parts
+            _fits(value[key], part) if (key := name.removesuffix("!")) in value else key == name
+            for name, part in shape.items()
         )
     if isinstance(shape, list):
         return isinstance(value, list) and all(_fits(item, shape[0]) for item in value)

@@ -92,7 +92,7 @@ def test_a_row_that_cannot_be_is_named_by_its_line(tmp_path: Path, line: str) ->
     ],
 )
 def test_an_event_of_other_types_is_a_damaged_line(tmp_path: Path, event: Any) -> None:
-    lines = [START, event, {"event": "turn", "run": "r1", "turn": 1}]
+    lines = [START, event, {"event": "note", "run": "r1", "turn": 1}]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(e) + "\n" for e in lines))
     with pytest.raises(TraceError, match="damaged"):
         read(tmp_path / "t.jsonl")

@@ -43,7 +43,7 @@ def write(path: Path, number: int, turns: int = 40) -> None:
     with Trace(path, ids=lambda: f"w{number}") as trace:
         trace.start(task=f"t{number}")
         for turn in range(turns):
-            trace.record("turn", turn=turn, text=f"{number}" * (1 + 997 * turn % 9001))
+            trace.record("note", turn=turn, text=f"{number}" * (1 + 997 * turn % 9001))
         trace.record("run_end", stop="answered", answer=number)
 
 
@@ -56,7 +56,7 @@ with Trace(path, ids=lambda: f"w{number}") as trace:
     print("begun", flush=True)
     sys.stdin.read()
     for turn in range(int(turns)):
-        trace.record("turn", turn=turn, text=number * (1 + 9973 * turn % 50_021))
+        trace.record("note", turn=turn, text=number * (1 + 9973 * turn % 50_021))
     trace.record("run_end", stop="answered")
 """
 
@@ -70,7 +70,7 @@ def writer(path: Path, number: int, *, turns: int) -> Any:
 
 
 def turns_of(path: Path, run: str) -> list[int]:
-    return [event["turn"] for event in read(path, run=run).of("turn")]
+    return [event["turn"] for event in read(path, run=run).of("note")]
 
 
 def ended(path: Path, run: str) -> bool:
@@ -123,9 +123,9 @@ def test_a_torn_line_is_its_own_runs_alone(tmp_path_factory: pytest.TempPathFact
     one, two = Trace(path, ids=lambda: "r1"), Trace(path, ids=lambda: "r2")
     one.start(task="one"), two.start(task="two")
     for turn in range(3):
-        one.record("turn", turn=turn), two.record("turn", turn=turn)
+        one.record("note", turn=turn), two.record("note", turn=turn)
     size = path.stat().st_size
-    two.record("turn", turn=3, text="é\n" * 20)
+    two.record("note", turn=3, text="é\n" * 20)
     two.close()
     os.truncate(path, size + int((path.stat().st_size - size) * where))
     one.record("run_end", stop="answered")
@@ -164,7 +164,7 @@ def test_runs_of_one_list_are_read_in_their_order_by_any_thread(monkeypatch: pyt
     (trace := Trace()).start()
     (other := trace.for_run()).start()
     for number in range(4):
-        trace.record("turn", turn=number)
+        trace.record("note", turn=number)
     loads, begun = json.loads, threading.Event()
 
     def slowly(line: str) -> Any:
@@ -208,7 +208,7 @@ def test_a_trace_that_forked_processes_share_holds_a_run_of_each(tmp_path: Path)
         "import os, sys\nfrom rlm_loop.traces import Trace\ntrace = Trace(sys.argv[1])\nchildren = []\n"
         "for n in range(3):\n    children.append(os.fork())\n"
         "    if not children[-1]:\n        own = trace.for_run()\n        own.start(task=str(n))\n"
-        "        for turn in range(50):\n            own.record('turn', turn=turn, text=str(n) * 997)\n"
+        "        for turn in range(50):\n            own.record('note', turn=turn, text=str(n) * 997)\n"
         "        own.record('run_end', stop='answered')\n        os._exit(0)\n"
         "for child in children:\n    os.waitpid(child, 0)\n"
     )
@@ -216,7 +216,7 @@ def test_a_trace_that_forked_processes_share_holds_a_run_of_each(tmp_path: Path)
     subprocess.run([sys.executable, "-c", code, str(path)], check=True)
     found = list(read_all(path))
     assert sorted(str(run.start["task"]) for run in found) == ["0", "1", "2"]
-    assert all([e["turn"] for e in run.of("turn")] == list(range(50)) and run.end is not None for run in found)
+    assert all([e["turn"] for e in run.of("note")] == list(range(50)) and run.end is not None for run in found)
 
 
 def test_a_full_disk_leaves_no_half_a_line(tmp_path: Path) -> None:

@@ -56,11 +56,6 @@ def register(shell: Any) -> None:
     shell.register_magic_function(rlm, magic_kind="cell", magic_name=_NAME)
 
 
-def unregister(shell: Any) -> None:
-    """Take it away again."""
-    shell.magics_manager.magics["cell"].pop(_NAME, None)
-
-
 def run_cell(shell: Any, line: str, cell: str) -> None:
     """Run the agent that a cell asks for; its outcome is kept in a variable, also where it is interrupted or fails.
 
