@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from rlm_loop.repl.session import KernelREPL, PythonREPL
     from rlm_loop.repl.settings import Limits
 
-KINDS = ("auto", "subprocess", "plain", "hardened", "sandbox", "container", "kernel", "notebook")
+KINDS = ("auto", "subprocess", "plain", "hardened", "sandbox", "kernel", "notebook")
 """The kinds of session that `open_repl` knows.  See `docs/isolation.md`.
 
 `auto` and `subprocess` are a process of its own, isolated as far as this machine can; `plain` (not at all), `hardened`
-and `sandbox` the same with that launcher, `container` in a container made from `image=` (`docs/isolation.md`).
+and `sandbox` the same with that launcher.
 """
 
 
@@ -30,12 +30,7 @@ def open_repl(kind: str = "auto", **options: Any) -> Session:
     """
     if kind not in KINDS:
         raise ValueError(f"no REPL of kind {kind!r}; there are: {', '.join(KINDS)}")
-    if kind == "container":
-        if "image" not in options:
-            raise ValueError('a container is made from an image that is there: give image="python:3.12" or another')
-        own = {name: options.pop(name) for name in ("image", "engine", "read", "temporary") if name in options}
-        options.setdefault("launcher", __getattr__("Container")(**own))
-    elif kind in ("plain", "hardened", "sandbox"):
+    if kind in ("plain", "hardened", "sandbox"):
         options.setdefault("launcher", kind)
     return __getattr__(_CLASSES.get(kind, "PythonREPL"))(**options)
 

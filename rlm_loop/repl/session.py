@@ -265,17 +265,14 @@ class ProcessSession(Session):
         return ended, calls.made
 
     def _note(self, frame: Mapping[str, Any]) -> None:
-        """Put a job about a variable on record; it takes the place of an earlier value that no cell can have seen."""
-        gives_back = frame["t"] == "give_back"
-        for place in [] if frame.get("reserved") else reversed(range(len(self._events))):
-            event = self._events[place]
-            if isinstance(event, CellRecord):
-                break
-            if event["t"] == "set" and event["name"] == frame["name"] and event["reserved"] == gives_back:
-                del self._events[place]
-                if gives_back:
-                    return
-                break
+        """Put a job about a variable on record; it takes the place of a value that nothing can have seen."""
+        gives_back, last = frame["t"] == "give_back", self._events[-1] if self._events else {}
+        before = {} if isinstance(last, CellRecord) else last
+        same = before.get("t") == "set" and before["name"] == frame["name"]
+        if same and before["reserved"] == gives_back and not frame.get("reserved"):
+            self._events.pop()
+            if gives_back:
+                return
         self._events.append(frame)
 
     # -- how it is lost, and comes back

@@ -835,17 +835,18 @@ class Cells:
 
     def uncover(self, name: str) -> None:
         """Bind a name to the value that was covered last."""
-        self.names.pop(name, None)
+        value, reserved = self.covered[name].pop() if self.covered.get(name) else (MISSING, False)
+        self.bind(name, value)
         self.reserved.pop(name, None)
-        if name not in self.covered:
-            return
-        value, reserved = self.covered[name].pop()
-        if value is not MISSING:
-            self.names[name] = value
         if reserved:
             self.reserved[name] = value
-        if not self.covered[name]:
-            del self.covered[name]
+
+    def bind(self, name: str, value: Any) -> None:
+        """Bind a name as it was: `MISSING` is no value."""
+        if value is MISSING:
+            self.names.pop(name, None)
+        else:
+            self.names[name] = value
 
     def _stand_in(self, name: str, doc: str) -> Callable[..., Any]:
         def tool(*args: Any, **kwargs: Any) -> Any:

@@ -77,7 +77,7 @@ def agent_of(recorded: Recorded) -> tuple[Agent, list[str], list[str]]:
         agent = agent_from_config(made, Agent, unknown, {**settings, **_words(settings)})
     except NotMade as error:
         raise ReplayError(str(error)) from None
-    if isinstance(agent.repl, str) and agent.repl not in ("auto", "sandbox", "container"):
+    if isinstance(agent.repl, str) and agent.repl not in ("auto", "sandbox"):
         notes.append(f"cells of the record ran in repl={agent.repl!r}; give repl= to go on so, this is repl='auto'")
         agent = replace(agent, repl="auto")  # a trace may come from a stranger: it never lowers the isolation
     subcalls = replace(agent.subcalls, models=())  # a cell may ask no model that only the trace lists

@@ -71,9 +71,8 @@ def test_a_session_that_cannot_begin_says_why(options: dict[str, Any], error: ty
 
 
 def test_an_unknown_kind_is_refused_and_those_that_there_are_are_named() -> None:
-    for kind, told in {"container": "image that is there", "nonsense": "auto, subprocess"}.items():
-        with pytest.raises(ValueError, match=told):
-            open_repl(kind)
+    with pytest.raises(ValueError, match="auto, subprocess"):
+        open_repl("container")
     for launcher in ("container", "bubblewrap", ""):
         with pytest.raises(ValueError, match="launcher"):
             PythonREPL(launcher=launcher)

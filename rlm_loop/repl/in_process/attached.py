@@ -121,8 +121,8 @@ class _Notebook(Cells):
         self.closed = True
         if self.loop is not None:
             self.loop.close()
-        for name, values in self.covered.items():
-            self._bind(name, values[0][0])
+        for name in [name for name, values in self.covered.items() if values]:
+            self.bind(name, self.covered[name][0][0])
 
     def do(
         self, job: Mapping[str, Any], tools: Mapping[str, Callable[..., Any]], limit: float, grace: float | None = None
@@ -180,7 +180,7 @@ class _Notebook(Cells):
                 calls.waited += self._clock() - began
 
     def _job_set(self, job: dict[str, Any], report: dict[str, Any]) -> None:
-        if not job["reserved"] and job["name"] not in self.covered:
+        if not job["reserved"] and not self.covered.get(job["name"]):
             self.cover(job["name"])
         self.put(job["name"], job["value"] if job["form"] == "object" else load(job), job["reserved"])
 
@@ -200,14 +200,8 @@ class _Notebook(Cells):
             del publisher.publish
             for name, value in own.items():
                 if names.get(name) is STAND_INS[name]:
-                    self._bind(name, value)
+                    self.bind(name, value)
             report["displays"] = self.displays.take()
-
-    def _bind(self, name: str, value: Any) -> None:
-        if value is MISSING:
-            self.names.pop(name, None)
-        else:
-            self.names[name] = value
 
     def _execute(self, tree: Any, file: str, mode: str) -> Any:
         running = asyncio._get_running_loop()  # pyright: ignore[reportPrivateUsage]

@@ -114,7 +114,6 @@ class Sandbox:
 
     read: tuple[str | Path, ...] = ()
     temporary: int = 512 << 20
-    program: str = "bwrap"
     kind = "sandbox"
 
     def problem(self, python: str) -> str:
@@ -126,9 +125,9 @@ class Sandbox:
 
         Raises its `RootFolder` where no ordinary user may write to the working folder.
         """
-        bwrap = shutil.which(self.program)
+        bwrap = shutil.which("bwrap")
         if bwrap is None:
-            raise ReplError(f"{self.program} is not installed: apt-get install bubblewrap, or use another launcher")
+            raise ReplError("bwrap is not installed: apt-get install bubblewrap, or use another launcher")
         cwd, home = folders(options)
         if cwd == Path("/") or any(Path(s).is_relative_to(cwd) for s in SYSTEM):
             raise ReplError(f"the working folder {str(cwd)!r} holds the system: choose one below it for a sandbox")

@@ -105,12 +105,12 @@ def play(case: ReplyCase, repl: Any) -> Played:
 
 def _ours(name: str, gaps: Mapping[str, str]) -> Kind:
     def session(**options: Any) -> Any:
-        from rlm_loop.repl import Limits, open_repl
+        from rlm_loop.repl import Container, Limits, PythonREPL, open_repl
 
         if limits := {key: options.pop(key) for key in ("memory", "processes") if key in options}:
             options["limits"] = Limits(**limits)
         if name == "container":
-            options["image"] = IMAGE
+            return PythonREPL(launcher=Container(IMAGE), timeout=PATIENCE * slack(), grace=GRACE, **options)
         return open_repl(name, timeout=PATIENCE * slack(), grace=GRACE, **options)
 
     return Kind(
