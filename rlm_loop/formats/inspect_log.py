@@ -1,4 +1,4 @@
-"""Runs as one log of Inspect: a sample a run, with its messages, score, usage and a transcript of events.
+"""Runs as one log of Inspect: a sample a run, with the messages of its root agent, its score and its usage.
 
 A log is made of plain values and checked by Inspect's own models before it is written.  What Inspect has no field for
 is in `metadata` under `rlm_loop`.
@@ -6,20 +6,20 @@ is in `metadata` under `rlm_loop`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from rlm_loop.errors import DISTRIBUTION, install_line
-from rlm_loop.formats.conversation import Act, Conversation, Span, arguments_of
+from rlm_loop.formats.conversation import Conversation, arguments_of
 from rlm_loop.messages import Message, Reply, Usage
-from rlm_loop.replay.recorded import NodeRecord, RecordedCall
+from rlm_loop.replay.recorded import RecordedCall
 from rlm_loop.versions import __version__
 
-#: Our words and Inspect's: why a reply ended, and what failed with a tool.
+#: Our words and Inspect's: why a reply ended.
 _STOPS = {"stop": "stop", "length": "max_tokens", "tool_calls": "tool_calls", "content_filter": "content_filter"}
-_FAILURES = {"timeout": "timeout", "denied": "permission", "invalid_arguments": "parsing", "budget": "limit"}
 
 
 def write_log(conversations: Sequence[Conversation], path: Path) -> None:
@@ -28,13 +28,11 @@ def write_log(conversations: Sequence[Conversation], path: Path) -> None:
     Raises `ImportError` where the extra `inspect` is not installed, `OSError` as writing does.
     """
     try:
-        from inspect_ai.log import EvalLog, condense_sample, write_eval_log
+        from inspect_ai.log import EvalLog, write_eval_log
     except ImportError as error:
         raise ImportError(f"Inspect's logs need the package inspect_ai: {install_line('inspect')}") from error
-    log = EvalLog.model_validate(_log(conversations))
-    log.samples = [condense_sample(sample) for sample in log.samples or ()]
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_eval_log(log, str(path), format="eval")
+    write_eval_log(EvalLog.model_validate(_log(conversations)), str(path), format="eval")
 
 
 def _log(conversations: Sequence[Conversation]) -> dict[str, Any]:
@@ -106,26 +104,19 @@ def _usage(usage: Usage | None) -> dict[str, Any] | None:
 
 def _sample(run: Conversation, task: str, epoch: int) -> dict[str, Any]:
     root, score, end = run.spans[0], run.score, run.root.end or {}
-    ids: dict[tuple[str, Message], str] = {}
-
-    def message(said: Message, agent: str) -> dict[str, Any]:
-        """A message as Inspect has it, with one id wherever it is sent, so that Inspect stores it once."""
-        id = ids.setdefault((agent, said), f"{run.id}.{agent}.{len(ids)}")
-        called = {"tool_call_id": said.tool_call_id} if said.role == "tool" else _calls(said)
-        return {"id": id, "role": said.role, "content": said.text, **called}
-
     own = [call for call in run.root.calls if call.purpose == "agent"]
-    messages = [message(one, root.id) for one in own[-1].prompt.messages] if own else []
+    messages = [_message(one) for one in own[-1].prompt.messages] if own else []
     if own and own[-1].reply is not None:
         messages.append(_assistant(own[-1].reply, own[-1].model))
+    ours = {"run": run.id, "stop": end.get("stop"), "episode": dict(run.episode)}
+    causes = sum((Counter(span.causes) for span in run.spans), Counter[str]())
     found = {
         "id": task,
         "epoch": epoch,
         "input": run.told("question", ""),
         "target": "",
         "messages": messages,
-        "metadata": {"rlm_loop": {"run": run.id, "stop": end.get("stop"), "episode": dict(run.episode)}},
-        "events": _events(run, message),
+        "metadata": {"rlm_loop": {**ours, "input_tokens_by_cause": dict(causes)}},
         "model_usage": _usage_by_model(run.calls),
         "started_at": _iso(root.began),
         "completed_at": _iso(root.ended),
@@ -144,69 +135,6 @@ def _sample(run: Conversation, task: str, epoch: int) -> dict[str, Any]:
     return found
 
 
-def _events(run: Conversation, message: Callable[[Message, str], dict[str, Any]]) -> list[dict[str, Any]]:
-    """The transcript by time.  Inspect looks for agents within a span called `solvers`."""
-    root, solvers = run.spans[0], f"{run.id}.solvers"
-    found: list[tuple[float, dict[str, Any]]] = []
-
-    def add(kind: str, at: float, span: str, **fields: Any) -> None:
-        when = {"timestamp": _iso(at), "working_start": max(0.0, at - root.began)}
-        found.append((at, {"event": kind, "span_id": span, **when, **fields}))
-
-    add("span_begin", root.began, solvers, id=solvers, name="solvers", type="solvers")
-    for span in run.spans:
-        agent = span.id.partition("/")[0]
-        own = f"{run.id}.{agent}"
-        match span.of:
-            case RecordedCall() as call:
-                add(
-                    "model",
-                    span.began,
-                    own,
-                    **_model_event(span, call, [message(m, agent) for m in call.prompt.messages]),
-                )
-            case Act() as act:
-                add("tool", span.began, own, **_tool_event(span, act))
-            case node:
-                name = run.told("agent", "agent") if span is root else f"{(node.start or {}).get('kind')} {agent}"
-                above = solvers if span is root else f"{run.id}.{agent.rpartition('.')[0]}"
-                add("span_begin", span.began, own, id=own, parent_id=above, type="agent", name=name)
-    for span in reversed(run.spans):
-        if isinstance(span.of, NodeRecord):
-            add("span_end", span.ended, f"{run.id}.{span.id}", id=f"{run.id}.{span.id}")
-    add("span_end", root.ended, solvers, id=solvers)
-    return [event for _, event in sorted(found, key=lambda one: one[0])]
-
-
-def _model_event(span: Span, call: RecordedCall, messages: list[dict[str, Any]]) -> dict[str, Any]:
-    ours = {"turn": call.turn, "purpose": call.purpose, "input_tokens_by_cause": dict(span.causes)}
-    return {
-        "model": call.model or "unknown",
-        "input": messages,
-        "tools": [_tool(tool["function"]) for tool in call.prompt.tools],
-        "tool_choice": "auto",
-        "config": {},
-        "output": _output(call),
-        "error": call.error,
-        "completed": _iso(span.ended),
-        "working_time": None if call.reply is None else call.reply.seconds - call.reply.waited,
-        "metadata": {"rlm_loop": ours},
-    }
-
-
-def _tool_event(span: Span, act: Act) -> dict[str, Any]:
-    failed = span.fault and {"type": _FAILURES.get(span.fault[0], "unknown"), "message": span.fault[1]}
-    return {
-        "id": act.id,
-        "function": act.name,
-        "arguments": dict(act.arguments),
-        "result": act.observation.text,
-        "error": failed,
-        "completed": _iso(span.ended),
-        "working_time": act.observation.seconds,
-    }
-
-
 def _output(call: RecordedCall) -> dict[str, Any]:
     """Inspect's `ModelOutput` of a call; without choices where there was no reply."""
     if call.reply is None:
@@ -214,6 +142,11 @@ def _output(call: RecordedCall) -> dict[str, Any]:
     stop = _STOPS.get(call.reply.finish_reason, "unknown")
     choice = {"message": _assistant(call.reply, call.model), "stop_reason": stop}
     return {"model": call.model, "choices": [choice], "usage": _usage(call.reply.usage), "time": call.reply.seconds}
+
+
+def _message(said: Message) -> dict[str, Any]:
+    called = {"tool_call_id": said.tool_call_id} if said.role == "tool" else _calls(said)
+    return {"role": said.role, "content": said.text, **called}
 
 
 def _assistant(reply: Reply, model: str) -> dict[str, Any]:
@@ -226,13 +159,6 @@ def _calls(said: Message | Reply) -> dict[str, Any]:
         for number, call in enumerate(said.tool_calls, 1)
     ]
     return {"tool_calls": calls} if calls else {}
-
-
-def _tool(function: Any) -> dict[str, Any]:
-    parameters: dict[str, Any] = function.get("parameters") or {}
-    kept = {name: parameters[name] for name in ("properties", "required") if name in parameters}
-    named = {name: str(function.get(name, name)) for name in ("name", "description")}
-    return {**named, "parameters": {"type": "object", **kept}}
 
 
 def _iso(seconds: float) -> str:
