@@ -67,16 +67,13 @@ def metered_endpoint(
     from rlm_loop.meter.server import serve
     from rlm_loop.models import get_model
 
-    counting = None if counter is None else get_model(counter)
-    if counting is not None and type(counting).measure is Model.measure:
-        raise TypeError(f"{counting!r} cannot count: hand in a model with a tokenizer, such as a LocalModel")
     if (model is None) == (forward is None):
         raise TypeError("give a model, or the address to forward= to; one of them")
     meter = Meter(
         None if model is None else get_model(model),
         forward=None if forward is None else ForwardedProvider(forward),
         out=out,
-        counter=counting,
+        counter=None if counter is None else get_model(counter),
         known=known,
         budget=budget,
         told=told,

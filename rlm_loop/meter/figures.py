@@ -34,7 +34,7 @@ class MeteredCall:
     `model_seconds` is the model's own time.  `harness_seconds` is the time of the framework: from the end of the
     session's reply before to the arrival of this request (0 where others were under way, `None` for the first).
     `meter_seconds` is what the meter itself took: reading, counting, waiting for a free model, writing.
-    `delivered` is false where the client had hung up: the call is charged all the same.
+    `delivered` is false where the client did not get the whole answer: the call is charged all the same.
     `unread` is why a request or reply that went through could not be read (its tokens are `unattributed` then),
     `not_applied` what the request asked for in vain (see `request.Request`).
     """
@@ -84,7 +84,6 @@ class Branch:
     cached: int | None
     written: int | None
     dollars: float | None
-    output: int | None = None
     children: tuple[Branch, ...] = ()
 
     @property
@@ -182,10 +181,10 @@ def _conversation(node: str, calls: Sequence[Call], models: Mapping[int, str]) -
         for row in call.rows:
             read = Usage(row.tokens, 0, row.cached, cache_write_tokens=row.written)
             first, dollars = row.tokens if call is calls[0] else 0, None if price is None else price.of(read)
-            sums = (first, row.tokens, row.resent, row.cached, row.written, dollars, 0)
+            sums = (first, row.tokens, row.resent, row.cached, row.written, dollars)
             parts.append(((row.cause, row.detail or "(other)"), Branch("", 1, *sums)))
         dollars = None if price is None or out is None else out * price.output / 1e6
-        parts.append(((), Branch("", 1, 0, 0, 0, 0, 0, dollars, out)))
+        parts.append(((), Branch("", 1, 0, 0, 0, 0, 0, dollars)))
     names = sorted({models[call.call] for call in calls if models.get(call.call)})
     tools = len({names for names, _ in parts if names[:1] == ("tool_schema",)})
     return _branch(f"{node}: {', '.join(names) or 'model not named'}, {tools or 'no'} tools", len(calls), parts)
@@ -202,7 +201,7 @@ def _branch(name: str, requests: int, parts: Sequence[tuple[tuple[str, ...], Bra
             below.setdefault(names[0], []).append((names[1:], part))
     children = [_branch(child, requests, own) for child, own in below.items()]
     sums: list[Any] = []
-    for column in ("first", "total", "resent", "cached", "written", "dollars", "output"):
+    for column in ("first", "total", "resent", "cached", "written", "dollars"):
         values: list[Any] = [getattr(part, column) for _, part in parts]
         sums.append(None if None in values else sum(values))
     told = [] if [one.name for one in children] == ["(other)"] else sorted(children, key=lambda one: -one.total)

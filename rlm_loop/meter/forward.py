@@ -17,7 +17,7 @@ from rlm_loop.meter.figures import MeteredCall
 from rlm_loop.meter.request import Refused, Request, RequestMessage
 from rlm_loop.meter.session import MeterSession
 from rlm_loop.models.base import ModelError
-from rlm_loop.models.http import LONGEST, Answer, Http, Lost
+from rlm_loop.models.http import LONGEST, Answer, Http
 from rlm_loop.models.streams import events_of
 from rlm_loop.traces.received import parse
 
@@ -54,15 +54,11 @@ class ForwardedProvider:
 
     @contextmanager
     def ask(self, method: str, path: str, headers: Message[str, str], body: bytes | None) -> Generator[Answer]:
-        """Its answer, not yet read.  Raises `Lost`, and `BrokenPipeError` where the meter was closed first."""
+        """Its answer, not yet read.  Raises `Lost`."""
         token = call_scope.set(self._scope)
         try:
             with self._http.asking(method, self.path(path), passed_on(headers), body) as answer:
                 yield answer
-        except Lost as lost:
-            if self._scope.ended:
-                raise BrokenPipeError(self._scope.reason) from lost
-            raise
         finally:
             call_scope.reset(token)
 

@@ -67,14 +67,14 @@ class Meter:
                 self.out.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise TraceError(f"cannot write traces to {out}: {error.strerror}; choose another folder") from error
-        self._known = known
-        self._account = Account(NO_LIMITS) if model is None else Account(budget or NO_LIMITS, price=model.price)
+        self.known = known
+        self.account = Account(NO_LIMITS) if model is None else Account(budget or NO_LIMITS, price=model.price)
         self._spent = None if budget is None or model is not None else Account(budget, price=(0.0, 0.0))
         self._without_price = ""
-        self._slots = Slots(1 if model is None else model.slots)
+        self.slots = Slots(1 if model is None else model.slots)
         self._worker = ThreadPoolExecutor(1, "meter")
         self._news = threading.Condition()
-        self._told = told
+        self.told = told
         self._lock = threading.Lock()
         versions()  # looked up once, before anything is timed
 
@@ -92,10 +92,7 @@ class Meter:
                 if file is not None:
                     with suppress(OSError):  # the trace says why it cannot be
                         file.touch(mode=0o600)
-                trace = Trace(file)
-                self.sessions[name] = MeterSession(
-                    name, self.model, self._slots, self._account, trace, self._known, self._told
-                )
+                self.sessions[name] = MeterSession(name, self, Trace(file))
             return self.sessions[name]
 
     def check(self, session: MeterSession, call: MeteredCall) -> None:
@@ -122,10 +119,10 @@ class Meter:
         """It went through.  It is read and charged later; nobody waits for that."""
         call, exchange.ended = exchange.call, exchange.ended or time.perf_counter()
         call.model_seconds, call.delivered = exchange.ended - exchange.began, delivered
+        call.status, call.ended = exchange.status, exchange.ended
         if exchange.status != 200:
             error = error or exchange.said()
-        told = None if error is None else redact(error)
-        exchange.session.leave(call, status=exchange.status, error=told, ended=exchange.ended)
+        call.error = None if error is None else redact(error)
         self._worker.submit(self._over, exchange)
 
     def _over(self, exchange: ForwardedExchange) -> None:
@@ -148,7 +145,7 @@ class Meter:
                     if unread:
                         _log.warning("what went through could not be read, its tokens are unattributed: %s", unread)
                     one.session.heard(request, reply, one.call, self._label(request.model))
-            one.session.settle(one.call, delivered=one.call.delivered)
+            one.session.settle(one.call)
 
     @contextmanager
     def _fault_noted(self, call: MeteredCall) -> Generator[None]:
@@ -183,11 +180,10 @@ class Meter:
 
     @property
     def figures(self) -> Figures:
-        """The tables as they are now; what went through and is not read yet is waited for, for `PATIENCE` seconds."""
+        """The tables as they are now; requests under way are waited for, for `PATIENCE` seconds."""
         sessions = list(self.sessions.items())
-        if self.provider is not None:
-            for _, session in sessions:
-                session.wait(PATIENCE)
+        for _, session in sessions:
+            session.wait(PATIENCE)
         return Figures({name: (s.ledger, list(s.calls)) for name, s in sessions})
 
     @property

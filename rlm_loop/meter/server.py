@@ -20,7 +20,7 @@ from collections.abc import Callable, Generator
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 from uuid import uuid4
 
@@ -51,19 +51,11 @@ _GEMINI = re.compile(r"(?:/[^:]*)?/models/(?P<model>[^/:]+):(?P<what>generateCon
 _KEYS = ("Authorization", "x-api-key", "x-goog-api-key", "api-key")
 
 
-class _Route(NamedTuple):
-    """The API that a path asks for, of which model and how where the path says so."""
-
-    api: Any
-    model: str = ""
-    stream: bool = False
-
-
-def _route(rest: str) -> _Route | None:
-    if api := _READ.get(_IN_FRONT.sub("", rest, count=1)):
-        return _Route(api)
-    match = _GEMINI.fullmatch(rest)
-    return match and _Route(gemini, match["model"], match["what"] == "streamGenerateContent")
+def _route(rest: str) -> tuple[Any, str, bool]:
+    """The API that a path asks for, if it is a known one, of which model and whether as a stream, where it says so."""
+    if match := _GEMINI.fullmatch(rest):
+        return gemini, match["model"], match["what"] == "streamGenerateContent"
+    return _READ.get(_IN_FRONT.sub("", rest, count=1)), "", False
 
 
 class _Server(ThreadingHTTPServer):
@@ -112,7 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
             return False
         self.place = _PATH.fullmatch(self.path.partition("?")[0])
         self.rest = self.place["rest"].rstrip("/") if self.place else ""
-        self.route = _route(self.rest)
+        self.api, self.model, self.streams = _route(self.rest)
         return True
 
     def _serve(self) -> None:
@@ -123,7 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._relay(meter.provider, meter.session(name), raw)
             elif self.command not in ("GET", "POST"):
                 raise Refused(f"{self.command} is not served here; use POST or GET", status=501)
-            elif self.command == "POST" and self.route and self.route.api is chat:
+            elif self.command == "POST" and self.api is chat:
                 self._reply(meter.session(name), raw or b"")
             elif self.command == "GET" and rest == "/models":
                 entry = {"id": meter.model.name, "object": "model", "created": 0, "owned_by": "rlm-loop"}
@@ -160,7 +152,6 @@ class _Handler(BaseHTTPRequestHandler):
         except (Exception, BudgetSpent, Cancelled) as error:
             self._refuse(session, call, failure(error))
             return
-        session.leave(call)
         self._deliver(session, call, partial(self._send, 200, body.encode(), kind))
 
     def _relay(self, provider: ForwardedProvider, session: MeterSession, raw: bytes | None) -> None:
@@ -170,14 +161,14 @@ class _Handler(BaseHTTPRequestHandler):
             raise Refused("a request names a plain path; the address behind the meter cannot be chosen")
         path = self.path if self.place["session"] is None else self.path.removeprefix(f"/s/{self.place['session']}")
         exchange = None
-        if self.command == "POST" and (route := self.route) is not None:
-            call = session.arrive(str(route.api.__name__.rpartition(".")[2]), self.arrived)
+        if self.command == "POST" and self.api is not None:
+            call = session.arrive(str(self.api.__name__.rpartition(".")[2]), self.arrived)
             try:
                 self.server.meter.check(session, call)
             except BudgetSpent as spent:
                 self._refuse(session, call, failure(spent))
                 return
-            exchange = ForwardedExchange(session, call, route.api, raw or b"", route.model, route.stream)
+            exchange = ForwardedExchange(session, call, self.api, raw or b"", self.model, self.streams)
             self.server.meter.passing(exchange)
         begun, error, delivered = False, None, True
         try:
@@ -187,12 +178,11 @@ class _Handler(BaseHTTPRequestHandler):
                     exchange.status, exchange.headers = answer.status, {k.lower(): v for k, v in answer.headers.items()}
                 self._pass_back(answer, exchange)
         except Lost as lost:
-            error = f"{provider.address}: {lost}"
+            error, delivered = f"{provider.address}: {lost}", False
+            self.close_connection = True
             if not begun:
                 with contextlib.suppress(OSError):
                     self._fail(Refused(f"{error}: is it running?", status=502, kind="server_error", again=True))
-            else:
-                self.close_connection = True
         except OSError:  # the client has hung up
             self.close_connection, delivered = True, False
         finally:
@@ -244,23 +234,23 @@ class _Handler(BaseHTTPRequestHandler):
                 raise Refused(f"a page of {origin[:80]} may not use this address; call it from a program", status=403)
 
     def _fail(self, told: Refused) -> None:
-        body = (self.route.api if self.route else chat).error(told)
+        body = (self.api or chat).error(told)
         more = {"x-should-retry": "true" if told.again else "false"}
         if told.after is not None:
             more["Retry-After"] = f"{told.after:g}"
         self._send(told.status, json.dumps(body).encode(), **more)
 
     def _refuse(self, session: MeterSession, call: MeteredCall, told: Refused) -> None:
-        session.leave(call, status=told.status, error=told.message)
+        call.status, call.error = told.status, told.message
         self._deliver(session, call, partial(self._fail, told))
 
     def _deliver(self, session: MeterSession, call: MeteredCall, send: Callable[[], None]) -> None:
+        call.ended = time.perf_counter()
         try:
             send()
-            session.settle(call)
         except OSError:  # the client has hung up
-            self.close_connection = True
-            session.settle(call, delivered=False)
+            self.close_connection, call.delivered = True, False
+        session.settle(call)
 
     def _send(self, status: int, body: bytes, kind: str = "application/json", **more: str) -> None:
         self.send_response(status)

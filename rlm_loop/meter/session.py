@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rlm_loop.accounting.budget import Account, BudgetSpent
+from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.accounting.call_tree import PATIENCE, Caller
 from rlm_loop.accounting.ledger import Ledger
-from rlm_loop.accounting.scope import Slots
 from rlm_loop.actions import Action, Answer, CallTool, Observation
 from rlm_loop.agents.meter import Meter
 from rlm_loop.messages import Message, Prompt, Reply, common
@@ -25,6 +24,10 @@ from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.trace import Trace
 from rlm_loop.versions import versions
 
+if TYPE_CHECKING:
+    from rlm_loop.meter.forward import ForwardedExchange
+    from rlm_loop.meter.meter import Meter as AnyMeter
+
 #: Note in a trace of how such a run ended: from outside one cannot know.
 ENDED = "metered from outside: the client asked for no more; the last reply stands as the answer"
 
@@ -32,31 +35,20 @@ ENDED = "metered from outside: the client asked for no more; the last reply stan
 class MeterSession:
     """Requests of one client, told from others by key, header or path.  Safe to use from many threads."""
 
-    def __init__(
-        self,
-        name: str,
-        model: Served | Heard,
-        slots: Slots,
-        account: Account,
-        trace: Trace,
-        known: Mapping[str, Sequence[str]] | None = None,
-        told: Callable[[MeteredCall], None] | None = None,
-    ) -> None:
+    def __init__(self, name: str, endpoint: AnyMeter, trace: Trace) -> None:
         self.name = name
         self.ledger = Ledger()
         self.trace = trace
         self.calls: list[MeteredCall] = []
-        self.passing: list[Any] = []  # exchanges with a provider that are not charged yet, in their order
-        self._known = known
-        self._model = model
-        self._root = Meter(model, account, self.ledger, trace, Caller(), "metered", slots=slots)
+        self.passing: list[ForwardedExchange] = []  # with a provider, not charged yet, in their order
+        self._endpoint = endpoint
+        self._root = Meter(
+            endpoint.model, endpoint.account, self.ledger, trace, Caller(), "metered", slots=endpoint.slots
+        )
         self._conversations = Conversations()
-        self._told = told
         self._lock = threading.Condition()
-        self._open = 0
-        self._unsettled: dict[int, MeteredCall] = {}
+        self._open: dict[int, MeteredCall] = {}
         self._numbers = 0
-        self._last_end: float | None = None
         self._started: float | None = None
         self._run = (f"session {name}", "metered")
         self.result: tuple[Any, Stop, str] | None = None  # the run's end as answer, stop and reason, where it is known
@@ -71,11 +63,8 @@ class MeterSession:
         """A request came in."""
         with self._lock:
             self._numbers += 1
-            harness = None if self._last_end is None else max(arrived - self._last_end, 0.0)
             call = MeteredCall(self.name, self._numbers, protocol, arrived=arrived)
-            call.harness_seconds = 0.0 if self._open and harness is not None else harness
-            self._open += 1
-            self._unsettled[call.number] = call
+            self._open[call.number] = call
             return call
 
     def complete(self, request: Request, call: MeteredCall) -> Reply:
@@ -83,17 +72,19 @@ class MeterSession:
 
         Raises `Refused` for what it cannot read, and what the model raises (`ModelError`, `BudgetSpent`).
         """
-        assert isinstance(self._model, Served)
-        if self._model.model.sampling is None:  # a script or a recording takes none
+        model = self._endpoint.model
+        assert isinstance(model, Served)
+        if model.model.sampling is None:  # a script or a recording takes none
             request = replace(request, sampling={}, not_applied={**request.sampling, **request.not_applied})
         request = replace(request, messages=for_ours(request.messages))
-        return self._charge(request, call, self._model)
+        return self._charge(request, call, model)
 
     def heard(self, request: Request, reply: Reply, call: MeteredCall, name: str) -> None:
         """Charge and record what went through to a provider and came back."""
-        assert isinstance(self._model, Heard)
+        model = self._endpoint.model
+        assert isinstance(model, Heard)
         request = replace(request, not_applied={}, sampling={}, model=name)
-        self._charge(request, call, replace(self._model, name=name, reply=reply))
+        self._charge(request, call, replace(model, name=name, reply=reply))
 
     def _charge(self, request: Request, call: MeteredCall, model: Model) -> Reply:
         call.model, call.stream, call.not_applied = request.model, request.stream, request.not_applied
@@ -129,28 +120,22 @@ class MeterSession:
         finally:
             conversation.busy = False
 
-    def leave(self, call: MeteredCall, *, status: int = 200, error: str | None = None, ended: float = 0.0) -> None:
-        """The answer is about to go out, or went out then: what is measured is final."""
-        with self._lock:
-            self._last_end = ended or time.perf_counter()
-            self._open -= 1
-            call.status, call.error = status, error
-            call.ended = self._last_end
-            call.meter_seconds = max(self._last_end - call.arrived - call.model_seconds, 0.0)
-            if call.number in self._unsettled:  # else the meter was closed meanwhile
-                self.calls.append(call)
-
-    def settle(self, call: MeteredCall, *, delivered: bool = True) -> None:
+    def settle(self, call: MeteredCall) -> None:
         """The answer is out, or the client had hung up: the request is written down, which nobody waits for."""
-        call.delivered = delivered
+        call.meter_seconds = max(call.ended - call.arrived - call.model_seconds, 0.0)
         try:
-            if self._told is not None:
-                self._told(call)
-        finally:
             with self._lock:
-                if self._unsettled.pop(call.number, None) is not None:
+                before = [one for one in (*self.calls, *self._open.values()) if one.number < call.number]
+                ends = [one.ended for one in before if 0.0 < one.ended <= call.arrived]
+                if ends:
+                    call.harness_seconds = call.arrived - max(ends) if len(ends) == len(before) else 0.0
+                if self._open.pop(call.number, None) is not None:  # else the meter was closed meanwhile
+                    self.calls.append(call)
                     self._record(call)
                 self._lock.notify_all()
+        finally:
+            if self._endpoint.told is not None:
+                self._endpoint.told(call)
 
     def record(self) -> RunRecord:
         """The trace so far, read back.  Raises `TraceError` where it cannot be."""
@@ -163,7 +148,7 @@ class MeterSession:
     def wait(self, patience: float) -> None:
         """Wait for the requests under way to be written down, `patience` seconds at most."""
         with self._lock:
-            self._lock.wait_for(lambda: not self._unsettled, patience)
+            self._lock.wait_for(lambda: not self._open, patience)
 
     def end(self) -> None:
         """The client will ask for no more: the trace gets its end.
@@ -171,15 +156,15 @@ class MeterSession:
         Requests under way are waited for, `PATIENCE` seconds at most; what the others cost is not known, and is said.
         """
         with self._lock:
-            self._lock.wait_for(lambda: not self._unsettled, PATIENCE)
+            self._lock.wait_for(lambda: not self._open, PATIENCE)
             self._root.node.scope.end("the meter is closing")
-            left, self._unsettled = list(self._unsettled.values()), {}
+            left, self._open = list(self._open.values()), {}
             now = time.perf_counter()
             for call in left:
-                if call not in self.calls:
-                    call.status, call.error = 503, "under way when the meter was closed; what it costs is not known"
-                    self.calls.append(call)
                 call.delivered = False
+                if not call.ended:
+                    call.status, call.error = 503, "under way when the meter was closed; what it costs is not known"
+                self.calls.append(call)
                 self._record(call)
             for conversation in self._conversations.all:
                 self._close_turn(conversation, None, (), now)
@@ -223,7 +208,7 @@ class MeterSession:
             metered = root.scoped(node, purpose="metered", max_tokens=request.max_tokens)
             about = {"parent": root.node.path, "turn": max(root.turn, 1), "depth": node.depth, "model": root.name}
             self.trace.record("subcall_start", node=node.path, kind="agent", **about)
-        conversation = MeteredConversation(metered, self._known)
+        conversation = MeteredConversation(metered, self._endpoint.known)
         conversation.began = call.arrived
         self._conversations.all.append(conversation)
         return conversation

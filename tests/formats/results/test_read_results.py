@@ -315,7 +315,7 @@ def test_reports_of_swe_bench_and_parquet(tmp_path: Path) -> None:
 def test_damaged_reports_and_tables_are_named(tmp_path: Path) -> None:
     other = table(tmp_path, "b.csv", "task,resolved\na,1\n")
     report = table(tmp_path, "a.json", json.dumps({"resolved_ids": ["a"], "unresolved_ids": "b"}))
-    with pytest.raises(StudyError, match=r"a.json is no report of the harness: field 'unresolved_ids'"):
+    with pytest.raises(StudyError, match=r"a.json is no report of the harness"):
         load_results(report, other)
     pytest.importorskip("pyarrow")
     with pytest.raises(StudyError, match=r"a.parquet is no Parquet table"):
