@@ -45,10 +45,7 @@ class LoopTokens:
         `once` is the intercept, `per_turn` the slope: with replies and results in them, a request grows by these.
         Raises `ValueError` for fewer than two requests.
         """
-        count = len(requests)
-        if count < 2:
-            raise ValueError(f"requests must be the tokens of at least 2 requests, got {count}")
-        middle, mean = (count + 1) / 2, sum(requests) / count
-        slope = sum((turn - middle) * (tokens - mean) for turn, tokens in enumerate(requests, 1))
-        slope /= sum((turn - middle) ** 2 for turn in range(1, count + 1))
-        return cls(once=mean - slope * middle, per_turn=slope)
+        from statistics import linear_regression  # its module is slow to import
+
+        line = linear_regression(range(1, len(requests) + 1), requests)
+        return cls(once=line.intercept, per_turn=line.slope)

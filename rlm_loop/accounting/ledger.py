@@ -26,8 +26,6 @@ __all__ = ["COUNTING", "Call", "Ledger", "Part", "Row"]
 #: Counted by the model's own tokenizer; by another one; or known as a sum only, of which each text has a share.
 COUNTING = ("exact", "counted with another tokenizer", "shared out by length")
 
-_FIRST = ("template", "system", "tool_schema", "task")  # in the order in which a prompt begins
-
 
 @dataclass(frozen=True)
 class Row:
@@ -111,11 +109,6 @@ class Call:
         """Say whether the caller had sent a part before.  Unattributed tokens never count: their text is not known."""
         before = (self.sent > 0 and part.message < self.sent) or part.message in self.again
         return (before or (part.message, part.cause) in self.again) and part.cause != UNATTRIBUTED
-
-    @property
-    def unattributed(self) -> int:
-        """Reported prompt tokens that no counted text accounts for."""
-        return sum(row.tokens for row in self.rows if row.cause == UNATTRIBUTED)
 
 
 def _by_tool(parts: Iterable[Part], tools: Sequence[Mapping[str, Any]]) -> Iterator[Part]:
@@ -207,7 +200,7 @@ class Ledger:
         return [row for call in list(self.calls) for row in call.rows]
 
     def by_cause(self) -> dict[str, int]:
-        """Input tokens by cause, over all calls."""
+        """Input tokens by cause, over all calls; causes in the order in which they came."""
         total: Counter[str] = Counter()
         for row in self.rows:
             total[row.cause] += row.tokens
@@ -217,11 +210,6 @@ class Ledger:
     def scaffold_tokens(self) -> int:
         """Input tokens that a strategy added: system text and injectors, each time they were sent."""
         return sum(n for cause, n in self.by_cause().items() if cause == "system" or cause.startswith("scaffold:"))
-
-    @property
-    def unattributed(self) -> int:
-        """Reported input tokens, over all calls, that no counted text accounts for."""
-        return self.by_cause().get(UNATTRIBUTED, 0)
 
     @property
     def counting(self) -> str:
@@ -244,13 +232,3 @@ class Ledger:
 
     def _repr_html_(self) -> str:
         return drawing("rlm_loop.report.notebook.html.ledger_html")(self)
-
-
-def in_order(causes: Iterable[str]) -> list[str]:
-    """Causes as tables and figures show them: the beginning of a prompt, the injectors, the rest, the unattributed."""
-
-    def place(cause: str) -> tuple[bool, int, str]:
-        first = _FIRST.index(cause) if cause in _FIRST else len(_FIRST) + (not cause.startswith("scaffold:"))
-        return cause == UNATTRIBUTED, first, cause
-
-    return sorted(set(causes), key=place)

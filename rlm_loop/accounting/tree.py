@@ -58,11 +58,6 @@ class TraceTree:
 
     nodes: tuple[Node, ...]
 
-    @classmethod
-    def of(cls, nodes: Iterable[Node]) -> TraceTree:
-        """Return the tree of nodes in any order."""
-        return cls(tuple(sorted(nodes, key=lambda n: sort_key(n.node))) or (Node(ROOT, "agent"),))
-
     def __getitem__(self, node: str) -> Node:
         return next(n for n in self._subtrees[node] if n.node == node)
 
@@ -131,7 +126,8 @@ def tree_of(record: RunRecord) -> TraceTree:
             node = nodes.get(node_of(event)) or Node(node_of(event))
             if changes := _changes(event, node, titles):
                 nodes[node.node] = replace(node, **changes)
-    return TraceTree.of(nodes.values())
+    ordered = sorted(nodes.values(), key=lambda node: sort_key(node.node))
+    return TraceTree(tuple(ordered) or (Node(ROOT, "agent"),))
 
 
 def _changes(event: Mapping[str, Any], node: Node, titles: dict[str, str]) -> dict[str, Any]:

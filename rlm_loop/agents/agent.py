@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -357,12 +357,10 @@ class Agent:
             problem = Problem(task.question, "", inline)
         else:
             problem = Problem(task.question, "" if task.context is None else describe_context(task.context))
-        brief: list[Injector] = []
-        for localise in self.injectors:
-            if isinstance(localise, Localise) and (workspace is not None or task.workspace is not None):
-                with nullcontext(workspace) if task.workspace is None or workspace else task.workspace() as opened:
-                    brief += localise.told(task.question, opened)  # pyright: ignore[reportArgumentType]
-        return problem, tuple(brief)
+        if workspace is None:
+            return problem, ()
+        ranked = [one for one in self.injectors if isinstance(one, Localise)]
+        return problem, tuple([text for one in ranked for text in one.told(task.question, workspace)])
 
     def environment(
         self,

@@ -200,7 +200,7 @@ class History:
             shorter, fallback = self._summarised(prompt, turns, long)
             policy = "window" if shorter is None else policy
         shorter = shorter or self._fitting(prompt, turns, policy, long)
-        self._record(prompt, shorter, turns[-1], policy, fallback, "tokens" if long else "messages")
+        self._record(prompt, shorter, policy, fallback, "tokens" if long else "messages")
         if self._window is not None and self._size(shorter) >= self._window:
             raise BudgetSpent("window", f"the messages fill the model's window of {self._window} tokens")
         return shorter
@@ -261,7 +261,7 @@ class History:
                 break
         return candidate
 
-    def _record(self, prompt: Prompt, after: Prompt, turn: Turn, policy: str, fallback: str | None, due: str) -> None:
+    def _record(self, prompt: Prompt, after: Prompt, policy: str, fallback: str | None, due: str) -> None:
         """Write the event; where even this is over the threshold, set the length at which the next one is due."""
         limit, most = self._limit, self.plan.max_messages
         tokens, over = None, most is not None and len(after.messages) > most
@@ -270,10 +270,8 @@ class History:
             if tokens > limit:
                 self._due, over = tokens + limit // 2, True
         then, now = ({t: [m for m in p.messages if m.turn == t] for t in turns_in(p)} for p in (prompt, after))
-        self._meter.trace.record(
+        self._meter.record(
             "compaction",
-            node=self._meter.node.path,
-            depth=self._meter.node.depth,
             messages_before=len(prompt.messages),
             messages=len(after.messages),
             shortened=[t for t in now if now[t] != then[t]],
@@ -281,7 +279,6 @@ class History:
             tokens_before=self._sizes.get(prompt.digest()),
             tokens=tokens,
             sizes=dict(self._sizes),
-            turn=turn.index,
             policy=policy,
             asked=self.plan.policy,
             due=due,

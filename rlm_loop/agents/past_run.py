@@ -12,6 +12,8 @@ from rlm_loop.messages import Reply
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.traces.reader import RunRecord, reply_of, whole
 
+#: Facts of an outcome that its last event has as they are; older traces have not all of them.
+_AT_END = ("answer_form", "over_budget", "reason", "seconds", "working_seconds", "isolation")
 _ACTIONS = {"RunCode": RunCode, "CallTool": CallTool, "Answer": Answer, "Malformed": Malformed}
 
 
@@ -65,17 +67,12 @@ def outcome_of(record: RunRecord, *, trace: str | None = None) -> Outcome:
             usage=ledger.usage,
             ledger=ledger,
             artifact=value_of(end.get("artifact")),
-            answer_form=end.get("answer_form"),
-            over_budget=bool(end.get("over_budget", False)),
-            reason=str(end.get("reason", "")),
-            seconds=end.get("seconds", 0.0),
-            working_seconds=end.get("working_seconds", 0.0),
             trace=trace,
             question=str(start.get("question", "")),
             model=str(start.get("model", "")),
             agent=str(start.get("agent", "")),
             run=record.id,
-            isolation=str(end.get("isolation", "")),
+            **{name: end[name] for name in _AT_END if name in end},
         )
 
 

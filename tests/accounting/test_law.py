@@ -34,7 +34,7 @@ def test_a_bill_is_the_sum_of_requests(
 def test_a_line_is_fitted_to_requests() -> None:
     law = LoopTokens.fit([130, 170, 210, 250])
     assert (law.once, law.per_turn) == (pytest.approx(90), pytest.approx(40))
-    with pytest.raises(ValueError, match="requests"):
+    with pytest.raises(ValueError, match="at least two"):
         LoopTokens.fit([100])
 
 

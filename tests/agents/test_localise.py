@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rlm_loop import DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
+from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.agents import Agent
 from rlm_loop.agents.localise import Localise, rank_files
 from rlm_loop.models import ScriptedModel
@@ -85,7 +85,7 @@ def test_without_the_library_the_extra_is_named_and_no_files_are_refused(
 
 TASK = Task("t", QUESTION, lambda _: Score(False), workspace=lambda: Workspace(FILES), needs_repl=False)
 CALLS = ReActAgent(form="calls", presentation="text")
-AGENTS = [ToolLoopAgent(), LeanAgent(presentation="native"), ReActAgent(), CALLS, DirectAgent()]
+AGENTS = [ToolLoopAgent(), LeanAgent(presentation="native"), ReActAgent(), CALLS]
 
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda a: a.name)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.accounting.ledger import in_order
 from rlm_loop.actions import Display
 from rlm_loop.report.call_tree import lines
 from rlm_loop.report.notebook.formatting import (
@@ -87,7 +86,7 @@ def ledger_html(ledger: Ledger) -> str:
     """A ledger as a table: tokens by cause, of them first sent, re-sent and from the cache."""
     usage, every = ledger.usage, ledger.rows
     cells: list[list[str]] = []
-    for cause in in_order(row.cause for row in every):
+    for cause in ledger.by_cause():
         own = [row for row in every if row.cause == cause]
         tokens, resent = sum(row.tokens for row in own), sum(row.resent for row in own)
         cached = None if any(row.cached is None for row in own) else sum(row.cached or 0 for row in own)
@@ -97,7 +96,6 @@ def ledger_html(ledger: Ledger) -> str:
         f"{number(usage.input_tokens)} tokens in",
         f"{number(usage.output_tokens)} out",
         f"by cause: {ledger.counting}" if ledger.counting else "",
-        f"unattributed {ledger.unattributed:,}" if ledger.unattributed else "",
     ]
     warnings = ledger.usage_warnings()
     more = [f"and {len(warnings) - _WARNINGS} more"] if len(warnings) > _WARNINGS else []
