@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rlm_loop.agents.agent import Agent
-from rlm_loop.agents.background import BackgroundRun
 from rlm_loop.agents.compaction import Compaction
 from rlm_loop.agents.past_run import outcome_of, turns_of
 from rlm_loop.agents.rules import Approve, Rules, SubCalls
@@ -22,7 +21,6 @@ __all__ = [
     "Agent",
     "AgentSession",
     "Approve",
-    "BackgroundRun",
     "Compaction",
     "DirectAgent",
     "Interrupted",

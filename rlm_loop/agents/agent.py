@@ -12,7 +12,6 @@ from typing import Any
 
 from rlm_loop.accounting.budget import Account, Budget
 from rlm_loop.accounting.ledger import Ledger
-from rlm_loop.agents.background import BackgroundRun
 from rlm_loop.agents.cells import Cells
 from rlm_loop.agents.checking import asked, checked, in_workspace, listed, refuse_settings, unscored, with_context
 from rlm_loop.agents.compaction import Compaction, Policy, plan_of, window_of
@@ -215,10 +214,6 @@ class Agent:
         agent = self if tools is None else replace(self, tools=tools)
         agent = agent.hearing(hooks, live) if hooks or live else agent
         return agent.attempt(asked(question, context), trace=kept_in_notebook(trace), workspace=workspace)
-
-    def start(self, question: str, *, hooks: Iterable[object] = (), **options: Any) -> BackgroundRun:
-        """Run in the background, with the options of `run`: returns at once; `.result()` waits, `.stop()` ends it."""
-        return BackgroundRun(lambda more: self.run(question, hooks=(*hooks, *more), **options)).begin()
 
     def session(
         self,

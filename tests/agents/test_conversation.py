@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, Compaction, DirectAgent, LeanAgent, ReActAgent, ScriptedModel, ToolLoopAgent
-from rlm_loop.agents import Agent, BackgroundRun, outcome_of
+from rlm_loop.agents import Agent, outcome_of
 from rlm_loop.messages import Prompt
 from rlm_loop.models import ModelError
 from rlm_loop.outcome import Outcome
 from rlm_loop.replay import ReplayError, fork, replay
+from rlm_loop.report import LiveRun, start_live
 from rlm_loop.traces import read_all
 from tests.agents.replies import Held, broken_off, cell, code, final
 
@@ -148,7 +149,7 @@ def test_what_cannot_be_is_one_line() -> None:
 def test_a_root_call_under_way_is_not_waited_for() -> None:
     model = Held()
     with DirectAgent(model=model).session() as s:
-        run = BackgroundRun(lambda hooks: s.ask("How many?", hooks=hooks)).begin()
+        run = start_live(s, "How many?", show=False)
         assert model.asked.wait(300)
         assert run.running
         with pytest.raises(TimeoutError):
@@ -173,7 +174,7 @@ def test_a_stop_finds_its_run_while_the_run_starts_threads() -> None:
 
     for _ in range(20):
         begun = threading.Event()
-        run = BackgroundRun(work).begin()
+        run = LiveRun(work, None, lambda stop: None).begin()
         begun.wait()
         run.stop()
         with pytest.raises(KeyboardInterrupt):
@@ -181,7 +182,7 @@ def test_a_stop_finds_its_run_while_the_run_starts_threads() -> None:
 
 
 def test_a_stop_that_a_finalizer_swallowed_is_heard_at_the_next_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rlm_loop.agents.background.interrupt_thread", lambda thread: None)
+    monkeypatch.setattr("rlm_loop.report.notebook.background.interrupt_thread", lambda thread: None)
     begun, stopped = threading.Event(), threading.Event()
 
     def work(hooks: tuple[Any, ...]) -> Outcome:
@@ -191,7 +192,7 @@ def test_a_stop_that_a_finalizer_swallowed_is_heard_at_the_next_step(monkeypatch
         hooks[0].on_step_start()
         raise AssertionError("the run went on")
 
-    run = BackgroundRun(work).begin()
+    run = LiveRun(work, None, lambda stop: None).begin()
     begun.wait(30)
     run.stop()
     stopped.set()

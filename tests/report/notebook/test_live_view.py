@@ -189,12 +189,14 @@ def test_it_returns_at_once_is_shown_and_gives_the_outcome_later(capsys: pytest.
         gate.wait(300)
 
     run = begin("wait()", "final_answer = context", tools=(wait,), context=[1], show=True)
-    assert (run.running, run.outcome, run.wait(0.01), "under way" in repr(run)) == (True, None, None, True)
+    assert (run.running, run.outcome, "under way" in repr(run)) == (True, None, True)
+    with pytest.raises(TimeoutError):
+        run.result(0.01)
     gate.set()
-    outcome: Any = run.wait(300)
+    outcome: Any = run.result(300)
     assert (outcome.answer, run.running, "over" in repr(run)) == ([1], False, True)
     run.stop()  # too late to do anything
-    assert run.wait() is run.outcome is run.view.outcome is outcome
+    assert run.result() is run.outcome is run.view.outcome is outcome
     told = capsys.readouterr().err
     assert ("run.stop() in a cell" in told, "answered: 2 turns" in told) == (True, True)
 
@@ -211,7 +213,7 @@ def test_a_cell_is_stopped_and_what_was_done_is_kept(tmp_path: Path) -> None:
     assert busy.wait(300)
     run.stop()
     run.stop()  # a second one does not kill
-    outcome: Any = run.wait(300)
+    outcome: Any = run.result(300)
     assert (outcome.stop, outcome.steps, run.error) == ("interrupted", 2, None)
     seen = outcome.turns[1].observations[0]
     assert (seen.failure.kind, seen.text[:8]) == ("interrupted", "partial\n")
@@ -221,7 +223,7 @@ def test_a_cell_is_stopped_and_what_was_done_is_kept(tmp_path: Path) -> None:
 def test_a_fault_is_raised_where_the_outcome_is_waited_for() -> None:
     run = begin("print(1)", ModelError("no reply: try again"))
     with pytest.raises(ModelError, match="try again"):
-        run.wait(300)
+        run.result(300)
     assert run.outcome is not None
     assert (run.outcome.steps, "ModelError" in repr(run)) == (1, True)
 
@@ -239,7 +241,7 @@ def test_a_stop_before_the_first_step_is_not_lost() -> None:
     assert began.wait(300)
     run.stop()
     gate.set()
-    outcome: Any = run.wait(300)
+    outcome: Any = run.result(300)
     assert (outcome.stop, outcome.steps) == ("interrupted", 0)
 
 

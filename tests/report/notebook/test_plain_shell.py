@@ -89,7 +89,7 @@ def test_a_session_goes_on_from_cell_to_cell_and_in_the_background(shell: Any) -
         shell.push({"talk": talk})
         assert shell.run_cell("%%rlm --agent talk\nHow many rows?").success
         assert shell.run_cell("%%rlm --agent talk --out run --background\nAnd twice?").success
-        assert shell.user_ns["run"].wait(300).answer == 6
+        assert shell.user_ns["run"].result(300).answer == 6
         assert [o.question for o in talk.outcomes] == ["How many rows?", "And twice?"]
 
 
