@@ -10,7 +10,7 @@ import functools
 import sys
 from pathlib import Path
 
-from rlm_loop.tools import Tool, mcp_tools
+from rlm_loop.tools import McpTools, Tool
 
 HERE = Path(__file__).resolve().parent
 PROGRAMS = HERE / "node_modules" / ".bin"
@@ -22,10 +22,10 @@ LATER = ("read_file", "read_media_file", "create_directory", "move_file")
 @functools.cache
 def tools() -> tuple[Tool, ...]:
     """All tools: 14 of the filesystem server, 26 of GitHub's, and GitLab's.  Raises `McpError` without the servers."""
-    filesystem = mcp_tools([sys.executable, str(HERE / "serve.py"), str(PROGRAMS / "mcp-server-filesystem"), "."])
-    github = mcp_tools([str(PROGRAMS / "mcp-server-github")], prefix="github_")
+    filesystem = McpTools([sys.executable, str(HERE / "serve.py"), str(PROGRAMS / "mcp-server-filesystem"), "."])
+    github = McpTools([str(PROGRAMS / "mcp-server-github")], prefix="github_")
     nowhere = {"GITLAB_PERSONAL_ACCESS_TOKEN": "none", "GITLAB_API_URL": "http://127.0.0.1:9/api/v4"}
-    gitlab = mcp_tools([str(PROGRAMS / "mcp-gitlab")], prefix="gitlab_", env=nowhere)
+    gitlab = McpTools([str(PROGRAMS / "mcp-gitlab")], prefix="gitlab_", env=nowhere)
     first = sorted(filesystem, key=lambda tool: tool.name in LATER)
     return (*first, *github, *gitlab)
 

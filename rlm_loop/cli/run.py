@@ -173,11 +173,11 @@ def _where(trace: str | None) -> str:
 
 def given_tools(source: str, until: contextlib.ExitStack) -> Iterable[Tool]:
     """The tools of a server, ended with `until`, or the `@tool` functions of a Python file, which is run."""
-    from rlm_loop.tools import Tool, mcp_tools
+    from rlm_loop.tools import McpTools, Tool
 
     try:
         if not source.endswith(".py") or (" " in source and not Path(source).exists()):
-            return until.enter_context(mcp_tools(source))
+            return until.enter_context(McpTools(source))
         folder = str(Path(source).resolve().parent)
         sys.path.insert(0, folder)
         until.callback(sys.path.remove, folder)

@@ -79,12 +79,6 @@ class Tool:
             raise TypeError(f"tool {self.name!r} has no description: give the function a docstring")
         _ = self._fields  # so that an unusable signature is reported where the tool is made
 
-    def over(self, function: Callable[..., Any]) -> Tool:
-        """Return the same tool over another function of the very same signature, which is not read again."""
-        copy = object.__new__(type(self))
-        vars(copy).update(vars(self), function=function)
-        return copy
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 

@@ -20,12 +20,11 @@ import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, TextIO, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, Literal, TextIO, TypeVar, cast
 
 from rlm_loop.errors import install_line
-from rlm_loop.tools.function import Fields, Tool, ToolError, as_text, untitled
+from rlm_loop.tools.function import Tool, ToolError, as_text, untitled
 from rlm_loop.traces.redact import redact
 
 if TYPE_CHECKING:
@@ -50,8 +49,6 @@ _TYPES: dict[Any, Any] = {
 #: Under these names servers put what is no object, since a structured result has to be one: the Python SDK's
 #: `result`, and `content` of the reference servers in TypeScript.  They say nothing of the value.
 _WRAPPERS = (["result"], ["content"])
-_DEEPEST = 8  # levels of a schema that are looked into
-_MOST = 20  # choices that a signature lists
 #: Runs a command, says how it ended, and ends what it started.
 _GROUP = '"$@"; echo "exit status $?" >&2; kill -9 0'
 logging.getLogger("mcp").addHandler(logging.NullHandler())  # it logs each line that is no message as an exception
@@ -61,21 +58,13 @@ class McpError(Exception):
     """An MCP server cannot be reached, or has ended.  The message is one line that names it."""
 
 
-class _Opened(NamedTuple):
-    """A server that answers, and the thread of its client: a notebook's event loop is busy."""
-
-    client: Client
-    portal: BlockingPortal
-    stderr: IO[bytes]
-    until: ExitStack
-
-
 class Connection:
-    """A server in use: started by a request, the one after its end too, and ended by `close`."""
+    """A server in use: started by the first request, in whose thread its client is, and ended by `close`."""
 
     def __init__(self, server: McpTools) -> None:
-        self.server = server
-        self._opened: _Opened | None = None
+        self._server = server
+        self._until = ExitStack()
+        self._opened: tuple[Client, BlockingPortal, IO[bytes]] | None = None
         self._closed = False
         self._lock = threading.Lock()
 
@@ -87,84 +76,72 @@ class Connection:
             try:
                 page = self._ask("the list of tools", lambda client, at=cursor: client.list_tools(cursor=at))
             except ToolError as error:
-                raise McpError(f"the MCP server {self.server.name!r} cannot be used: {error.message}") from None
+                raise McpError(f"the MCP server {self._server.name!r} cannot be used: {error.message}") from None
             tools += page.tools
             if not (cursor := page.next_cursor):
                 break
         return tools
 
-    def call(self, tool: Listed, arguments: Mapping[str, Any]) -> Any:
+    def call(self, tool: Listed, arguments: dict[str, Any]) -> Any:
         """Return the tool's value; raises `ToolError`, and `McpError` where the server has ended."""
         from mcp.types import CallToolRequest, CallToolRequestParams, CallToolResult
 
-        request = CallToolRequest(params=CallToolRequestParams(name=tool.name, arguments=dict(arguments)))
+        request = CallToolRequest(params=CallToolRequestParams(name=tool.name, arguments=arguments))
         return value_of(self._ask(tool.name, lambda client: client.session.send_request(request, CallToolResult)), tool)
 
     def close(self) -> None:
-        """End the server for good; one that starts just now is ended when it has."""
+        """End the server; one that starts just now is ended when it has."""
         self._closed = True
         ending = threading.Thread(target=self._end)  # which the end of this process waits for
         ending.start()
         ending.join(_CLOSING)
 
-    def _end(self, ended: _Opened | None = None) -> None:
-        """End the server, unless it is another than the one that has ended."""
-        with self._lock:
-            if self._opened is not None and ended in (None, self._opened):
-                opened, self._opened = self._opened, None
-                atexit.unregister(self._end)
-                with suppress(Exception):
-                    opened.until.close()
+    def _end(self) -> None:
+        with self._lock, suppress(Exception):
+            self._until.close()
+        atexit.unregister(self._end)
 
-    def _open(self) -> _Opened:
+    def _open(self) -> tuple[Client, BlockingPortal, IO[bytes]]:
         from anyio.from_thread import start_blocking_portal
 
         with self._lock:
             if self._closed:
-                raise McpError(f"the MCP server {self.server.name!r} was ended with the run")
+                raise McpError(f"the MCP server {self._server.name!r} was ended with the run")
             if self._opened is None:
                 with ExitStack() as until:
                     stderr = until.enter_context(tempfile.TemporaryFile())
-                    portal = until.enter_context(start_blocking_portal())
+                    portal = until.enter_context(start_blocking_portal())  # a notebook's own event loop is busy
                     try:
-                        client = until.enter_context(portal.wrap_async_context_manager(_client(self.server, stderr)))
+                        client = until.enter_context(portal.wrap_async_context_manager(_client(self._server, stderr)))
                     except Exception as error:
-                        reason = f"{_reason(error, self.server)}{_last_words(stderr)}"
-                        raise McpError(f"the MCP server {self.server.name!r} {reason}") from None
-                    self._opened = _Opened(client, portal, stderr, until.pop_all())
+                        reason = f"{_reason(error, self._server)}{_last_words(stderr)}"
+                        raise McpError(f"the MCP server {self._server.name!r} {reason}") from None
+                    self._opened, self._until = (client, portal, stderr), until.pop_all()
                     atexit.register(self._end)  # later, there are no threads any more
             return self._opened
 
     def _ask(self, name: str, request: Callable[[Client], Awaitable[T]]) -> T:
-        import asyncio  # here, as the SDK: only they need it
-
         from anyio import BrokenResourceError, ClosedResourceError
-        from mcp.types import CONNECTION_CLOSED
+        from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
-        opened = self._open()
-
-        async def answer() -> T:
-            async with asyncio.timeout(self.server.timeout):
-                return await request(opened.client)
-
+        client, portal, stderr = self._open()
         try:
-            return opened.portal.call(answer)
-        except TimeoutError:
-            raise ToolError("timeout", f"{name} gave no result within {self.server.timeout:g} s") from None
-        except (Exception, CancelledError) as error:
-            lost = isinstance(error, (CancelledError, BrokenResourceError, ClosedResourceError))
-            if self._opened is opened and not lost and getattr(error, "code", None) != CONNECTION_CLOSED:
-                # the server's refusal, or an answer that breaks the protocol
+            return portal.call(request, client)
+        except (CancelledError, BrokenResourceError, ClosedResourceError):
+            pass
+        except Exception as error:  # the server's refusal, or an answer that breaks the protocol
+            code = getattr(error, "code", None)
+            if code == REQUEST_TIMEOUT:
+                raise ToolError("timeout", f"{name} gave no result within {self._server.timeout:g} s") from None
+            if code != CONNECTION_CLOSED:
                 reason = " ".join(str(error).split())[:1000] or type(error).__name__
                 raise ToolError("runtime", reason) from error
-        ended = f"has ended{_last_words(opened.stderr)}; the next call starts it again"
-        self._end(opened)
-        raise McpError(f"the MCP server {self.server.name!r} {ended}")
+        raise McpError(f"the MCP server {self._server.name!r} has ended{_last_words(stderr)}")
 
 
 @asynccontextmanager
 async def _client(server: McpTools, stderr: IO[bytes]) -> AsyncGenerator[Client]:
-    import asyncio
+    import asyncio  # here, as the SDK: only they need it
 
     import httpx2
     from mcp import Client
@@ -182,7 +159,9 @@ async def _client(server: McpTools, stderr: IO[bytes]) -> AsyncGenerator[Client]
             else:
                 web = httpx2.AsyncClient(headers=server.headers, timeout=server.timeout)
                 transport = streamable_http_client(server.url, http_client=await stack.enter_async_context(web))
-            client = await stack.enter_async_context(Client(_leniently(transport), cache=None))
+            lenient = _leniently(transport)
+            client = Client(lenient, cache=None, read_timeout_seconds=server.timeout)
+            await stack.enter_async_context(client)
         yield client
 
 
@@ -192,11 +171,17 @@ async def _leniently(transport: Any) -> AsyncGenerator[Any]:
     from anyio.abc import ObjectReceiveStream
 
     class Lenient(ObjectReceiveStream[Any]):
-        def __getattr__(self, name: str) -> Any:
-            return getattr(read, name)
-
         async def receive(self) -> Any:
-            return _in_form(await read.receive())
+            item = await read.receive()
+            result: Any = getattr(getattr(item, "message", None), "result", None)
+            if isinstance(result, dict) and "content" in result:
+                content: Any = result["content"]
+                parts = cast("list[Any]", content) if isinstance(content, list) else [content]
+                result["content"] = [{"type": "text", "text": _text(part)} for part in parts]
+                result["isError"] = bool(result.get("isError"))
+                if not isinstance(structured := result.get("structuredContent", {}), dict):
+                    result["structuredContent"] = {"result": structured}
+            return item
 
         async def aclose(self) -> None:
             await read.aclose()
@@ -205,26 +190,18 @@ async def _leniently(transport: Any) -> AsyncGenerator[Any]:
         yield Lenient(), write
 
 
-def _in_form(item: Any) -> Any:
-    """Return a message whose parts of a tool's result that break the protocol are texts."""
-    from mcp.types import ContentBlock
-    from pydantic import TypeAdapter, ValidationError
-
-    message: Any = getattr(item, "message", None)
-    result: Any = getattr(message, "result", None)
-    if not isinstance(result, dict) or "content" not in result:
-        return item
-    blocks: list[Any] = []
-    for block in result["content"] if isinstance(result["content"], list) else [result["content"]]:
-        try:
-            TypeAdapter(ContentBlock).validate_python(block)
-            blocks.append(block)
-        except ValidationError:
-            blocks.append({"type": "text", "text": as_text(block)})
-    mended = {**result, "content": blocks, "isError": bool(result.get("isError"))}
-    if not isinstance(result.get("structuredContent", {}), dict):
-        mended["structuredContent"] = {"result": result["structuredContent"]}
-    return replace(item, message=message.model_copy(update={"result": mended}))
+def _text(part: Any) -> str:
+    """Return a part of an answer as text; what is none is named by its kind and size."""
+    match part:
+        case {"text": str(text)} | {"resource": {"text": str(text)}} | {"type": "resource_link", "uri": str(text)}:
+            return text
+        case {"type": str(kind), "data": str(data), **about} | {
+            "type": str(kind),
+            "resource": {"blob": str(data), **about},
+        }:
+            return f"[{kind} {about.get('mimeType', '')}, {len(data) * 3 // 4:,} bytes, not shown]"
+        case _:
+            return as_text(part)
 
 
 def _reason(error: BaseException, server: McpTools) -> str:
@@ -237,61 +214,57 @@ def _reason(error: BaseException, server: McpTools) -> str:
 
 def _last_words(stderr: IO[bytes]) -> str:
     """Return the last line that a process wrote to standard error, and how it ended."""
-    if stderr.closed:  # by another call, meanwhile
-        return ""
-    size = os.fstat(stderr.fileno()).st_size
-    tail = os.pread(stderr.fileno(), _LAST_WORDS, max(0, size - _LAST_WORDS)).decode("utf-8", "replace")
-    lines = [line.strip() for line in tail.splitlines() if line.strip()]
-    return f" ({redact(', '.join(lines[-2:]))[:200]})" if lines else ""
+    with suppress(ValueError):  # closed by another call, meanwhile
+        size = os.fstat(stderr.fileno()).st_size
+        tail = os.pread(stderr.fileno(), _LAST_WORDS, max(0, size - _LAST_WORDS)).decode("utf-8", "replace")
+        if lines := [line.strip() for line in tail.splitlines() if line.strip()]:
+            return f" ({redact(', '.join(lines[-2:]))[:200]})"
+    return ""
 
 
 def value_of(result: CallToolResult, tool: Listed) -> Any:
     """Return the structured value where the tool declares one, else the text; raise `ToolError` for a failure."""
-    structured: Any = result.structured_content
-    text = "\n".join(map(_text, result.content)) or as_text(structured)
+    text = "\n".join([getattr(part, "text", "") for part in result.content]) or as_text(result.structured_content)
     if result.is_error:
         raise ToolError("runtime", text or f"{tool.name} failed and gave no reason")
-    value, wrapper = structured if tool.output_schema else text, _wrapper_of(tool.output_schema)
-    return value[wrapper] if wrapper is not None and isinstance(value, dict) and wrapper in value else value
+    value: Any = result.structured_content if tool.output_schema else text
+    wrapper = _wrapper_of(tool.output_schema)
+    return value[wrapper] if isinstance(value, dict) and wrapper in value else value
 
 
-def _text(block: Any) -> str:
-    """Return a part of an answer as text; what is none is named by its kind and size."""
-    part = getattr(block, "resource", block)
-    text = getattr(part, "text", None)
-    if isinstance(text, str):
-        return text
-    if block.type == "resource_link":
-        return str(block.uri)
-    kind, data = f"{block.type} {part.mime_type or ''}".strip(), getattr(part, "data", getattr(part, "blob", None))
-    return f"[{kind}, {len(data) * 3 // 4:,} bytes, not shown]" if isinstance(data, str) else f"[{kind}, not shown]"
+def _wrapper_of(schema: Any) -> str | None:
+    """Return the one name in a schema of results that says nothing of the value, or None."""
+    names = list((schema or {}).get("properties") or ())
+    return names[0] if names in _WRAPPERS else None
 
 
 class RemoteFunction:
-    """A tool of a server as a Python function; `parameters` are by the server's names."""
+    """A tool of a server as a Python function."""
 
-    def __init__(self, server: McpTools | Connection, tool: Listed) -> None:
+    def __init__(self, server: McpTools, tool: Listed) -> None:
         self.server, self._tool = server, tool
-        self.schema = _plain_schema(tool.input_schema)
-        self.parameters = _parameters_of(self.schema)
+        stated: Any = untitled(tool.input_schema)
+        properties: dict[str, Any] = stated.get("properties") or {}
+        self._theirs = dict(zip(python_names(list(properties)), properties, strict=True))
+        required = [own for own, name in self._theirs.items() if name in stated.get("required", ())]
+        own = {name: properties[theirs] for name, theirs in self._theirs.items()}
+        rest = {k: v for k, v in stated.items() if k not in ("$schema", "type", "properties", "required")}
+        self.schema = {"type": "object", "properties": own, **rest, **({"required": required} if required else {})}
         output: dict[str, Any] = tool.output_schema or {"type": "string"}
         wrapper = _wrapper_of(output)
-        returns = type_of(output if wrapper is None else output["properties"][wrapper], output)
-        self.__signature__ = inspect.Signature(list(self.parameters.values()), return_annotation=returns)
-        described = {n: p for n, p in self.schema["properties"].items() if isinstance(p, dict) and "description" in p}
-        lines = [f"{name}: {argument['description']}" for name, argument in described.items()]
+        returns = type_of(output if wrapper is None else output["properties"][wrapper])
+        optional = [_parameter(name, own[name], needed=False) for name in own if name not in required]
+        needed = [_parameter(name, own[name], needed=True) for name in required]
+        self.__signature__ = inspect.Signature([*needed, *optional], return_annotation=returns)
+        lines = [f"{name}: {about['description']}" for name, about in own.items() if "description" in about]
         self.__doc__ = "\n\n".join(filter(None, [tool.description or tool.title or "", "\n".join(lines)]))
 
-    def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments by the server's names; raises `TypeError` where they do not fit."""
-        own = {self.parameters[k].name if k in self.parameters else k: v for k, v in kwargs.items()}
-        theirs = {parameter.name: name for name, parameter in self.parameters.items()}
-        return {theirs[k]: v for k, v in self.__signature__.bind(*args, **own).arguments.items()}
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        arguments = self.arguments(args, kwargs)
-        required = [theirs for theirs, own in self.parameters.items() if own.default is own.empty]
-        return self.server.call(self._tool, {k: v for k, v in arguments.items() if v is not None or k in required})
+        given = self.__signature__.bind(*args, **kwargs).arguments
+        required = self.schema.get("required", ())
+        arguments = {self._theirs[k]: v for k, v in given.items() if v is not None or k in required}
+        with self.server.lent() as connection:
+            return connection.call(self._tool, arguments)
 
 
 class ServedTool(Tool):
@@ -300,48 +273,55 @@ class ServedTool(Tool):
     function: RemoteFunction  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def for_run(self, servers: dict[int, Any], until: ExitStack) -> Tool:
-        """Return the same tool over the connection of a run, of which `until` is the end (see `serving`)."""
+        """Return the same tool over the server of a run, of which `until` is the end (see `serving`)."""
         server = self.function.server
-        if isinstance(server, Connection):
+        if server.held is not None:
             return self
         if id(server) not in servers:
-            servers[id(server)] = until.enter_context(server.lent())
-        remote = copy.copy(self.function)
+            servers[id(server)] = until.enter_context(copy.copy(server))
+        remote, own = copy.copy(self.function), copy.copy(self)
         remote.server = servers[id(server)]
-        return self.over(remote)
-
-    @functools.cached_property
-    def _fields(self) -> Fields:
-        remote = self.function.parameters
-        return tuple((theirs, own.annotation, own.default is own.empty) for theirs, own in remote.items())
+        vars(own)["function"] = remote
+        return own
 
     @property
     def parameters(self) -> dict[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
         return dict(self.function.schema)
 
-    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        try:
-            return self.function.arguments(args, kwargs)
-        except TypeError as error:
-            raise ToolError("invalid_arguments", f"{error}; usage: {self.signature}") from None
 
-
-@dataclass(eq=False, repr=False)
 class McpTools:
-    """The tools of one MCP server, in its order; `tools["name"]` is one of them.
+    """The tools of an MCP server, for `tools=` of any agent, in its order; `tools["name"]` is one of them.
+
+    `server` is a command (a line, or an argv) that speaks MCP on its standard input and output, or a URL (streamable
+    HTTP).  A command has `PATH`, `HOME` and little else of your environment, and `env`; in it `python` is this
+    interpreter.  A URL is asked with `headers`.  `prefix` goes before each name, where two servers have the same.
+    `timeout` is in seconds, for the start and for each call.  A server that ends or does not answer is a failure of the
+    call.  Raises `ImportError` without the extra `mcp`.
 
     The server is started when the tools are first looked at, and ended again.  Each run that is given them has a server
     of its own from its first call to its end, so that no run finds what another left there.  As a `with` block they
     have one server, from the first use to the end of the block: all runs within share it.
     """
 
-    command: Sequence[str]
-    url: str
-    prefix: str
-    timeout: float
-    env: Mapping[str, str]
-    headers: Mapping[str, str]
-    _held: Connection | None = None
+    def __init__(
+        self,
+        server: str | Sequence[str],
+        *,
+        prefix: str = "",
+        timeout: float = 60.0,
+        env: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        if importlib.util.find_spec("mcp") is None:
+            raise ImportError(f"tools of MCP servers need mcp: {install_line('mcp')}")
+        self.url = server if isinstance(server, str) and server.startswith(("http://", "https://")) else ""
+        command = shlex.split(server) if isinstance(server, str) else map(str, server)
+        self.command = () if self.url else tuple(command)
+        if not self.command and not self.url:
+            raise ValueError("server must be a command or a URL, got nothing")
+        self.prefix, self.timeout = prefix, timeout
+        self.env, self.headers = env or {}, headers or {}
+        self.held: Connection | None = None
 
     @property
     def name(self) -> str:
@@ -363,19 +343,14 @@ class McpTools:
     @contextmanager
     def lent(self) -> Generator[Connection]:
         """Yield the block's connection, or one for this use alone."""
-        if self._held is not None:
-            yield self._held
-            return
-        with closing(Connection(self)) as own:
-            yield own
-
-    def call(self, tool: Listed, arguments: Mapping[str, Any]) -> Any:
-        """Call a tool outside of any run."""
-        with self.lent() as connection:
-            return connection.call(tool, arguments)
+        if self.held is not None:
+            yield self.held
+        else:
+            with closing(Connection(self)) as own:
+                yield own
 
     def __enter__(self) -> McpTools:
-        self._held = Connection(self)
+        self.held = Connection(self)
         try:
             _ = self._tools  # a server that cannot be used is told of here
         except BaseException:
@@ -384,7 +359,7 @@ class McpTools:
         return self
 
     def __exit__(self, *_: object) -> None:
-        held, self._held = self._held, None
+        held, self.held = self.held, None
         if held is not None:
             held.close()
 
@@ -401,61 +376,16 @@ class McpTools:
         return len(self._tools)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_held": None}  # a connection is of this process
+        return {**self.__dict__, "held": None}  # a connection is of this process, and of one run or block
 
 
-def mcp_tools(
-    server: str | Sequence[str],
-    *,
-    prefix: str = "",
-    timeout: float = 60.0,
-    env: Mapping[str, str] | None = None,
-    headers: Mapping[str, str] | None = None,
-) -> McpTools:
-    """Return the tools of an MCP server, for `tools=` of any agent.
-
-    `server` is a command (a line, or an argv) that speaks MCP on its standard input and output, or a URL (streamable
-    HTTP).  A command has `PATH`, `HOME` and little else of your environment, and `env`; in it `python` is this
-    interpreter.  A URL is asked with `headers`.  `prefix` goes before each name, where two servers have the same.
-    `timeout` is in seconds, for the start and for each call.  A server that ends or does not answer is a failure of the
-    call.  Nothing is started yet.  Raises `ImportError` without the extra `mcp`.
-    """
-    if importlib.util.find_spec("mcp") is None:
-        raise ImportError(f"tools of MCP servers need mcp: {install_line('mcp')}")
-    url = server if isinstance(server, str) and server.startswith(("http://", "https://")) else ""
-    command = () if url else tuple(shlex.split(server) if isinstance(server, str) else map(str, server))
-    if not command and not url:
-        raise ValueError("server must be a command or a URL, got nothing")
-    return McpTools(command, url, prefix, timeout, env or {}, headers or {})
-
-
-def _plain_schema(stated: Any) -> dict[str, Any]:
-    """Return the schema of the arguments without titles and the dialect's address; always of an object."""
-    schema = cast("dict[str, Any]", untitled(stated)) if isinstance(stated, dict) else {}
-    properties = schema.get("properties")
-    rest = {k: v for k, v in schema.items() if k not in ("$schema", "type", "properties")}
-    return {"type": "object", "properties": properties if isinstance(properties, dict) else {}, **rest}
-
-
-def _parameters_of(schema: Mapping[str, Any]) -> dict[str, inspect.Parameter]:
-    """Return the Python parameter for each argument, by its name in the schema, required ones first.
-
-    An optional argument has the default of the schema; without one it has, and may be, `None`.
-    """
-    properties = cast("dict[str, Any]", schema["properties"])
-    stated: Any = schema.get("required")
-    required = [name for name in properties if isinstance(stated, list) and name in stated]
-    names = [*required, *(name for name in properties if name not in required)]
-    parameters: dict[str, inspect.Parameter] = {}
-    for name, shown in zip(names, python_names(names), strict=True):
-        own: Any = properties[name]
-        hint, default = type_of(own, schema), inspect.Parameter.empty
-        if name not in required:
-            default = own.get("default") if isinstance(own, dict) else None
-            hint = hint if hint is Any or default is not None else hint | None
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        parameters[name] = inspect.Parameter(shown, kind, default=default, annotation=hint)
-    return parameters
+def _parameter(name: str, schema: Any, *, needed: bool) -> inspect.Parameter:
+    """Return a parameter; an optional one has the default of the schema, without one it has, and may be, `None`."""
+    hint, default = type_of(schema), inspect.Parameter.empty
+    if not needed:
+        default = schema.get("default")
+        hint = hint if hint is Any or default is not None else hint | None
+    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=hint)
 
 
 def python_names(names: Collection[str], prefix: str = "") -> list[str]:
@@ -471,34 +401,16 @@ def python_names(names: Collection[str], prefix: str = "") -> list[str]:
     return ours
 
 
-def type_of(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Any:
-    """Return the Python type for values of a schema; `Any` where it says too little, or too much."""
-    if not isinstance(schema, dict) or depth > _DEEPEST:
-        return Any
-    own = cast("dict[str, Any]", schema)
-    if isinstance(reference := own.get("$ref"), str):
-        target: Any = root if reference.startswith("#/") else None
-        for step in reference[2:].split("/"):
-            target = cast("dict[str, Any]", target).get(step) if isinstance(target, dict) else None
-        return type_of(target, root, depth + 1)
-    values: Any = [own["const"]] if "const" in own else own.get("enum")
-    if isinstance(values, list) and 0 < len(cast("list[Any]", values)) <= _MOST:
-        plain = all(value is None or isinstance(value, str | int | bool) for value in cast("list[Any]", values))
-        return Literal[tuple(cast("list[Any]", values))] if plain else Any
+def type_of(schema: Any) -> Any:
+    """Return the Python type for values of a schema; `Any` where it says too little."""
+    own: dict[str, Any] = schema if isinstance(schema, dict) else {}
     kind: Any = own.get("type")
-    several: Any = own.get("anyOf") or own.get("oneOf")
-    if several is None and isinstance(kind, list):
-        several = [{**own, "type": each} for each in cast("list[Any]", kind)]
-    if isinstance(several, list):
-        types = [type_of(each, root, depth + 1) for each in cast("list[Any]", several)]
-        return functools.reduce(operator.or_, types) if types and Any not in types else Any
+    if choices := own.get("enum"):
+        return Literal[tuple(choices)] if all(isinstance(value, str | int) for value in choices) else Any
+    several = own.get("anyOf") or ([{**own, "type": each} for each in kind] if isinstance(kind, list) else None)
+    if several:
+        types = [type_of(each) for each in several]
+        return Any if Any in types else functools.reduce(operator.or_, types)
     if kind == "array" and "items" in own:
-        return list[type_of(own["items"], root, depth + 1)]
-    return _TYPES.get(kind, Any) if isinstance(kind, str) else Any
-
-
-def _wrapper_of(schema: Any) -> str | None:
-    """Return the one name in a schema of results that says nothing of the value, or None."""
-    properties: Any = schema.get("properties") if isinstance(schema, dict) else None
-    names = list(cast("dict[str, Any]", properties)) if isinstance(properties, dict) else []
-    return names[0] if names in _WRAPPERS else None
+        return list[type_of(own["items"])]
+    return _TYPES.get(kind, Any)
