@@ -7,6 +7,7 @@ pydantic makes schemas and checks; it is imported when the first one is needed.
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import json
@@ -16,7 +17,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Protocol, Required, cast, overload, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Protocol, Required, Self, cast, overload, runtime_checkable
 
 from rlm_loop.actions import Failure, FailureKind
 
@@ -78,6 +79,12 @@ class Tool:
         if not self.description:
             raise TypeError(f"tool {self.name!r} has no description: give the function a docstring")
         _ = self._fields  # so that an unusable signature is reported where the tool is made
+
+    def over(self, function: Callable[..., Any]) -> Self:
+        """Return the same tool over another function of the very same signature, which is not read again."""
+        tool = copy.copy(self)
+        vars(tool)["function"] = function
+        return tool
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)

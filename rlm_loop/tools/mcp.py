@@ -279,10 +279,9 @@ class ServedTool(Tool):
             return self
         if id(server) not in servers:
             servers[id(server)] = until.enter_context(copy.copy(server))
-        remote, own = copy.copy(self.function), copy.copy(self)
+        remote = copy.copy(self.function)
         remote.server = servers[id(server)]
-        vars(own)["function"] = remote
-        return own
+        return self.over(remote)
 
     @property
     def parameters(self) -> dict[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
