@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from typing import Any
 
 from rlm_loop.accounting.prices import Price, known_price
-from rlm_loop.accounting.scope import call_scope
 from rlm_loop.errors import install_line
 from rlm_loop.messages import Reply
-from rlm_loop.models.base import AuthenticationFailed, ModelError, ModelNotFound, ModelUnreachable
+from rlm_loop.models.base import AuthenticationFailed, ModelError, ModelNotFound
 from rlm_loop.models.remote import RemoteModel
-from rlm_loop.models.streams import joined, tell_of
 from rlm_loop.models.wire import to_reply
 from rlm_loop.traces.redact import redact, remember
 
@@ -26,8 +23,10 @@ class LiteLLMModel(RemoteModel):
 
     Keys come from the provider's usual environment variables, or as `api_key`.  `temperature`, `seed`, `max_tokens`,
     `timeout` and `retry` are those of `RemoteModel`; retries are ours, so that the time they take is in `Reply.waited`.
-    Other `options` go to `litellm.completion` as they are (`api_base`, `reasoning_effort` ...).
+    Other `options` go to `litellm.completion` as they are (`api_base`, `reasoning_effort` ...).  Replies come whole.
     """
+
+    streams = False
 
     def __init__(self, name: str, **settings: Any) -> None:
         super().__init__(name, **settings)
@@ -59,47 +58,11 @@ class LiteLLMModel(RemoteModel):
         sent = {**_passable(request, self.name), "timeout": self.timeout, **self._options}
         try:
             answer = litellm.completion(model=self.name, num_retries=0, max_retries=0, **sent)
-            if not isinstance(answer, litellm.ModelResponse):
-                answer = litellm.ModelResponse(**self._put_together(answer))
             body = _stated(answer.model_dump())
-        except ModelError:
-            raise
         except Exception as error:  # sorted by status below
             # a notebook keeps what it shows of a cause: an address with its key, say
             raise self._translated(error) from (error if redact(str(error)) == str(error) else None)
         return to_reply(body, model=self.name)
-
-    def _put_together(self, chunks: Any) -> dict[str, Any]:
-        """Return the body that comes in chunks; where nobody waits for it any more, close the connection.
-
-        LiteLLM makes up a usage and leaves out refusals: these are read from what it reads.
-        """
-        scope, events, sent = call_scope.get(), list[dict[str, Any]](), list[dict[str, Any]]()
-        stream: Any = chunks.completion_stream
-
-        def read() -> Iterator[Any]:
-            for item in stream:
-                sent.append(dict(item) if isinstance(item, dict) else item.model_dump())
-                yield item
-
-        if stream is not None:  # else it begins with the first chunk
-            chunks.completion_stream = read()
-        try:
-            for chunk in chunks:
-                if scope is not None:
-                    scope.check()
-                events.append(chunk.model_dump())
-                tell_of(events[-1])
-        finally:
-            _close(stream if stream is not None else chunks.completion_stream)
-        if not chunks.received_finish_reason:
-            raise ModelUnreachable(f"{self.name} broke off in the middle of its reply", self.name, True)
-        body = joined(events)
-        if stream is not None:
-            stated = joined(sent)
-            body["usage"], refusal = stated.get("usage"), stated["choices"][0]["message"].get("refusal")
-            body["choices"][0]["message"]["provider_specific_fields"] = {"refusal": refusal}
-        return body
 
     def _translated(self, error: Exception) -> ModelError:
         text, name = str(getattr(error, "message", "") or error), self.name
@@ -113,18 +76,6 @@ class LiteLLMModel(RemoteModel):
             return self._refused(status, said, text, after=after, parameter=parameter)
         # it stumbled over the answer, or over an option
         return ModelError(f"{name} failed within LiteLLM ({type(error).__name__}: {said}): check its options", name)
-
-
-def _close(stream: Any) -> None:
-    """Close a stream that LiteLLM read, and the response in it, of which LiteLLM's own readers have no `close`.
-
-    They stop before the response does.  Left to the garbage collector, it might be closed while a further request holds
-    the lock of the connections, in the same thread, which then waits for itself without end.
-    """
-    parts: list[Any] = [stream, *(getattr(stream, n, None) for n in ("streaming_response", "response_iterator"))]
-    for part in parts:
-        with suppress(Exception):
-            part.close()
 
 
 def _stated(body: dict[str, Any]) -> dict[str, Any]:

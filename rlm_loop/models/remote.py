@@ -54,6 +54,8 @@ class RemoteModel(Model):
     interruptible = True
     slots = 32
     loop_retry = None
+    #: Whether a reply may come in pieces, where somebody listens.
+    streams = True
     #: What it costs, with the discounts for what a cache holds.
     full_price: Price | None = None
     #: Says how to give it a key.
@@ -101,7 +103,7 @@ class RemoteModel(Model):
         limit = self.max_tokens if max_tokens is None else max_tokens
         own = {"max_tokens": limit, "temperature": self.temperature, "seed": self.seed}
         settings = {k: v for k, v in {**own, **prompt.sampling}.items() if v is not None}
-        body = {**prompt.to_dict(), **settings, **(STREAMED if listener.get() is not None else {})}
+        body = {**prompt.to_dict(), **settings, **(STREAMED if self.streams and listener.get() else {})}
         start = time.perf_counter()
         reply, waited = self._retry.call(lambda: self._adapted(body))
         usage, price = reply.usage, self.full_price

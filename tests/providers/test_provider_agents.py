@@ -5,10 +5,7 @@ Who looks on while a reply is written changes nothing: the same run, row for row
 
 from __future__ import annotations
 
-import gc
-import inspect
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -109,13 +106,6 @@ def run(place: str, player: str, path: Path, hooks: tuple[object, ...]) -> tuple
     return outcome, [without(event) for event in events], server.requests
 
 
-def alike(rows: list[Any]) -> Any:
-    for row in rows:
-        if row["event"] == "reply":
-            row["reply"]["extra"] = row["reply"]["extra"].get("not_applied")
-    return json.loads(re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{64}", "an id", json.dumps(rows)))
-
-
 def without(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: without(v) for k, v in value.items() if k not in PASSING}
@@ -123,10 +113,7 @@ def without(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("player", ["tool loop", "lean", "a refusal at first"])
-@pytest.mark.parametrize(
-    "place",
-    [pytest.param(name, marks=pytest.mark.slow if "litellm" in name else ()) for name in PLACES],
-)
+@pytest.mark.parametrize("place", [name for name in PLACES if "litellm" not in name])
 def test_a_streamed_run_is_the_same_run(place: str, player: str, tmp_path: Path) -> None:
     heard = Heard()
     plain, rows, sent = run(place, player, tmp_path / "plain.jsonl", ())
@@ -135,23 +122,10 @@ def test_a_streamed_run_is_the_same_run(place: str, player: str, tmp_path: Path)
     assert all(body.get("stream") for body in sent_again)
     for body in sent_again:
         body.pop("stream_options", None)
-    if place != "ollama, litellm":
-        assert [{**body, "stream": None} for body in sent] == [{**body, "stream": None} for body in sent_again]
-    if "litellm" in place:  # which says other things beside, and gives each of Ollama's calls an id by chance
-        rows, rows_again = (alike(each) for each in (rows, rows_again))
+    assert [{**body, "stream": None} for body in sent] == [{**body, "stream": None} for body in sent_again]
     assert rows_again == rows
     assert (streamed.answer, streamed.stop, streamed.usage) == (plain.answer, plain.stop, plain.usage)
     assert streamed.ledger.by_cause() == plain.ledger.by_cause()
     for turn, said in zip(streamed.turns, heard.replies, strict=True):
         names = [line.split()[0] for line in said["call"].split("\n") if line]
         assert (said["text"], names) == (turn.reply.text, [call.name for call in turn.reply.tool_calls])
-
-
-@pytest.mark.slow  # the client takes seconds to import
-@pytest.mark.parametrize("place", [name for name in PLACES if "litellm" in name])
-def test_no_response_is_left_to_the_garbage_collector(place: str, tmp_path: Path) -> None:
-    """It would close it while the next request holds the lock of the connections: that request then never ended."""
-    gc.collect()
-    run(place, "lean", tmp_path / "t.jsonl", (Heard(),))
-    readers = [one for one in gc.get_objects() if inspect.isgenerator(one) and one.gi_frame is not None]
-    assert [one for one in readers if "httpcore" in one.gi_code.co_filename] == []
