@@ -17,7 +17,18 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Protocol, Required, Self, cast, overload, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    NotRequired,
+    Protocol,
+    Required,
+    Self,
+    cast,
+    overload,
+    runtime_checkable,
+)
 
 from rlm_loop.actions import Failure, FailureKind
 

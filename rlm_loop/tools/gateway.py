@@ -73,8 +73,8 @@ class ToolGateway:
     `BudgetSpent`, `Cancelled`, and Ctrl-C while the gateway waits for a tool.
 
     A call of a tool that mutates may carry `idempotency_key` and `dry_run`, in its arguments.
-    A second call with the same key is not made: it gets the recorded result, a failure too, and waits for it where the
-    first is still at work.  A dry run does nothing and says what would be done.
+    The same call with the same key is not made again: it gets the recorded result, a failure too, and waits for it
+    where the first is still at work.  A dry run does nothing and says what would be done.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class ToolGateway:
         self._every = self._listed | {tool.name: tool for tool in quiet}
         self._allow = None if allow is None else frozenset(allow)
         self._timeout, self._cap = timeout, cap
-        self._kept: dict[tuple[str, str], tuple[str, Pending[_Done]]] = {}  # calls by tool and key
+        self._kept: dict[tuple[str, str, str], Pending[_Done]] = {}  # calls by tool, key and arguments
         self._hooks, self._node, self._about = hooks, node, about
         self._seconds_left, self._approve = seconds_left, approve
 
@@ -189,12 +189,12 @@ class ToolGateway:
                 return None, "", error
 
         pending = new = Pending(work, f"tool-{tool.name}")
-        key = None if dry else key
+        known = None if key is None or dry else (tool.name, key, json.dumps(checked, sort_keys=True, default=repr))
         try:
             if self._seconds_left() == 0:
                 raise BudgetSpent("seconds", f"the time of the run is up: {tool.name} was not run")
-            if key is not None:
-                pending = self._recorded(tool.name, key, checked, new)
+            if known is not None:
+                pending = self._kept.setdefault(known, new)
             values["repeated"] = pending is not new
             values["data"], text, error = work() if inline else self._waited(pending, tool)
         finally:
@@ -202,8 +202,8 @@ class ToolGateway:
             values["printed"] = clip_parts(piece.head, piece.dropped, piece.tail, RECORD_CAP)[0]
         if error is None:
             return text
-        if key is not None and isinstance(error, (BudgetSpent, Cancelled)):  # it came to no end of its own
-            self._kept.pop((tool.name, key), None)
+        if known is not None and isinstance(error, (BudgetSpent, Cancelled)):  # it came to no end of its own
+            self._kept.pop(known, None)
         ours = (ToolError, BudgetSpent, Cancelled, *((KeyboardInterrupt,) if inline else ()))
         raise error if isinstance(error, ours) else ToolError("runtime", describe(error)) from error
 
@@ -216,14 +216,6 @@ class ToolGateway:
         if known:
             raise ToolError("denied", f"tool {name!r} is not allowed here; tools: {offered}")
         raise ToolError("unknown_tool", f"no tool {name!r}{nearest(name, names) or ';'} tools: {offered}")
-
-    def _recorded(self, tool: str, key: str, arguments: Mapping[str, Any], new: Pending[_Done]) -> Pending[_Done]:
-        """Return the call of that key, or `new`; refuse the key for another call."""
-        text = json.dumps(arguments, sort_keys=True, default=repr)
-        asked, pending = self._kept.setdefault((tool, key), (text, new))
-        if asked != text:
-            raise ToolError("invalid_arguments", f"{KEY} {key!r} was used for another call of {tool}: take a new one")
-        return pending
 
     def _waited(self, pending: Pending[_Done], tool: Tool) -> _Done:
         """Wait for the work within the limits of the tool and of the run."""

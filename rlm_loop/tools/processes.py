@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import errno
 import os
@@ -16,11 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlm_loop.repl.text import Ends, clip_parts
+
 #: What a child process inherits of the environment: nothing that could hold a key.
 _INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH")
 _ROOM = 1 << 20  # bytes
 _CHUNK = 1 << 16
-_HALF = 1 << 15  # bytes of the head of an output, and of its tail
+_HALF = 1 << 15  # characters of the head of an output, and of its tail
 _LINE = 1 << 20  # bytes of one line of reports; a longer one is dropped
 _GLANCE = 0.1  # seconds between looks at a process whose pipes say nothing
 _DRAIN = 1.0  # seconds for what is still in the pipes after the end
@@ -47,8 +50,8 @@ class Finished:
 def run_group(command: str | Sequence[str], *, cwd: str | Path, timeout: float, stdin: bytes = b"") -> Finished:
     """Run an argv, or a line for the shell, for at most `timeout` seconds.
 
-    It has the environment of a child.  Output beyond 64 KiB loses its middle.  Raises `OSError` where the command
-    cannot be started.
+    It has the environment of a child.  Output beyond 64 Ki characters loses its middle.  Raises `OSError` where the
+    command cannot be started.
     """
     argv = ["/bin/sh", "-c", command] if isinstance(command, str) else command
     return watch(argv, cwd=cwd, env=child_environment(), stdin=stdin, timeout=timeout)
@@ -78,7 +81,7 @@ def watch(
     on_line: Callable[[bytes], None] | None = None,
     mark: str = "",
 ) -> Finished:
-    """Run a command for at most `timeout` seconds and keep 64 KiB of its output, head and tail.
+    """Run a command for at most `timeout` seconds and keep 64 Ki characters of its output, head and tail.
 
     With `on_line`, which is called with each line of standard output, the output is standard error alone; without, it
     is both in the order written.  At the command's end, or the time's, its group is killed, and on Linux every process
@@ -94,9 +97,13 @@ def watch(
         process = subprocess.Popen(
             list(argv), stdin=source, stdout=pipe, stderr=errors, cwd=cwd, env=dict(env), start_new_session=True
         )
-    ends = _Ends()
+    ends, decoded = Ends(_HALF), codecs.getincrementaldecoder("utf-8")("replace")
+
+    def keep(data: bytes) -> None:
+        ends.add(decoded.decode(data))
+
     with process, selectors.DefaultSelector() as streams:
-        for stream, sink in ((process.stdout, _lines(on_line) if on_line else ends.add), (process.stderr, ends.add)):
+        for stream, sink in ((process.stdout, _lines(on_line) if on_line else keep), (process.stderr, keep)):
             if stream is not None:
                 streams.register(stream, selectors.EVENT_READ, sink)
         try:
@@ -108,7 +115,9 @@ def watch(
         until = time.monotonic() + _DRAIN  # one that escaped may hold the pipes open for ever
         while streams.get_map() and time.monotonic() < until and _read(streams, 0.05):
             pass
-    return Finished(process.returncode, ends.text(), timed_out, time.monotonic() - start)
+    piece = ends.piece()
+    output = clip_parts(piece.head, piece.dropped, piece.tail, 2 * _HALF)[0]
+    return Finished(process.returncode, output, timed_out, time.monotonic() - start)
 
 
 def _read(streams: selectors.BaseSelector, seconds: float) -> bool:
@@ -148,23 +157,3 @@ def _lines(on_line: Callable[[bytes], None]) -> Callable[[bytes], None]:
             rest, skipping = b"", True
 
     return add
-
-
-class _Ends:
-    """The first and the last bytes of a stream of any length."""
-
-    def __init__(self) -> None:
-        self._kept, self._size = bytearray(), 0
-
-    def add(self, data: bytes) -> None:
-        self._size += len(data)
-        self._kept += data
-        if len(self._kept) > 2 * _HALF + _CHUNK:
-            del self._kept[_HALF:-_HALF]
-
-    def text(self) -> str:
-        dropped = self._size - 2 * _HALF
-        if dropped <= 0:
-            return self._kept.decode("utf-8", "replace")
-        head, tail = self._kept[:_HALF], self._kept[-_HALF:]
-        return f"{head.decode('utf-8', 'replace')}\n[{dropped} bytes left out]\n{tail.decode('utf-8', 'replace')}"

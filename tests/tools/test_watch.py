@@ -31,7 +31,8 @@ def test_a_hundred_megabytes_of_output(tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert (ended.code, ended.output[:6], ended.output[-5:]) == (0, "firstx", "xlast")
-    assert f"[{1600 * 65536 + 9 - 65536} bytes left out]" in ended.output
+    assert "characters left out" in ended.output
+    assert len(ended.output) == 1 << 16
     assert lines == [b"a line", b"another"]
     assert peak < 8 << 20
 

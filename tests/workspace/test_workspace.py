@@ -110,7 +110,7 @@ def test_commands_see_no_secrets_and_long_output_loses_its_middle(
     assert "hunter2" not in space.run("env").output
     output = space.run(["python", "-c", "print('a' * 100000 + 'end')"]).output
     assert (len(output) < 70_000, output[-4:]) == (True, "end\n")
-    assert "bytes left out" in output
+    assert "characters left out" in output
 
 
 def test_clear_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,22 +143,10 @@ def search(root: Path, query: str, *, seconds: float = SECONDS) -> str:
     """Return lines that hold the text as `file:line: text`, at most `MAX_HITS`, and how many more there are."""
     if not query.strip():
         raise ToolError("invalid_arguments", "query is empty")
-    patterns = [re.compile(re.escape(query)), re.compile(re.escape(query), re.IGNORECASE)]
-    shown: list[list[str]] = [[], []]  # with case and without, which counts until one with case is found
-    totals, complete, end = [0, 0], True, time.monotonic() + seconds
-    for name in files(root) if "\n" not in query and "\0" not in query else ():  # no line holds these
-        if not (complete := time.monotonic() < end):
-            break
-        text = _text(root, name)
-        for n, wanted in enumerate(patterns):
-            if any(totals[:n]) or wanted.search(text) is None:
-                continue
-            for number, line in enumerate(text.split("\n"), 1):
-                if (match := wanted.search(line)) is not None:
-                    totals[n] += 1
-                    if totals[n] <= MAX_HITS:
-                        shown[n].append(f"{name}:{number}: {_around(line, match)}")
-    lines, total = (shown[0], totals[0]) if totals[0] else (shown[1], totals[1])
+    end = time.monotonic() + seconds
+    lines, total, complete = _hits(root, re.compile(re.escape(query)), end)
+    if complete and not lines:
+        lines, total, complete = _hits(root, re.compile(re.escape(query), re.IGNORECASE), end)
     if not lines:
         nothing = f"no line holds {query if len(query) <= _MAX_TEXT else query[:_MAX_TEXT] + '...'!r}"
         if not complete:
@@ -171,6 +159,22 @@ def search(root: Path, query: str, *, seconds: float = SECONDS) -> str:
     elif more:
         lines.append(f"... {more} more")
     return "\n".join(lines)
+
+
+def _hits(root: Path, wanted: re.Pattern[str], end: float) -> tuple[list[str], int, bool]:
+    """Return the first lines that hold the text, how many there are, and whether all files were read until `end`."""
+    lines: list[str] = []
+    total = 0
+    for name in files(root) if "\n" not in wanted.pattern and "\0" not in wanted.pattern else ():
+        if time.monotonic() >= end:
+            return lines, total, False
+        text = _text(root, name)
+        for number, line in enumerate(text.split("\n") if wanted.search(text) else (), 1):
+            if (match := wanted.search(line)) is not None:
+                total += 1
+                if total <= MAX_HITS:
+                    lines.append(f"{name}:{number}: {_around(line, match)}")
+    return lines, total, True
 
 
 def _text(root: Path, name: str) -> str:
