@@ -70,9 +70,6 @@ REFUSED: list[tuple[list[str], tuple[Any, ...], str, str]] = [
     ([E], ("a.py", 2, 2, "    return (x"), "runtime", "not changed, it would not compile: line 2: '(' was never"),
     ([E], ("a.py", 1, 1, "return 3"), "runtime", "not changed, it would not compile: line 2: unexpected indent"),
     ([E], ("new.py", 1, 0, "def"), "runtime", "not changed, it would not compile: line 1: invalid syntax: def"),
-    ([E], ("latin.py", 2, 2, "x = '→'"), "invalid_arguments", "not changed: latin.py is latin-1, which has no '→'"),
-    ([E], ("a.py", 2, 2, "\0"), "invalid_arguments", "not changed: a NUL character would make a.py no text"),
-    ([E], ("t.txt", 1, 0, "x" * (MAX_BYTES + 1)), "invalid_arguments", "not changed: t.txt would have 5000002 bytes"),
 ]
 CASES = [(call(tool, *given), kind, says) for tools, given, kind, says in REFUSED for tool in tools]
 
@@ -124,9 +121,6 @@ def test_a_coding_line_is_passed_over_and_bytes_survive(tmp_path: Path, named: s
     data = f"# coding: {named}\n".encode() + b"x = '\xe9'\ny = 0\n"
     (tmp_path / "a.py").write_bytes(data)
     tools = CodeTools(tmp_path)
-    with pytest.raises(ToolError, match=r"a\.py is latin-1, which has no"):
-        tools.apply_edit("a.py", 3, 3, "y = '\U0001f600'")
-    assert (tmp_path / "a.py").read_bytes() == data
     tools.apply_edit("a.py", 3, 3, "y = 2")
     assert (tmp_path / "a.py").read_bytes() == data.replace(b"y = 0", b"y = 2")
 

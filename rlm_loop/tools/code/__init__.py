@@ -6,7 +6,7 @@ and bytes that are no UTF-8 survive an edit.
 
 from __future__ import annotations
 
-from rlm_loop.tools.code.paths import MAX_BYTES, MAX_HITS, files, search, write_bytes
+from rlm_loop.tools.code.paths import MAX_BYTES, MAX_HITS, files, write_bytes
 from rlm_loop.tools.code.toolbox import MAX_LINES, CodeTools
 
-__all__ = ["MAX_BYTES", "MAX_HITS", "MAX_LINES", "CodeTools", "files", "search", "write_bytes"]
+__all__ = ["MAX_BYTES", "MAX_HITS", "MAX_LINES", "CodeTools", "files", "write_bytes"]

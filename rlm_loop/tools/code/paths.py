@@ -13,7 +13,6 @@ import os
 import re
 import secrets
 import stat
-import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -65,12 +64,13 @@ def read_bytes(root: Path, path: str) -> bytes:
             return opened.read(MAX_BYTES)
 
 
-def decode(data: bytes) -> tuple[str, str]:
-    """Return the text and an encoding that gives the same bytes back: UTF-8, else Latin-1."""
-    try:
-        return data.decode(), "utf-8"
-    except UnicodeDecodeError:
-        return data.decode("latin-1"), "latin-1"
+def text_of(data: bytes) -> str:
+    """Return bytes as text, of which `bytes_of` makes the same bytes again, also where they are no UTF-8."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def bytes_of(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def write_bytes(root: Path, path: str, data: bytes) -> None:
@@ -133,56 +133,40 @@ def _opened(root: Path, path: str, *, make: bool = False) -> Generator[tuple[int
 
 
 MAX_HITS = 20
-SECONDS = 20.0
 _MAX_TEXT = 200  # characters of a line, or of a query, that are shown
 _MOST_NAMED = 3
 _PLACE = re.compile(r"(::.*|:\d+(:\d+)?:?)\Z", re.DOTALL)  # what follows a file's name
 
 
-def search(root: Path, query: str, *, seconds: float = SECONDS) -> str:
+def search(root: Path, query: str) -> str:
     """Return lines that hold the text as `file:line: text`, at most `MAX_HITS`, and how many more there are."""
     if not query.strip():
         raise ToolError("invalid_arguments", "query is empty")
-    end = time.monotonic() + seconds
-    lines, total, complete = _hits(root, re.compile(re.escape(query)), end)
-    if complete and not lines:
-        lines, total, complete = _hits(root, re.compile(re.escape(query), re.IGNORECASE), end)
+    lines, total = _hits(root, re.compile(re.escape(query)))
+    if not lines:
+        lines, total = _hits(root, re.compile(re.escape(query), re.IGNORECASE))
     if not lines:
         nothing = f"no line holds {query if len(query) <= _MAX_TEXT else query[:_MAX_TEXT] + '...'!r}"
-        if not complete:
-            return f"{nothing} (stopped after {seconds:g} s, not all was searched)"
         named = _named(root, query)
         return f"{nothing}; read_file shows {' or '.join(named)}" if named else f"{nothing} (plain text, one line)"
-    more = total - len(lines)
-    if not complete:
-        lines.append(f"... more than {more} more (stopped after {seconds:g} s)")
-    elif more:
-        lines.append(f"... {more} more")
-    return "\n".join(lines)
+    return "\n".join([*lines, f"... {total - len(lines)} more"] if total > len(lines) else lines)
 
 
-def _hits(root: Path, wanted: re.Pattern[str], end: float) -> tuple[list[str], int, bool]:
-    """Return the first lines that hold the text, how many there are, and whether all files were read until `end`."""
+def _hits(root: Path, wanted: re.Pattern[str]) -> tuple[list[str], int]:
+    """Return the first lines that hold the text, and how many there are."""
     lines: list[str] = []
     total = 0
-    for name in files(root) if "\n" not in wanted.pattern and "\0" not in wanted.pattern else ():
-        if time.monotonic() >= end:
-            return lines, total, False
-        text = _text(root, name)
-        for number, line in enumerate(text.split("\n") if wanted.search(text) else (), 1):
-            if (match := wanted.search(line)) is not None:
-                total += 1
-                if total <= MAX_HITS:
-                    lines.append(f"{name}:{number}: {_around(line, match)}")
-    return lines, total, True
-
-
-def _text(root: Path, name: str) -> str:
-    """Return a file's text; of what cannot be read or is none, nothing."""
-    with contextlib.suppress(ToolError, OSError):
-        if b"\0" not in (data := read_bytes(root, name)):
-            return decode(data)[0]
-    return ""
+    for name in files(root):
+        text = ""
+        with contextlib.suppress(ToolError, OSError):
+            text = text_of(read_bytes(root, name))
+        if "\0" not in text and wanted.search(text):
+            for number, line in enumerate(text.split("\n"), 1):
+                if (match := wanted.search(line)) is not None:
+                    total += 1
+                    if total <= MAX_HITS:
+                        lines.append(f"{name}:{number}: {_around(line, match)}")
+    return lines, total
 
 
 def _around(line: str, match: re.Match[str]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from rlm_loop.tools.code.paths import MAX_BYTES, decode, files, read_bytes, search, write_bytes
+from rlm_loop.tools.code.paths import bytes_of, files, read_bytes, search, text_of, write_bytes
 from rlm_loop.tools.function import Tool, ToolError, as_tool, tool
 from rlm_loop.tools.python_source import compiled
 
@@ -49,7 +49,7 @@ class CodeTools:
 
     def read_file(self, path: str, start_line: int = 1, end_line: int = 0) -> str:
         """Read numbered lines of a file; end_line 0 is its end."""
-        lines = _lines_of(decode(self._load(path))[0])
+        lines = _lines_of(self._load(path))
         if not lines:
             return "(empty file)"
         start, end = max(start_line, 1), end_line if end_line > 0 else len(lines)
@@ -69,18 +69,18 @@ class CodeTools:
         """Return what `apply_edit` would, and change nothing."""
         return "dry run, nothing written:\n" + self._edit(path, start_line, end_line, replacement, write=False)
 
-    def _load(self, path: str, *, fresh: bool = False) -> bytes:
-        """Return the bytes of a text file, of a `fresh` one none; `ToolError` without the file."""
+    def _load(self, path: str, *, fresh: bool = False) -> str:
+        """Return the text of a file, of a `fresh` one none; `ToolError` without the file."""
         try:
-            data = read_bytes(self.root, path)
+            text = text_of(read_bytes(self.root, path))
         except OSError as error:
             if fresh and isinstance(error, FileNotFoundError):
-                return b""
+                return ""
             near = ", ".join(self._near(path)) or "no file at all"
             raise ToolError("invalid_arguments", f"no file {path!r}; there is {near}") from None
-        if b"\0" in data:
+        if "\0" in text:
             raise ToolError("invalid_arguments", f"{path} is not text")
-        return data
+        return text
 
     def _near(self, path: str) -> list[str]:
         """Return up to five files that a wrong path may mean: of that name, else similar."""
@@ -91,22 +91,20 @@ class CodeTools:
 
     def _edit(self, path: str, start: int, end: int, replacement: str, *, write: bool) -> str:
         with self._lock:
-            data = self._load(path, fresh=(start, end) == (1, 0))
-            text, encoding = decode(data)
+            text = self._load(path, fresh=(start, end) == (1, 0))
             lines = _lines_of(text)
             if not 1 <= start <= end + 1 <= len(lines) + 1:
                 count = f"{path} has {len(lines)} lines"
                 raise ToolError("invalid_arguments", f"{count}, lines {start} to {end} cannot be replaced")
             new = _lines_of(replacement.replace("\r\n", "\n"))
             after = _joined(lines[: start - 1], new, lines[end:], text)
-            written = _encoded(path, after, encoding)
-            if written == data and (data or new):
+            if after == text and (text or new):
                 raise ToolError("runtime", f"not changed: lines {start} to {end} of {path} are already so")
             problem = _syntax_error(after, path)
             if problem and not _syntax_error(text, path):
                 raise ToolError("runtime", f"not changed, it would not compile: {problem}")
             if write:
-                write_bytes(self.root, path, written)
+                write_bytes(self.root, path, bytes_of(after))
         now = _lines_of(after)
         shown = _numbered(now, max(1, start - _AROUND), min(len(now), start - 1 + len(new) + _AROUND))
         return shown or "(empty file)"
@@ -132,20 +130,6 @@ def _joined(head: Sequence[str], new: Sequence[str], tail: Sequence[str], text: 
     if text and not text.endswith("\n"):
         after = after.removesuffix("\n").removesuffix("\r")
     return after
-
-
-def _encoded(path: str, text: str, encoding: str) -> bytes:
-    """Return the new contents of a file; `ToolError` where it cannot have them."""
-    try:
-        data = text.encode(encoding)
-    except UnicodeEncodeError as error:
-        problem = f"{path} is {encoding}, which has no {error.object[error.start]!r}"
-        raise ToolError("invalid_arguments", f"not changed: {problem}") from None
-    if b"\0" in data:
-        raise ToolError("invalid_arguments", f"not changed: a NUL character would make {path} no text")
-    if len(data) > MAX_BYTES:
-        raise ToolError("invalid_arguments", f"not changed: {path} would have {len(data)} bytes (at most {MAX_BYTES})")
-    return data
 
 
 def _syntax_error(source: str, path: str) -> str:
