@@ -55,7 +55,7 @@ class LiteLLMModel(RemoteModel):
         # before the call: some providers' clients report a missing key as a server error
         if not given and (missing := litellm.validate_environment(self.name).get("missing_keys")):
             raise AuthenticationFailed(f"{self.name} needs a key: set {' or '.join(missing)}", self.name)
-        sent = {**_passable(request, self.name), "timeout": self.timeout, **self._options}
+        sent = {**request, "timeout": self.timeout, **self._options}
         try:
             answer = litellm.completion(model=self.name, num_retries=0, max_retries=0, **sent)
             body = _stated(answer.model_dump())
@@ -90,24 +90,6 @@ def _stated(body: dict[str, Any]) -> dict[str, Any]:
     if (choices[0].get("message") or {}).get("thinking_blocks") and usage.get("completion_tokens_details"):
         usage = {**usage, "completion_tokens_details": {**usage["completion_tokens_details"], "reasoning_tokens": None}}
     return {**body, "usage": usage}
-
-
-def _passable(request: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the request without what LiteLLM passes on and a provider refuses.
-
-    A text of no characters is none: beside calls it is left out, and so is a reply that was nothing else.  Google
-    refuses an object without properties, so a function that takes nothing has no parameters there.
-    """
-    said = [m for m in request["messages"] if m["role"] != "assistant" or m["content"] or "tool_calls" in m]
-    messages = [{**m, "content": m["content"] or None} if "tool_calls" in m else m for m in said]
-    passed = {**request, "messages": messages}
-    if "tools" in request and name.startswith(("gemini/", "vertex_ai/")):
-        functions = [dict(tool["function"]) for tool in request["tools"]]
-        for function in functions:
-            if not (function.get("parameters") or {}).get("properties"):
-                function.pop("parameters", None)
-        passed["tools"] = [{"type": "function", "function": function} for function in functions]
-    return passed
 
 
 def quiet_litellm() -> Any:
