@@ -77,7 +77,6 @@ class ScriptedModel(Model):
         self.price = price
         self.window = window
         self._lock = OwnLock()
-        self._measured: tuple[Prompt | None, tuple[Part, ...]] = None, ()
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
         """Return the next reply."""
@@ -102,11 +101,7 @@ class ScriptedModel(Model):
 
     def measure(self, prompt: Prompt) -> list[Part]:
         """Return the parts of the prompt by the rule of this class, in reading order."""
-        known, parts = self._measured
-        if known is not prompt:  # it is asked before a call and again for the call's usage
-            parts = tuple(_parts(prompt))
-            self._measured = prompt, parts
-        return list(parts)
+        return _parts(prompt)
 
     def _usage(self, prompt: Prompt, previous: Prompt | None, reply: Reply) -> Usage:
         parts = self.measure(prompt)

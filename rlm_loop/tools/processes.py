@@ -47,16 +47,6 @@ class Finished:
         return self.code == 0 and not self.timed_out
 
 
-def run_group(command: str | Sequence[str], *, cwd: str | Path, timeout: float, stdin: bytes = b"") -> Finished:
-    """Run an argv, or a line for the shell, for at most `timeout` seconds.
-
-    It has the environment of a child.  Output beyond 64 Ki characters loses its middle.  Raises `OSError` where the
-    command cannot be started.
-    """
-    argv = ["/bin/sh", "-c", command] if isinstance(command, str) else command
-    return watch(argv, cwd=cwd, env=child_environment(), stdin=stdin, timeout=timeout)
-
-
 def refuse_full_disk() -> None:
     """Raise `OSError` where temporary files have no room: a bad end then need not be the command's fault."""
     folder = tempfile.gettempdir()
@@ -72,22 +62,25 @@ def child_environment() -> dict[str, str]:
 
 
 def watch(
-    argv: Sequence[str],
+    command: str | Sequence[str],
     *,
     cwd: str | Path,
-    env: Mapping[str, str],
-    stdin: bytes,
     timeout: float,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
     on_line: Callable[[bytes], None] | None = None,
     mark: str = "",
 ) -> Finished:
-    """Run a command for at most `timeout` seconds and keep 64 Ki characters of its output, head and tail.
+    """Run an argv, or a line for the shell, for at most `timeout` seconds and keep 64 Ki characters of its output.
 
-    With `on_line`, which is called with each line of standard output, the output is standard error alone; without, it
-    is both in the order written.  At the command's end, or the time's, its group is killed, and on Linux every process
-    that has `mark` in its first environment: one that made a session of its own is no longer in the group.  Raises
-    `OSError` where the command cannot be started.
+    The output is the head and the tail.  With `on_line`, which is called with each line of standard output, it is
+    standard error alone; without, it is both in the order written.  `env` is its environment (default: a child's).
+    At the command's end, or the time's, its group is killed, and on Linux every process that has `mark` in its first
+    environment: one that made a session of its own is no longer in the group.  Raises `OSError` where the command
+    cannot be started.
     """
+    argv = ["/bin/sh", "-c", command] if isinstance(command, str) else command
+    env = child_environment() if env is None else env
     start = time.monotonic()
     pipe = subprocess.PIPE
     errors = pipe if on_line else subprocess.STDOUT

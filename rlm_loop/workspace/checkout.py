@@ -13,7 +13,7 @@ from typing import Self
 from rlm_loop.repl.host.clearing import remove
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.tools.code import CodeTools
-from rlm_loop.tools.processes import Finished, run_group
+from rlm_loop.tools.processes import Finished, watch
 from rlm_loop.workspace.files import Files
 from rlm_loop.workspace.git import Git, WorkspaceError, prepare
 from rlm_loop.workspace.sources import Source, recognise
@@ -63,7 +63,7 @@ class Workspace(CodeTools):
 
     def run(self, command: str | Sequence[str], timeout: float = 60.0) -> Finished:
         """Run a command in the folder; on timeout its process group is killed and its output kept."""
-        return run_group(command, cwd=self.root, timeout=timeout)
+        return watch(command, cwd=self.root, timeout=timeout)
 
     def diff(self, since: str = "", until: str = "") -> str:
         """Return the patch from one snapshot to another, by default from the start to now; empty for no change.

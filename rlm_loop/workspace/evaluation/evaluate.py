@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from rlm_loop.outcome import Score
-from rlm_loop.tools.processes import refuse_full_disk, run_group
+from rlm_loop.tools.processes import refuse_full_disk, watch
 from rlm_loop.workspace import Workspace, WorkspaceError
 from rlm_loop.workspace.evaluation.guard import Guard, judged_tree
 from rlm_loop.workspace.git import Git
@@ -166,7 +166,7 @@ def _patched(space: Workspace, git: Git, patch: str) -> str:
             raise
         # Unified diffs alone: of another form, an ed script, lines are commands.
         command = [program, "--batch", "--fuzz=5", "-p1", "--unified", "--no-backup-if-mismatch", "--reject-file=-"]
-        done = run_group(command, cwd=space.root, timeout=60, stdin=patch.encode("utf-8", "surrogatepass"))
+        done = watch(command, cwd=space.root, timeout=60, stdin=patch.encode("utf-8", "surrogatepass"))
         patched = changed(git, space.base, "add", "--all", "--force", ".")  # whatever a `.gitignore` of the patch says
         lay(git, patched, space.base)
         index = str(git.git_dir / "scratch")

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
-from rlm_loop.tools.processes import run_group
+from rlm_loop.tools.processes import watch
 from rlm_loop.workspace.git import Git
 from rlm_loop.workspace.trees import ABSENT, LINK, Blob, contents, differences, grafted
 
@@ -237,7 +237,7 @@ def _installed(modules: Sequence[str], python: str | None) -> Collection[str]:
     try:
         with tempfile.TemporaryDirectory() as empty:
             command = [python or sys.executable, "-I", "-c", _INSTALLED]
-            done = run_group(command, cwd=empty, timeout=60, stdin=json.dumps(modules).encode())
+            done = watch(command, cwd=empty, timeout=60, stdin=json.dumps(modules).encode())
         return [str(name) for name in json.loads(done.output)]
     except (ValueError, OSError):  # no interpreter, or none that says so: then better too many
         return modules

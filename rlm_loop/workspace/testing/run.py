@@ -29,10 +29,10 @@ class TestRun:
 
     `results` maps each test's node id (relative to the repository) to what came of it; a file that could not be
     collected is an `error` under its own path.  A test that was expected to fail, by its own file, has `passed`
-    (as SWE-bench has it).  `messages` are the texts of the first failures, `missing` the ids asked for that no
-    test answers to.  The test that ran when the time was up or the interpreter ended is an `error`; those after
-    it have no result, and `cut_short` says in a line why.  `complaint` says why nothing ran at all; `broken` is true
-    where that is for want of an interpreter with pytest, and so says nothing of the repository.
+    (as SWE-bench has it).  `messages` are the texts of the first failures.  The test that ran when the time was up or
+    the interpreter ended is an `error`; those after it have no result, and `cut_short` says in a line why.
+    `complaint` says why nothing ran at all; `broken` is true where that is for want of an interpreter with pytest, and
+    so says nothing of the repository.
 
     `seconds` is the wall time of the process, `output` what it printed (its middle left out beyond a cap).
     `place` is the isolation that was in force (`plain`, `hardened`, `sandbox`, `container`).
@@ -50,7 +50,6 @@ class TestRun:
     complaint: str = ""
     cut_short: str = ""
     messages: Mapping[str, str] = field(default_factory=dict[str, str])
-    missing: tuple[str, ...] = ()
     place: str = "plain"
     broken: bool = False
     touched: tuple[str, ...] = ()
@@ -115,16 +114,11 @@ class Reports:
             complaint="" if self.results else self._why(output, cut, ids),
             cut_short=cut,
             messages=messages,
-            missing=tuple(name for name in ids if name not in self.results and not self._answered(name.rstrip("/"))),
             place=command.kind,
             broken="broken" in self._told,
             touched=touched,
             distrusted=self._distrusted() if self.results else "",
         )
-
-    def _answered(self, asked: str) -> bool:
-        begins = (f"{asked}::", f"{asked}[", f"{asked}/")
-        return any(asked in (done, ".") or done.startswith(begins) for done in self.results)
 
     def _distrusted(self) -> str:
         if "finish" not in self._told:

@@ -25,7 +25,7 @@ def tests_tool(workspace: Workspace, *, timeout: float = 120.0, place: Isolation
         ids = [] if chosen in ("", ".") else [chosen]
         run = run_tests(workspace.root, ids, timeout=timeout, place=place)
         if run.complaint and not run.cut_short:
-            if ids and run.missing:
+            if ids:
                 raise ToolError("invalid_arguments", f"{run.complaint}: {selector}")
             raise ToolError("runtime", run.complaint)
         return clip(summary(run), _CAP)[0]
