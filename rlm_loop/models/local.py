@@ -102,6 +102,10 @@ class LocalModel(RemoteModel):
         server, sent = self.load(), _ends_in_one(prompt)
         return measure(sent, self._body(sent.to_dict()), server.render, server.tokenize)
 
+    def count(self, text: str) -> int:
+        """Count the tokens of a text on its own, without any chat template."""
+        return len(self.load().tokenize(text))
+
     def _body(self, request: Mapping[str, Any]) -> dict[str, Any]:
         if "tools" in request and not self.load().takes_tools:
             raise RequestRejected(
