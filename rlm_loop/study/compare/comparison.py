@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, fields, replace
 from datetime import date
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.study.compare.columns import Rows, models_told_apart, table_of
-from rlm_loop.study.compare.contrast import MEASURES, TOTAL, Contrast, at_the_floor
+from rlm_loop.study.compare.contrast import MEASURES, TOTAL, Contrast, Judged, at_the_floor
 from rlm_loop.study.compare.effects import rate_effect, ratio_effect
 from rlm_loop.study.compare.noise import NoiseFloor, noise_floors, noise_sentence
 from rlm_loop.study.compare.pair_keys import PairKey, complete_and_incomplete, crash_sentence
@@ -23,38 +23,15 @@ from rlm_loop.study.compare.suites import Flip, Interaction, SuiteEffect, flips,
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.analysis import Analysis, departs, read
 from rlm_loop.study.statistics import mean
-from rlm_loop.study.store.rows import Row, finished, frame_of
+from rlm_loop.study.store.rows import finished, frame_of
 from rlm_loop.traces.values import drawing
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """All arms against one baseline (`compare`).
-
-    `contrasts` has one entry for each model, arm and measure, of `rows`; `left_out` counts the units that not every arm
-    was tried on, which are in none of them.  `exploratory` is true where this is not what was declared before the run,
-    and `departs` says how the rows or the plan depart from it (a subset, an interim look, arms or tasks that were
-    added, a plan that was changed or given afterwards).  `margin` is a share of all tasks.
-    """
-
-    contrasts: Sequence[Contrast]
-    baseline: str
-    margin: float
-    missing: Policy
-    family: Sequence[str]
-    alpha: float
-    rows: Sequence[Row] = field(repr=False, compare=False)
-    left_out: int = 0
-    exploratory: bool = True
-    departs: str = ""
-
-    @property
-    def compared(self) -> list[tuple[str, str]]:
-        """Each model and arm that has contrasts."""
-        return list(dict.fromkeys((c.model, c.arm) for c in self.contrasts))
+class Comparison(Judged):
+    """All arms against one baseline (`compare`), and what can be said of them."""
 
     def frame(self) -> pd.DataFrame:
         """The rows: one for each model, arm and measure; the columns are the fields of `Contrast`."""

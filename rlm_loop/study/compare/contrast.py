@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rlm_loop.study.compare.pairs import Policy
+from rlm_loop.study.store.rows import Row
 
 #: What arms are compared in: the share of tasks resolved, and sums over all model calls of a task.
 MEASURES = ("resolved", "input_tokens", "output_tokens", "cost", "seconds", "steps")
@@ -64,6 +65,33 @@ class Contrast:
     crashed: int = 0
     crashed_baseline: int = 0
     shares: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+@dataclass(frozen=True)
+class Judged:
+    """All arms against one baseline, judged; `Comparison` is this with what can be said of it.
+
+    `contrasts` has one entry for each model, arm and measure, of `rows`; `left_out` counts the units that not every arm
+    was tried on, which are in none of them.  `exploratory` is true where this is not what was declared before the run,
+    and `departs` says how the rows or the plan depart from it (a subset, an interim look, arms or tasks that were
+    added, a plan that was changed or given afterwards).  `margin` is a share of all tasks.
+    """
+
+    contrasts: Sequence[Contrast]
+    baseline: str
+    margin: float
+    missing: Policy
+    family: Sequence[str]
+    alpha: float
+    rows: Sequence[Row] = field(repr=False, compare=False)
+    left_out: int = 0
+    exploratory: bool = True
+    departs: str = ""
+
+    @property
+    def compared(self) -> list[tuple[str, str]]:
+        """Each model and arm that has contrasts."""
+        return list(dict.fromkeys((c.model, c.arm) for c in self.contrasts))
 
 
 def at_the_floor(contrast: Contrast, margin: float) -> bool:

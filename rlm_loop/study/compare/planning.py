@@ -5,14 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rlm_loop.study import statistics
-from rlm_loop.study.compare.contrast import Contrast
+from rlm_loop.study.compare.contrast import Contrast, Judged
 from rlm_loop.study.compare.effects import FEWEST_OF_RATIO
-
-if TYPE_CHECKING:
-    from rlm_loop.study.compare.comparison import Comparison
 
 
 @dataclass(frozen=True)
@@ -39,12 +35,12 @@ class Plan:
     more_tasks: int | None
 
 
-def plans(comparison: Comparison) -> list[Plan]:
+def plans(comparison: Judged) -> list[Plan]:
     """The plans of all contrasts that have an estimate."""
     return [p for c in comparison.contrasts if c.estimate is not None for p in _of(comparison, c, c.estimate)]
 
 
-def _of(comparison: Comparison, contrast: Contrast, estimate: float) -> Iterator[Plan]:
+def _of(comparison: Judged, contrast: Contrast, estimate: float) -> Iterator[Plan]:
     alpha, n = comparison.alpha, contrast.used
     if contrast.effect == "ratio":
         if contrast.spread is None:  # of one cluster, or of an arm that uses nothing, nothing can be planned

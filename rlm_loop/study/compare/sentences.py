@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from rlm_loop.study.compare.contrast import Contrast, about, at_the_floor, p_equals, percent
+from rlm_loop.study.compare.contrast import Contrast, Judged, about, at_the_floor, p_equals, percent
 from rlm_loop.study.compare.effects import FEWEST_OF_RATIO, GEOMETRIC
 from rlm_loop.study.compare.planning import Plan
 from rlm_loop.study.compare.suites import Interaction, SuiteEffect
-
-if TYPE_CHECKING:
-    from rlm_loop.study.compare.comparison import Comparison
 
 _NOUNS = {
     "input_tokens": "prompt tokens",
@@ -36,13 +32,13 @@ _POLICY = {
 }
 
 
-def differences(comparison: Comparison) -> list[str]:
+def differences(comparison: Judged) -> list[str]:
     """For each model and arm the differences from the baseline, each with its interval."""
     groups = ([c for c in comparison.contrasts if (c.model, c.arm) == of] for of in comparison.compared)
     return [_differences(group, comparison) for group in groups]
 
 
-def _differences(group: Sequence[Contrast], comparison: Comparison) -> str:
+def _differences(group: Sequence[Contrast], comparison: Judged) -> str:
     told = [c for c in group if c.measure in {*_TOLD, *comparison.family}]
     parts = [_effect(c) for c in told if c.estimate is not None]
     asked = {"resolved", *comparison.family}
@@ -96,7 +92,7 @@ def _effect(contrast: Contrast) -> str:
     return f"{estimate:.{1 if estimate >= 2 else 2}f} times the {_NOUNS[contrast.measure]} ({interval})"
 
 
-def verdicts(comparison: Comparison, planned: Sequence[Plan]) -> list[str]:
+def verdicts(comparison: Judged, planned: Sequence[Plan]) -> list[str]:
     """Say what was declared and is shown, and what is not; where nothing was declared, what stands out."""
     if comparison.exploratory:
         return [_exploratory(comparison)]
@@ -123,7 +119,7 @@ def verdicts(comparison: Comparison, planned: Sequence[Plan]) -> list[str]:
     return [f"{word}: {'; '.join(of)}." for word, of in (("Shown", shown), ("Not shown", not_shown)) if of]
 
 
-def _exploratory(comparison: Comparison) -> str:
+def _exploratory(comparison: Judged) -> str:
     told = [c for c in comparison.contrasts if c.measure in {*_TOLD, *comparison.family}]
     known = [
         (c.low, 1.0 if c.effect == "ratio" else 0.0, c.high) for c in told if c.low is not None and c.high is not None
@@ -133,7 +129,7 @@ def _exploratory(comparison: Comparison) -> str:
     return f"Exploratory: {why}, so no claim is judged; {apart} of {len(known)} intervals exclude no difference."
 
 
-def _where(contrast: Contrast, comparison: Comparison) -> str:
+def _where(contrast: Contrast, comparison: Judged) -> str:
     seeds = f" ({contrast.pairs} pairs of task and seed)" if contrast.pairs != contrast.tasks else ""
     suites = f" of {len(contrast.shares)} suites pooled by pairs" if contrast.shares else ""
     return f"{contrast.tasks} task{'s' * (contrast.tasks != 1)}{seeds}{suites}{_with(contrast.model)}"
@@ -147,7 +143,7 @@ def _by_model(contrast: Contrast, several: bool) -> str:
     return f", with {contrast.model}" if several else ""
 
 
-def _claim(contrast: Contrast, comparison: Comparison) -> str:
+def _claim(contrast: Contrast, comparison: Judged) -> str:
     """The claim of a contrast; where it is that the arms differ and they do, in which direction."""
     arm, baseline, more = contrast.arm, contrast.baseline, "more"
     if contrast.effect == "ratio":
@@ -164,7 +160,7 @@ def _claim(contrast: Contrast, comparison: Comparison) -> str:
     return f"{arm} resolves {'more' if (contrast.estimate or 0) > 0 else 'fewer'} tasks than {baseline}"
 
 
-def _why_not(contrast: Contrast, comparison: Comparison, planned: Sequence[Plan], said: str = "") -> str:
+def _why_not(contrast: Contrast, comparison: Judged, planned: Sequence[Plan], said: str = "") -> str:
     margin = comparison.margin
     ahead = (contrast.estimate or 0.0) > margin
     rate = contrast.effect == "difference"
@@ -197,13 +193,13 @@ def _needs(contrast: Contrast, planned: Sequence[Plan]) -> tuple[str, str]:
     return truth, f"about {about(plan.more_tasks)} more task{'s' * (plan.more_tasks != 1)} would show it (power 80 %)"
 
 
-def _is_worse(contrast: Contrast, comparison: Comparison) -> bool:
+def _is_worse(contrast: Contrast, comparison: Judged) -> bool:
     """An arm that is worse is said to be worse, also where the claim was another one, if test and interval say so."""
     p, high = contrast.p_difference, contrast.high
     return bool(comparison.margin) and p is not None and p <= 1 - contrast.confidence and high is not None and high < 0
 
 
-def _refuted(contrast: Contrast, comparison: Comparison) -> bool:
+def _refuted(contrast: Contrast, comparison: Judged) -> bool:
     """Return whether it is shown to be worse by more than the margin: no number of tasks would then show the claim."""
     beyond = contrast.high is not None and contrast.high < -comparison.margin
     return contrast.measure == "resolved" and beyond and _is_worse(contrast, comparison)
@@ -227,7 +223,7 @@ def _missing(group: Sequence[Contrast]) -> list[str]:
     return [f"{worst.missing} of {worst.pairs} pairs are missing ({by}): {policy}"]
 
 
-def methods(comparison: Comparison) -> str:
+def methods(comparison: Judged) -> str:
     """By which methods the intervals and p values of a comparison were found."""
     one = comparison.contrasts[0]
     claims = sum(c.p_holm is not None for c in comparison.contrasts)

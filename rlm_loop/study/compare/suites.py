@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rlm_loop.study import statistics
+from rlm_loop.study.compare.contrast import Judged
 from rlm_loop.study.compare.effects import rate_effect
 from rlm_loop.study.compare.pair_keys import PairKey, by_episode, complete_and_incomplete, is_resolved
 from rlm_loop.study.compare.pairs import Paired, Pairs
-
-if TYPE_CHECKING:
-    from rlm_loop.study.compare.comparison import Comparison
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,7 @@ class Flip:
     gained: bool
 
 
-def suite_effects(comparison: Comparison) -> list[SuiteEffect]:
+def suite_effects(comparison: Judged) -> list[SuiteEffect]:
     """Return an effect for each model, arm and suite of a comparison, on the units that it compares."""
     found: list[SuiteEffect] = []
     for model, arm, by_suite in _asked(comparison):
@@ -79,7 +76,7 @@ def suite_effects(comparison: Comparison) -> list[SuiteEffect]:
     return found
 
 
-def interactions(comparison: Comparison) -> list[Interaction]:
+def interactions(comparison: Judged) -> list[Interaction]:
     """Return a test for each model and arm; none where there is one suite."""
     found: list[Interaction] = []
     for model, arm, by_suite in _asked(comparison):
@@ -94,7 +91,7 @@ def interactions(comparison: Comparison) -> list[Interaction]:
     return found
 
 
-def _asked(comparison: Comparison) -> Iterator[tuple[str, str, dict[str, tuple[list[PairKey], Pairs]]]]:
+def _asked(comparison: Judged) -> Iterator[tuple[str, str, dict[str, tuple[list[PairKey], Pairs]]]]:
     """Of each model and arm the units and pairs of each suite."""
     every, _ = complete_and_incomplete(comparison.rows)
     for model, arm in comparison.compared:
@@ -107,7 +104,7 @@ def _asked(comparison: Comparison) -> Iterator[tuple[str, str, dict[str, tuple[l
         yield model, arm, by_suite
 
 
-def flips(comparison: Comparison) -> list[Flip]:
+def flips(comparison: Judged) -> list[Flip]:
     """The pairs of each model and arm that flip, those gained first, each in the order of the tasks."""
     of_episode, units = by_episode(comparison.rows), complete_and_incomplete(comparison.rows)[0]
     found: list[Flip] = []
