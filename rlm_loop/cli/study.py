@@ -377,7 +377,7 @@ def compare(
     html: Annotated[str | None, Option(metavar="OUT.html", help="Write a page.")] = None,
     markdown: Markdown = False,
 ) -> None:
-    """Two or more results, paired by task and seed: the difference with its interval, and what it would take to know.
+    """Two or more results, paired by task and seed: the difference with its interval.
 
     Nothing is asked of where they come from: `rlm-loop compare a.csv b.csv`, or one table with a column `arm`.
     """

@@ -12,7 +12,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.accounting.budget import Budget
 from rlm_loop.models.names import default_model, model_name
 from rlm_loop.study.errors import StudyError, StudyInterrupted, StudyWarning
 from rlm_loop.study.plan.analysis import Analysis, StudyPower, agreed, planned, planned_power
@@ -53,15 +52,15 @@ class Study:
     `arms` maps names to agents, is one agent, or is a function of (model, seed) that returns such a mapping.  `tasks`
     is a suite or several, which are gone through in turn, or a list of tasks.  `model` is a name, a model object, or a
     list of them; `None` lets the agents of a mapping keep their own, and means the default one for a function.
-    `budget` limits each episode, in place of the agents' own.  `question` is for reports.
+    `question` is for reports.
 
     `factors` are ablations: they map a field of the agents to a list of values (or a mapping of labels to values), and
     every arm is run with each of them, under names such as `lean[max_depth=0]`.
 
     `differs` declares in what the arms may differ (names of `FACTORS`): before anything is run the first requests of
     all arms are compared, and any other difference is an `Unfair` error.  Where it is `None` the differences are only
-    recorded.  The arms of a block (a task, model and seed) are run in an order of chance that `order_seed` gives
-    (`None`: as declared).  Question, `differs` and order are no part of what identifies a study: they can change later.
+    recorded.  The arms of a block (a task, model and seed) are run in an order of chance.  Question and `differs` are
+    no part of what identifies a study: they can change later.
 
     `analysis` declares what is tested (`Analysis`); it is locked in `study.json` before the first episode, and a folder
     with episodes refuses another.
@@ -77,8 +76,6 @@ class Study:
     differs: Sequence[str] | None = None
     question: str = ""
     factors: Mapping[str, Values] = field(default_factory=dict[str, Values])
-    budget: Budget | None = None
-    order_seed: int | None = 0
     analysis: Analysis | None = None
 
     def __post_init__(self) -> None:
@@ -122,7 +119,6 @@ class Study:
 
     def _made(self) -> tuple[dict[tuple[str, int], dict[str, StudyAgent]], list[DesignedArm]]:
         factors = checked(self.factors, self.name)
-        limit: dict[str, Any] = {} if self.budget is None else {"budget": self.budget}
         made: dict[tuple[str, int], dict[str, StudyAgent]] = {}
         names: list[str] = []
         for model, seed in product(self.models, self.seeds):
@@ -133,7 +129,7 @@ class Study:
                 raise StudyError(f"study {self.name!r} has other arms for {of[0]}, seed {seed}; make them alike")
             names = list(arms)
             every = factorial_design(names, factors)
-            made[of] = {c.name: changed(arms[c.base], {**c.change, **limit}, c.base) for c in every}
+            made[of] = {c.name: changed(arms[c.base], c.change, c.base) for c in every}
         if not names:
             raise StudyError(f"study {self.name!r} has no arms, models or seeds; give at least one of each")
         return made, factorial_design(names, factors)
@@ -154,7 +150,7 @@ class Study:
             which = f"suite {', '.join(empty)} is empty" if empty else "it has no suite"
             raise StudyError(f"study {self.name!r} has nothing to run: {which}; give tasks")
         models = list(dict.fromkeys(model for model, _ in agents))
-        return episodes(arms, models, in_turn(self.suites, limit), list(self.seeds), self.order_seed)
+        return episodes(arms, models, in_turn(self.suites, limit), self.seeds)
 
     def power(
         self, discordant: Sequence[float] = (0.1, 0.2, 0.3), *, power: float = 0.8, alpha: float = 0.05
@@ -263,7 +259,7 @@ class Study:
     def _begin(self, lock: dict[str, Any], arms: Sequence[str], mixed: str) -> None:
         """Note in the lock that a session begins, unless one like it is there."""
         # the lock's own mappings are sorted, and the rows of several jobs come in any order
-        now = {**session(utc_now(), local=bool(lock["local_models"])), "arms": arms, "order_seed": self.order_seed}
+        now = {**session(utc_now(), local=bool(lock["local_models"])), "arms": arms}
         if mixed:
             now["mixed"] = mixed
             warnings.warn(f"{self.name}: the rows of this folder are a mixture: {mixed}", StudyWarning, stacklevel=3)

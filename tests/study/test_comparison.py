@@ -49,17 +49,11 @@ def test_a_comparison_with_everything_there() -> None:
     assert paired(LARGE).compare("base").sentences() == said
 
 
-def test_what_is_not_shown_is_said_with_what_it_would_take() -> None:
+def test_what_is_not_shown_is_said() -> None:
     compared = compare(paired(SMALL, tokens=[(100 + (-1) ** i * i, 100) for i in range(36)]))
     (said,) = compared.verdicts
     assert said.startswith("Not shown: that lean resolves no more than 3 points fewer tasks than base (p = ")
-    assert "if the two are truly alike, about " in said
-    assert "more tasks would show it (power 80 %)" in said
     assert "; that lean and base differ in prompt tokens (p = " in said
-    plans = compared.power().query("measure == 'resolved'").set_index("assuming")
-    alike, observed = plans.loc["no difference"], plans.loc["as observed"]
-    assert alike["needed"] - 36 == alike["more_tasks"] > 1000
-    assert (alike["power_now"] < 0.1, observed["more_tasks"] > alike["more_tasks"]) == (True, True)
 
 
 def test_arms_of_which_the_same_claim_is_not_shown_share_a_sentence() -> None:
@@ -156,9 +150,7 @@ def test_many_seeds_of_one_task_show_nothing() -> None:
     compared = compare(paired([("y", "n")] * 20, seeds=20))
     assert not any(c.holds for c in compared.contrasts)
     found = row(compared)
-    assert (found["clusters"], found["design"], found["low"] < 0) == (1, 20, True)
-    assert math.isnan(row(compared, "input_tokens")["spread"]), "not known"
-    assert set(compared.power()["measure"]) == {"resolved"}, "of one task no spread is known, so nothing is planned"
+    assert (found["clusters"], found["low"] < 0) == (1, True)
 
 
 @pytest.mark.parametrize(("n", "shown"), [(19, False), (20, True)])
@@ -167,9 +159,6 @@ def test_a_handful_of_tasks_gets_ratios_but_no_claims(n: int, shown: bool) -> No
     assert row(compared, "input_tokens")["holds"] == shown
     for said in ("no interval: that of a ratio needs 20 tasks", "no claim is judged; 0 of 1 intervals"):
         assert (said in str(compared)) != shown
-    for of, needed, possible in ((compared, 20, shown), (compare(paired([("y", "y")] * 20, seeds=5)), 100, False)):
-        planned = of.power().query("measure == 'input_tokens'").iloc[0]
-        assert (planned["needed"], planned["power_now"] > 0) == (needed, possible)  # 20 tasks of 5 seeds each
 
 
 def test_tasks_of_two_suites_are_two_tasks_also_where_they_have_the_same_id() -> None:
@@ -188,9 +177,6 @@ def test_seeds_of_one_arm_are_a_noise_floor() -> None:
 
 
 def test_without_a_margin_the_claim_is_a_difference_of_a_worse_arm_too() -> None:
-    worse = compare(paired([("n", "y")] * 6 + [("y", "n")] * 3 + [("n", "n")] * 16), margin=0)
-    planned = worse.power().query("measure == 'resolved'").iloc[0]
-    assert (planned["power_now"] > 0.05, planned["more_tasks"] > 50) == (True, True)
     compared = compare(paired([("y", "n")] * 12 + [("y", "y")] * 30), margin=0)
     found = row(compared)
     assert (found["claim"], found["p"], found["p_difference"]) == ("differs", *[pytest.approx(2 / 2**12)] * 2)

@@ -72,12 +72,12 @@ def test_names_of_any_length_are_files(tmp_path: Path) -> None:
 NAMES = st.lists(st.text("abcdef", min_size=1), min_size=1, max_size=6, unique=True)
 
 
-@given(NAMES, st.integers(0, 5))
+@given(NAMES)
 @settings(max_examples=25)
-def test_blocks_are_whole_and_an_arm_more_does_not_change_the_order_of_others(names: list[str], seed: int) -> None:
+def test_blocks_are_whole_and_an_arm_more_does_not_change_the_order_of_others(names: list[str]) -> None:
     def order(arms: list[str]) -> list[list[str]]:
         tasks = suite("s", 3)
-        grid = Study("mine", {a: Arm(a) for a in arms}, tasks, seeds=[0, 1], order_seed=seed).episodes()
+        grid = Study("mine", {a: Arm(a) for a in arms}, tasks, seeds=[0, 1]).episodes()
         assert [(c.task.id, c.seed) for c in grid] == [(t.id, s) for t in tasks for s in (0, 1) for _ in arms]
         return [[c.arm for c in grid[i : i + len(arms)]] for i in range(0, len(grid), len(arms))]
 
@@ -91,8 +91,6 @@ def test_chance_treats_arms_alike() -> None:
     study = Study("mine", {n: Arm(n) for n in "abc"}, suite("s", 300))
     first = [c.arm for c in study.episodes()[::3]]
     assert all(70 < first.count(n) < 130 for n in "abc")  # 100 expected, standard deviation 8.2
-    assert [c.arm for c in study.episodes()] != [c.arm for c in replace(study, order_seed=1).episodes()]
-    assert [c.arm for c in replace(study, order_seed=None).episodes()] == list("abc") * 300
 
 
 # -- identity
@@ -101,7 +99,7 @@ def test_chance_treats_arms_alike() -> None:
 def test_what_a_study_is() -> None:
     study = Study("mine", {"a": Arm(model="x")}, suite("s", 2))
     same: list[dict[str, Any]] = [
-        {"question": "Why?", "order_seed": 7, "differs": ("loop",)},
+        {"question": "Why?", "differs": ("loop",)},
         {"arms": {"a": Arm(model="x", base_url="elsewhere")}},
         {"arms": lambda model, seed: {"a": Arm(model="x")}, "model": "x"},
     ]
@@ -147,7 +145,6 @@ def named(*names: str) -> dict[str, Arm]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"arms": named("x", " ")}, "give it a name"),
         ({"arms": named("a/b", "a-b")}, "would share the trace"),
         ({"arms": lambda m, s: named(f"x{s}"), "seeds": (0, 1)}, "other arms for local, seed 1"),
         ({"tasks": suite("a", 0)}, "nothing to run: suite 'a' is empty; give tasks"),
@@ -158,8 +155,6 @@ def named(*names: str) -> dict[str, Arm]:
         *[({"seeds": seeds}, "study 's': seeds") for seeds in ([None], ["a"], [1.5], "01", 5)],
         *[({"factors": {"max_depth": no_list}}, "give a list") for no_list in ([], "12", 3)],
         ({"factors": {"max_depth": [1, 1]}}, "two values of one label"),
-        ({"factors": {"model": ["a"]}}, r"use model=\[...\] instead"),
-        ({"factors": {"seed": [1]}}, r"use seeds=\[...\] instead"),
         ({"arms": {"lean": LeanAgent()}, "factors": {"max_depth": [-1]}}, "arm 'lean': .*depth.* must be"),
     ],
 )

@@ -9,13 +9,10 @@ from dataclasses import replace
 
 from rlm_loop.report.tables.table import Table
 from rlm_loop.study import Comparison, Contrast
-from rlm_loop.study.compare.contrast import about, p_equals, p_value, percent
-from rlm_loop.study.compare.planning import pairs_to_show
+from rlm_loop.study.compare.contrast import p_equals, p_value, percent
 from rlm_loop.study.compare.sentences import differs_by_suite
 from rlm_loop.study.compare.suites import SuiteEffect
 
-#: A difference that many would like to be able to see, as a share.
-_WORTH = 0.05
 _NAMES = {"resolved": "tasks resolved", "input_tokens": "prompt tokens"}
 _MISSING = {
     "worst": "each counts against the arm",
@@ -46,7 +43,7 @@ def with_interval(of: Contrast | SuiteEffect, brackets: str = "[]", level: str =
 
 
 def sentences(compared: Comparison) -> list[str]:
-    """Crashes; for each arm the difference of the rates with its interval, the pairs that flip, what it would take."""
+    """Crashes; for each arm the difference of the rates with its interval, the pairs that flip."""
     found = [compared.crashes] if compared.crashes else []
     for contrast in compared.contrasts:
         if contrast.measure == "resolved":
@@ -73,23 +70,7 @@ def _of_arm(c: Contrast, compared: Comparison) -> list[str]:
     ]
     if c.missing:
         told.append(f"{c.missing:,} of {c.pairs:,} pairs lack a score; {_MISSING[compared.missing]}.")
-    return [*told, _needed(c, compared)]
-
-
-def _needed(c: Contrast, compared: Comparison) -> str:
-    seeds = max(1, round(c.pairs / max(c.tasks, 1)))
-    worth = pairs_to_show(c, _WORTH, alpha=compared.alpha)
-    each = f" with {seeds} seeds each" if seeds > 1 else ""
-    wanted = "no number of tasks" if worth is None else f"about {about(math.ceil(worth / seeds))} tasks{each}"
-    plan = next((p for p in compared.plans if (p.model, p.arm, p.measure) == (c.model, c.arm, c.measure)), None)
-    if plan is None or not c.estimate:
-        like = ""
-    elif plan.needed is None:
-        like = "; one like this, on no number of tasks"
-    else:
-        more = f", {about(plan.more_tasks)} more than here" if plan.more_tasks else ", no more than here"
-        like = f"; one like this, on about {about(math.ceil(plan.needed / seeds))}{more}"
-    return f"A new study shows a difference of 5 points with a chance of 80 % on {wanted}{like}."
+    return told
 
 
 def effect_table(compared: Comparison) -> Table:

@@ -1,4 +1,4 @@
-"""Arms compared with a baseline on the same tasks: what is shown, how surely, and what it would take."""
+"""Arms compared with a baseline on the same tasks: what is shown, and how surely."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from rlm_loop.study.compare.effects import rate_effect, ratio_effect
 from rlm_loop.study.compare.noise import NoiseFloor, noise_floors, noise_sentence
 from rlm_loop.study.compare.pair_keys import PairKey, complete_and_incomplete, crash_sentence
 from rlm_loop.study.compare.pairs import Paired, Pairs, Policy
-from rlm_loop.study.compare.planning import Plan, plans
 from rlm_loop.study.compare.sentences import by_suite, differences, methods, verdicts
 from rlm_loop.study.compare.suites import Flip, Interaction, SuiteEffect, flips, interactions, suite_effects
 from rlm_loop.study.errors import StudyError
@@ -38,15 +37,6 @@ class Comparison(Judged):
         return frame_of([asdict(c) for c in self.contrasts], [f.name for f in fields(Contrast)])
 
     @cached_property
-    def plans(self) -> list[Plan]:
-        """The pairs that each claim needs for a power of 80 % (`planning`)."""
-        return plans(self)
-
-    def power(self) -> pd.DataFrame:
-        """Return a row for each of `plans`; the columns are the fields of `Plan`."""
-        return frame_of([asdict(p) for p in self.plans], [f.name for f in fields(Plan)])
-
-    @cached_property
     def differences(self) -> list[str]:
         """For each model and arm the differences from the baseline, each with its interval, in one sentence."""
         return differences(self)
@@ -54,7 +44,7 @@ class Comparison(Judged):
     @cached_property
     def verdicts(self) -> list[str]:
         """The declared claims that are shown, and those that are not; else how many intervals stand out."""
-        return verdicts(self, self.plans)
+        return verdicts(self)
 
     @cached_property
     def suites(self) -> list[SuiteEffect]:

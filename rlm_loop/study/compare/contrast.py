@@ -56,9 +56,7 @@ class Contrast:
     p_difference: float | None = None
     holds: bool = False
     method: str = "not known"
-    spread: float | None = None
     discordant: float | None = None
-    design: float = 1.0
     too_few_clusters: int = 0
     used: int = 0
     confidence: float = 0.95
@@ -114,11 +112,6 @@ def p_equals(p: float | None) -> str:
         return "p not known"
     value = p_value(p)
     return f"p {value}" if value.startswith("<") else f"p = {value}"
-
-
-def about(count: int) -> str:
-    """A planned number, to two digits: it is no more exact than that."""
-    return f"{round(count, -max(0, len(str(count)) - 2)):,}"
 
 
 def percent(level: float) -> str:

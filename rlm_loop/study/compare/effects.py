@@ -20,9 +20,8 @@ FEWEST_OF_RATIO = 20
 class Effect:
     """An effect, its interval and p.  `estimate`, `low` and `high` are a "difference" or a "ratio" (`effect`).
 
-    `p` belongs to the claim, `p_difference` to "the arms are alike"; `spread` is the standard deviation of a pair (of
-    the log-ratio, for a ratio), by cluster; `discordant` the share of pairs that just one arm resolved, and `design` by
-    what factor clustering widens the variance.
+    `p` belongs to the claim, `p_difference` to "the arms are alike"; `discordant` is the share of pairs that just one
+    arm resolved.
     """
 
     estimate: float
@@ -33,9 +32,7 @@ class Effect:
     value: float | None
     baseline_value: float | None
     method: str
-    spread: float = 0.0
     discordant: float = 0.0
-    design: float = 1.0
 
 
 def rate_effect(pairs: Pairs, policy: Policy, margin: float, alpha: float, level: float) -> Effect | None:
@@ -88,7 +85,6 @@ def _rate(pairs: Pairs, margin: float, alpha: float, level: float) -> Effect:
         baseline_value=statistics.mean(pairs.there),
         method=f"Newcombe interval, {test}",
         discordant=float(wins + losses) / n,
-        design=round(n / size, 9) if size else 1.0,  # a rest of rounding would plan one pair more
     )
 
 
@@ -130,7 +126,6 @@ def _ratio(logs: Sequence[float], pairs: Pairs, level: float) -> Effect:
         value=statistics.mean(pairs.known().here),
         baseline_value=statistics.mean(pairs.known().there),
         method=f"{GEOMETRIC}, BCa bootstrap and inverted sign flips, sign-flip permutation test",
-        spread=math.sqrt(float(statistics.variance_of_mean(logs, codes)) * len(logs)),  # nan for one cluster
     )
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rlm_loop.study.compare.contrast import Contrast, Judged, about, at_the_floor, p_equals, percent
+from rlm_loop.study.compare.contrast import Contrast, Judged, at_the_floor, p_equals, percent
 from rlm_loop.study.compare.effects import FEWEST_OF_RATIO, GEOMETRIC
-from rlm_loop.study.compare.planning import Plan
 from rlm_loop.study.compare.suites import Interaction, SuiteEffect
 
 _NOUNS = {
@@ -18,8 +17,6 @@ _NOUNS = {
     "steps": "steps",
     "tokens": "tokens",
 }
-#: Of fewer pairs than this how often arms differ is not known well enough to plan by.
-_TO_PLAN_BY = 10
 #: Below this p the suites are listed one by one; it is large, since the test of interaction has little power.
 _MAY_DEPEND = 0.10
 #: What every sentence says, where it is known.
@@ -92,7 +89,7 @@ def _effect(contrast: Contrast) -> str:
     return f"{estimate:.{1 if estimate >= 2 else 2}f} times the {_NOUNS[contrast.measure]} ({interval})"
 
 
-def verdicts(comparison: Judged, planned: Sequence[Plan]) -> list[str]:
+def verdicts(comparison: Judged) -> list[str]:
     """Say what was declared and is shown, and what is not; where nothing was declared, what stands out."""
     if comparison.exploratory:
         return [_exploratory(comparison)]
@@ -109,13 +106,10 @@ def verdicts(comparison: Judged, planned: Sequence[Plan]) -> list[str]:
     not_shown: list[str] = []
     for of_any, of in open_.items():
         if len(of) == 1:
-            why = _why_not(of[0], comparison, planned)
+            why = _why_not(of[0], comparison)
             not_shown.append(f"that {_claim(of[0], comparison)} ({why}){_by_model(of[0], several)}")
-        else:  # what all of them suppose is said once
-            truths = {truth for c in of if (truth := _needs(c, planned)[0])}
-            once = truths.pop() if len(truths) == 1 else ""
-            arms = ", ".join(f"{c.arm} ({_why_not(c, comparison, planned, said=once)})" for c in of)
-            not_shown.append(f"that {of_any}: {arms}{once and f'; each {once}'}")
+        else:
+            not_shown.append(f"that {of_any}: {', '.join(f'{c.arm} ({_why_not(c, comparison)})' for c in of)}")
     return [f"{word}: {'; '.join(of)}." for word, of in (("Shown", shown), ("Not shown", not_shown)) if of]
 
 
@@ -160,37 +154,16 @@ def _claim(contrast: Contrast, comparison: Judged) -> str:
     return f"{arm} resolves {'more' if (contrast.estimate or 0) > 0 else 'fewer'} tasks than {baseline}"
 
 
-def _why_not(contrast: Contrast, comparison: Judged, planned: Sequence[Plan], said: str = "") -> str:
-    margin = comparison.margin
-    ahead = (contrast.estimate or 0.0) > margin
-    rate = contrast.effect == "difference"
-    if rate and margin and at_the_floor(contrast, margin) and not ahead:
-        floor = f"{contrast.baseline} itself resolves {100 * (contrast.baseline_value or 0):.1f} %"
-        return (
-            f"{p_equals(contrast.p_holm)}; {floor}, so that a loop which resolves nothing would be as close: harder or "
-            "easier tasks, not more of them, are needed"
-        )
-    truth, needs = _needs(contrast, planned)
-    needed = ", ".join(filter(None, ["" if truth == said else truth, needs]))
-    return "; ".join(filter(None, [p_equals(contrast.p_holm), needed]))
-
-
-def _needs(contrast: Contrast, planned: Sequence[Plan]) -> tuple[str, str]:
-    """Say what is supposed (the truth is as observed, or arms not ahead are alike), and what it would take then."""
-    mine = (contrast.model, contrast.arm, contrast.measure)
-    of = {p.assuming: p for p in planned if (p.model, p.arm, p.measure) == mine}
-    ahead = contrast.effect == "ratio" or (contrast.estimate or 0.0) > 0
-    plan = of.get("as observed") if ahead or "no difference" not in of else of["no difference"]
-    if plan is None:
-        return "", ""
-    if contrast.effect == "difference" and contrast.used < _TO_PLAN_BY and not ahead:
-        return "", f"{contrast.used} pairs are too few to say how many it would take"
-    truth = "if the two are truly alike" if plan.assuming == "no difference" else "if the truth is as observed"
-    if plan.more_tasks is None:
-        return truth, "no number of tasks would show it"
-    if plan.more_tasks == 0:
-        return truth, f"a new study of this size would show it with a chance of {100 * plan.power_now:.0f} %"
-    return truth, f"about {about(plan.more_tasks)} more task{'s' * (plan.more_tasks != 1)} would show it (power 80 %)"
+def _why_not(contrast: Contrast, comparison: Judged) -> str:
+    p, margin = p_equals(contrast.p_holm), comparison.margin
+    ahead = contrast.effect == "ratio" or (contrast.estimate or 0.0) > margin
+    if not margin or ahead or not at_the_floor(contrast, margin):
+        return p
+    floor = f"{contrast.baseline} itself resolves {100 * (contrast.baseline_value or 0):.1f} %"
+    return (
+        f"{p}; {floor}, so that a loop which resolves nothing would be as close: harder or easier tasks, not more of "
+        "them, are needed"
+    )
 
 
 def _is_worse(contrast: Contrast, comparison: Judged) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from inspect import signature
@@ -39,9 +39,6 @@ Agents = Mapping[tuple[str, int], Mapping[str, StudyAgent]]
 
 #: A factor's values: a list, or a mapping of labels to values where a value is no number, text or named object.
 Values = Sequence[Any] | Mapping[str, Any]
-
-#: Arguments of a study that vary what is no factor.
-_OWN = {"model": "model=[...]", "seed": "seeds=[...]", "budget": "the factors max_steps and seconds"}
 
 #: Bytes of a name in a file's name.
 _LONGEST = 100
@@ -104,8 +101,6 @@ def by_name(arms: Arms) -> dict[str, StudyAgent]:
     if not isinstance(arms, Mapping):
         raise StudyError(f'arms are agents by name, such as {{"lean": LeanAgent()}}, not {arms!r:.60}')
     for name, agent in arms.items():
-        if not str(name).strip():
-            raise StudyError(f"an arm is called {name!r}; give it a name that is text")
         if not _is_agent(agent):
             raise StudyError(f"the arm {name!r} is no agent but {agent!r:.60}: give one, such as LeanAgent()")
     return dict(arms)
@@ -117,16 +112,11 @@ def _is_agent(value: Any) -> TypeGuard[StudyAgent]:
 
 def suites_of(tasks: Any, study: str) -> tuple[Suite, ...]:
     """Tasks of a study as suites: a list of tasks is the suite `tasks`.  Raises `StudyError` for what is neither."""
-    several: Any = (tasks,) if isinstance(tasks, (Suite, Task, str)) or not isinstance(tasks, Iterable) else tasks
-    given: tuple[Any, ...] = tuple(several)
+    given: tuple[Any, ...] = tuple(tasks) if isinstance(tasks, (list, tuple)) else (tasks,)
     if given and all(isinstance(each, Task) for each in given):
         return (Suite("tasks", given),)
-    for other in given:
-        if not isinstance(other, Suite):
-            raise StudyError(
-                f"study {study!r}: tasks must be suites or tasks, not {other!r:.60} (a suite by its name: "
-                "get_suite, of rlm_loop.tasks)"
-            )
+    if other := [each for each in given if not isinstance(each, Suite)]:
+        raise StudyError(f"study {study!r}: tasks must be suites or tasks, not {other[0]!r:.60}")
     return given
 
 
@@ -172,16 +162,15 @@ def episodes(
     models: Sequence[str],
     tasks: Sequence[tuple[str, Task]],
     seeds: Sequence[int],
-    order_seed: int | None = None,
 ) -> list[Episode]:
     """The grid in the order of running: tasks outermost, then models and seeds, and arms innermost.
 
-    With an `order_seed` the arms of each block (a task, model and seed) are in an order of chance, so that what drifts
-    (the machine, a provider) meets all arms alike.  Raises `StudyError` where two episodes cannot be told apart.
+    The arms of each block (a task, model and seed) are in an order of chance, so that what drifts (the machine, a
+    provider) meets all arms alike.  Raises `StudyError` where two episodes cannot be told apart.
     """
     grid: dict[str, Episode] = {}
     for (suite, task), model, seed in product(tasks, models, seeds):
-        for arm in _by_chance(arms, order_seed, model, suite, task.id, seed):
+        for arm in _by_chance(arms, model, suite, task.id, seed):
             trace = trace_path(arm.name, model, suite, task.id, seed)
             episode = Episode(arm.name, model, suite, task, seed, trace, arm.base, arm.values)
             if trace in grid:
@@ -191,11 +180,9 @@ def episodes(
     return list(grid.values())
 
 
-def _by_chance(arms: Sequence[DesignedArm], order_seed: int | None, *block: Any) -> Sequence[DesignedArm]:
+def _by_chance(arms: Sequence[DesignedArm], *block: Any) -> Sequence[DesignedArm]:
     """The arms sorted by a hash: any order is as likely, and an arm added later leaves the order of the others."""
-    if order_seed is None:
-        return arms
-    return sorted(arms, key=lambda arm: digest([order_seed, *block, arm.name]))
+    return sorted(arms, key=lambda arm: digest([0, *block, arm.name]))
 
 
 def trace_path(arm: str, model: str, suite: str, task: str, seed: int) -> str:
@@ -235,8 +222,6 @@ def checked(factors: Mapping[str, Values], study: str) -> dict[str, dict[str, An
     """The factors as values by label.  Raises `StudyError` where one has no values, or two of one label."""
     found: dict[str, dict[str, Any]] = {}
     for name, values in factors.items():
-        if name in _OWN:
-            raise StudyError(f"study {study!r}: {name!r} is no factor; use {_OWN[name]} instead")
         if isinstance(values, str) or not isinstance(values, (Mapping, Sequence)) or not values:
             raise StudyError(f"study {study!r}: factor {name!r} has {values!r}; give a list of values")
         pairs = list(values.items()) if isinstance(values, Mapping) else [(_text(v), v) for v in values]

@@ -69,34 +69,6 @@ def pairs_for_rate(
     )
 
 
-def power_of_mean(n: float, *, effect: float, spread: float, alpha: float = 0.05) -> float:
-    """The chance that n pairs show a mean that differs from 0: the power of the paired t test.
-
-    `effect` is the true mean (of log-ratios: the logarithm of the true ratio), `spread` the standard deviation of
-    a pair.  The permutation test has the same power for large n: E. J. G. Pitman, Biometrika 29 (1938).  0 for fewer
-    pairs than `fewest_clusters`, of which sign flips can show nothing.
-    """
-    if n < fewest_clusters(alpha):
-        return 0.0
-    if spread <= 0:
-        return 1.0 if effect else 0.0
-    df, shift = n - 1, abs(effect) / spread * math.sqrt(n)
-    t = special.stdtrit(df, 1 - alpha / 2)
-    if shift > t + 8:  # the noncentral t loses its digits out there
-        return 1.0
-    return float(stats.nct.sf(t, df, shift))  # the other tail is a finding in the wrong direction
-
-
-def pairs_for_mean(*, effect: float, spread: float, alpha: float = 0.05, power: float = 0.8) -> int | None:
-    """The fewest pairs with that power (`power_of_mean`); `None` where no number of pairs is enough."""
-    return _fewest(lambda n: power_of_mean(n, effect=effect, spread=spread, alpha=alpha), power)
-
-
-def fewest_clusters(alpha: float = 0.05) -> int:
-    """Return how many clusters a sign-flip test needs to reach alpha at all: all point the same way, p = 2 / 2^n."""
-    return math.ceil(1 + math.log2(1 / alpha) - 1e-9)
-
-
 def _fewest(chance: Callable[[float], float], power: float) -> int | None:
     low, high = 1, 2
     while chance(high) < power:

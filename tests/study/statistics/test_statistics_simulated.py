@@ -225,22 +225,6 @@ def test_a_difference_is_shown_with_the_power_that_was_computed(n: int, discorda
     assert abs(shown - ours.power_of_rate(n, discordant=discordant, difference=difference, margin=0.0)) <= NEAR
 
 
-@pytest.mark.parametrize("effect", [0.4, 1.0])
-def test_sign_flips_have_the_power_that_was_computed(effect: float) -> None:
-    n = ours.pairs_for_mean(effect=effect, spread=1.0)
-    values = effect + np.random.default_rng(n).standard_normal((6000, n))
-    shown = float((ours.sign_flip(values, own(n), resamples=999) <= ALPHA).mean())
-    assert abs(shown - ours.power_of_mean(n, effect=effect, spread=1.0)) <= NEAR
-
-
-@pytest.mark.parametrize(("n", "effect", "excess"), [(6, 1.5, 0.17), (7, 1.5, 0.03), (8, 1.2, 0.02), (10, 1.0, 0.0)])
-def test_of_very_few_tasks_sign_flips_show_less_often_than_was_computed(n: int, effect: float, excess: float) -> None:
-    """As docs/statistics.md says."""
-    values = effect + np.random.default_rng(n).standard_normal((6000, n))
-    shown = float((ours.sign_flip(values, own(n)) <= ALPHA).mean())
-    assert ours.power_of_mean(n, effect=effect, spread=1.0) - shown == pytest.approx(excess, abs=NEAR)
-
-
 def test_holm_keeps_the_error_rate_of_the_family() -> None:
     """Four true hypotheses whose statistics hang together: any false claim at all in at most 5 % of the studies."""
     rng = np.random.default_rng(11)
