@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.errors import install_line
-from rlm_loop.study.compare.columns import as_number, as_resolved, guessed_columns, make_row, rows_of_table
+from rlm_loop.study.compare.columns import as_number, as_resolved, column_names, make_row, rows_of_table
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import load_study
 from rlm_loop.study.statistics.descriptive import total
@@ -141,16 +141,9 @@ def _table(path: Path, options: Options) -> Source:
     """A row for each task, arm and seed; columns are found by their spelling, or as they are named."""
     numbered = _records(path)
     columns = {**({"resolved": options.score} if options.score else {}), **options.columns}
-    lines, records = [number for number, _ in numbered], [record for _, record in numbered]
-    how: dict[str, Any] = {
-        "columns": columns,
-        "arm": "",
-        "threshold": options.threshold,
-        "lines": lines,
-        "word": "line",
-    }
-    rows = rows_of_table(records, str(path), **how)
-    names = guessed_columns(records, str(path), columns, "")
+    names = column_names([record for _, record in numbered], str(path), columns, "")
+    placed = [(f"{path}, line {number}", record) for number, record in numbered]
+    rows = rows_of_table(placed, names, arm="", threshold=options.threshold)
     told = ", ".join(f"{ours} from {theirs!r}" for ours, theirs in names.items() if ours != theirs)
     return Source(path, rows, [f"{path.name}: {told}"] if told else [])
 

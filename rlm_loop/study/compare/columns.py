@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.store.rows import Row, class_of
@@ -42,9 +42,7 @@ UNDECLARED: Mapping[str, Any] = {"defaults": {"missing": "bounds"}}
 _RIGHT = {"true", "yes", "y", "pass", "passed", "correct", "resolved", "success", "succeeded", "c"}
 _WRONG = {"false", "no", "n", "fail", "failed", "incorrect", "unresolved", "failure", "wrong", "i"}
 _NO_ERROR = {"false", "0", "0.0", "no", "n", "ok"}
-#: What is called as somebody likes, `none` and `NA` included.
-_NAMES = {"task", "arm", "suite", "model"}
-_NOTHING = {"", "nan", "none", "null", "n/a", "na", "<na>", "nat"}
+_NOTHING = {"nan", "none", "null", "n/a", "na"}
 #: What tables of a study ask of a row, where a result of others says nothing of it.
 _UNKNOWN: Row = {
     **dict.fromkeys((*NUMBERS[:2], *NUMBERS[3:], "new_tokens", "scaffold_tokens", "cached_tokens")),
@@ -88,16 +86,17 @@ class Rows:
 
 
 def table_of(frame: Any) -> Rows:
-    """A pandas or polars frame, or a list of mappings, as rows.  Raises `StudyError` as `rows_of_table` does."""
+    """A pandas or polars frame, or a list of mappings, as rows.  Raises `StudyError` for what cannot be read."""
     if hasattr(frame, "to_dicts"):  # polars
-        records = frame.to_dicts()
+        frame = frame.to_dicts()
     elif hasattr(frame, "to_dict"):
-        records = frame.to_dict("records")
-    elif isinstance(frame, Sequence) and not isinstance(frame, str):
-        records = list(cast("Sequence[Any]", frame))
-    else:
+        frame = frame.to_dict("records")
+    if not isinstance(frame, Sequence) or isinstance(frame, str):
         raise StudyError(f"compare takes results, a frame or a list of rows, not {type(frame).__name__}")
-    return Rows(models_told_apart(rows_of_table(records, "the table")), UNDECLARED)
+    records: Sequence[Mapping[str, Any]] = frame
+    names = column_names(records, "the table")
+    rows = rows_of_table([(f"the table, row {n}", record) for n, record in enumerate(records, 1)], names)
+    return Rows(models_told_apart(rows), UNDECLARED)
 
 
 def models_told_apart(rows: Sequence[Row]) -> list[Row]:
@@ -121,66 +120,64 @@ def make_row(arm: str, task: object, seed: int | str, resolved: bool | None, **k
     return row
 
 
-def rows_of_table(
-    records: Sequence[Mapping[str, Any]],
-    where: str,
-    *,
-    columns: Mapping[str, str] | None = None,
-    arm: str | None = None,
-    threshold: float | None = None,
-    lines: Sequence[int] | None = None,
-    word: str = "row",
-) -> list[Row]:
-    """A row for each record.  `where`, `lines` (the number of each record) and `word` are for messages.
+def column_names(
+    records: Sequence[Mapping[str, Any]], where: str, columns: Mapping[str, str] | None = None, arm: str | None = None
+) -> dict[str, str]:
+    """Return the table's column for each of ours, as far as there is one.
 
-    `columns` names the columns that are not found by their spelling (`SPELLINGS`), `arm` is what the rows are of where
-    no column says it, and `threshold` the score from which a task counts as resolved; without it a score is 0 or 1.
-    A row without a score is not judged.  Raises `StudyError` where a column is missing, with the columns there are,
-    where a value cannot be read, and where a task has two rows of one arm and seed.
+    `columns` names those that are not found by their spelling (`SPELLINGS`), `arm` is what the rows are of where no
+    column says it.  Raises `StudyError` where a column is missing, with the columns there are; `where` is for messages.
     """
     if not records:
         raise StudyError(f"{where} holds no rows")
-    names = guessed_columns(records, where, columns or {}, arm)
-    rows: list[Row] = []
-    seen: dict[tuple[object, ...], int] = {}
-    for number, record in zip(lines or range(1, len(records) + 1), records, strict=True):
-        at = f"{where}, {word} {number}"
-        row = _row(record, names, arm, threshold, at)
-        first = seen.setdefault(tuple(row[k] for k in ("arm", "model", "suite", "task", "seed")), number)
-        if first != number:
-            told = (
-                f", seed {row['seed']}" if "seed" in names else "; a column seed (or epoch, attempt) tells them apart"
+    there = list(dict.fromkeys(str(name) for record in records for name in record))
+    for ours, theirs in (columns or {}).items():
+        if ours not in SPELLINGS:
+            raise StudyError(f"there is no column {ours!r} to name; there are {', '.join(SPELLINGS)}")
+        if theirs not in there:
+            raise StudyError(f"{where} has no column {theirs!r}; it has {', '.join(there)}")
+    plain = {"_".join(name.strip().lower().replace("-", " ").split()): name for name in reversed(there)}
+    found = {ours: next((plain[s] for s in spellings if s in plain), "") for ours, spellings in SPELLINGS.items()}
+    found |= columns or {}
+    if found["model"] == found["arm"]:
+        found["model"] = ""
+    for name in ("task", "resolved") if arm is not None else ("task", "arm", "resolved"):
+        if not found[name]:
+            raise StudyError(
+                f"{where} has no column for {name} ({', '.join(SPELLINGS[name])}); it has {', '.join(there)}"
             )
-            raise StudyError(f"{at}: task {row['task']!r} of arm {row['arm']!r} is in {word} {first} already{told}")
+    return {name: column for name, column in found.items() if column}
+
+
+def rows_of_table(
+    records: Iterable[tuple[str, Mapping[str, Any]]],
+    names: Mapping[str, str],
+    *,
+    arm: str | None = None,
+    threshold: float | None = None,
+) -> list[Row]:
+    """A row for each record, which comes with its place, for messages.
+
+    `names` are those of `column_names`, and `threshold` is the score from which a task counts as resolved; without it a
+    score is 0 or 1.  A row without a score is not judged.  Raises `StudyError` where a value cannot be read, and where
+    a task has two rows of one arm and seed.
+    """
+    rows: list[Row] = []
+    seen: set[tuple[object, ...]] = set()
+    for at, record in records:
+        row = _row({name: _plain(record.get(column)) for name, column in names.items()}, names, arm, threshold, at)
+        episode = tuple(row[k] for k in ("arm", "model", "suite", "task", "seed"))
+        if episode in seen:
+            told = (
+                f", seed {row['seed']}" if "seed" in names else "; a column seed (or epoch, attempt) tells rows apart"
+            )
+            raise StudyError(f"{at}: task {row['task']!r} of arm {row['arm']!r} is there already{told}")
+        seen.add(episode)
         rows.append(row)
     return rows
 
 
-def guessed_columns(
-    records: Sequence[Mapping[str, Any]], where: str, columns: Mapping[str, str], arm: str | None
-) -> dict[str, str]:
-    """Return the table's column for each of ours."""
-    there = list(dict.fromkeys(str(name) for record in records for name in record))
-    if unknown := [name for name in columns if name not in SPELLINGS]:
-        raise StudyError(f"there is no column {unknown[0]!r} to name; there are {', '.join(SPELLINGS)}")
-    if gone := [column for column in columns.values() if column not in there]:
-        raise StudyError(f"{where} has no column {gone[0]!r}; it has {', '.join(there)}")
-    plain = {"_".join(name.strip().lower().replace("-", " ").split()): name for name in reversed(there)}
-    found = {
-        name: next((plain[s] for s in spellings if s in plain), None) for name, spellings in SPELLINGS.items()
-    } | dict(columns)
-    if found["model"] == found["arm"]:
-        found["model"] = None
-    needed = ("task", "resolved") if arm is not None else ("task", "arm", "resolved")
-    if missing := [name for name in needed if found[name] is None]:
-        raise StudyError(
-            f"{where} has no column for {missing[0]} ({', '.join(SPELLINGS[missing[0]])}); it has {', '.join(there)}"
-        )
-    return {name: column for name, column in found.items() if column is not None}
-
-
-def _row(record: Mapping[str, Any], names: Mapping[str, str], arm: str | None, threshold: float | None, at: str) -> Row:
-    found = {name: _value(record.get(column), is_name=name in _NAMES) for name, column in names.items()}
+def _row(found: Mapping[str, Any], names: Mapping[str, str], arm: str | None, threshold: float | None, at: str) -> Row:
     for name in ("task", "arm"):
         if name in names and found[name] is None:
             raise StudyError(f"{at}: there is no {names[name]}")
@@ -192,7 +189,7 @@ def _row(record: Mapping[str, Any], names: Mapping[str, str], arm: str | None, t
         as_resolved(found["resolved"], f"{at}, {names['resolved']}", threshold),
         suite=str(found.get("suite") or ""),
         model=str(found.get("model") or ""),
-        error=None if error in (None, False) or str(error).strip().lower() in _NO_ERROR else str(error),
+        error=None if str(error).strip().lower() in _NO_ERROR | _NOTHING else str(error),
         **({"cluster": found["cluster"]} if found.get("cluster") is not None else {}),
         **{n: as_number(found[n], f"{at}, {names[n]}") for n in NUMBERS if n in found},
     )
@@ -203,10 +200,12 @@ def as_resolved(value: Any, at: str, threshold: float | None = None) -> bool | N
 
     Raises `StudyError` for a score between 0 and 1, or beyond, without a `threshold`.
     """
-    value = _value(value)
+    value = _plain(value)
     if value is None or isinstance(value, bool):
         return value
     word = str(value).strip().lower()
+    if word in _NOTHING:
+        return None
     if word in _RIGHT or word in _WRONG:
         return word in _RIGHT
     try:
@@ -220,8 +219,8 @@ def as_resolved(value: Any, at: str, threshold: float | None = None) -> bool | N
 
 def as_number(value: Any, at: str) -> float | int | None:
     """A count or an amount; `None` for none.  Raises `StudyError` for what is no number, and below 0."""
-    value = _value(value)
-    if value is None:
+    value = _plain(value)
+    if value is None or str(value).strip().lower() in _NOTHING:
         return None
     try:
         number = float(value)
@@ -240,11 +239,9 @@ def _seed(value: Any) -> int | str:
         return str(value)
 
 
-def _value(value: Any, *, is_name: bool = False) -> Any:
-    """A cell without numpy's and pandas' wrappings; `None` where it is empty, or (but in a name) says so in words."""
+def _plain(value: Any) -> Any:
+    """A cell without numpy's and pandas' wrappings; `None` where it is empty."""
     if hasattr(value, "item") and not isinstance(value, (list, tuple)):
         value = value.item()
-    if value is None or (isinstance(value, float) and math.isnan(value)) or str(value) in ("<NA>", "NaT"):
-        return None
-    words = {""} if is_name else _NOTHING
-    return None if isinstance(value, str) and value.strip().lower() in words else value
+    nothing = isinstance(value, float) and math.isnan(value)
+    return None if nothing or str(value).strip() in ("", "<NA>", "NaT") else value

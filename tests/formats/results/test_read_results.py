@@ -235,7 +235,7 @@ def test_columns_are_found_by_their_spelling(tmp_path: Path, name: str, text: st
 #: A file that cannot be read, its text, and how the error goes on after the file's name.
 UNREADABLE = [
     ("t.csv", "task,arm,ok\na,x,1\n", " has no column for resolved ("),
-    ("t.csv", "task,arm,resolved\na,x,1\na,x,0\n", ", line 3: task 'a' of arm 'x' is in line 2 already; a column seed"),
+    ("t.csv", "task,arm,resolved\na,x,1\na,x,0\n", ", line 3: task 'a' of arm 'x' is there already; a column seed"),
     ("t.csv", "task,arm,score\na,x,1\na,y,0.4\n", ", line 3, score: the score '0.4' is neither right nor wrong; give"),
     ("t.csv", "task,arm,score\na,x,good\n", ", line 2, score: 'good' is no score (true, false, 1, 0, or a number)"),
     ("t.csv", "task,arm,resolved,tokens\na,x,1,-3\n", ", line 2, tokens: '-3' is no amount"),
@@ -400,7 +400,7 @@ def test_seeds_of_one_task_are_no_independent_tasks() -> None:
     [
         (pd.DataFrame({"task": [1], "ok": [True]}), r"no column for arm \(arm, system, .*; it has task, ok"),
         (pd.DataFrame(), "the table holds no rows"),
-        ([{"task": 1, "arm": "a", "resolved": 1}] * 2, "the table, row 2: task '1' of arm 'a' is in row 1 already"),
+        ([{"task": 1, "arm": "a", "resolved": 1}] * 2, "the table, row 2: task '1' of arm 'a' is there already"),
         ([{"task": 1, "arm": "a", "resolved": 1}], "a comparison needs two arms; there is only a"),
         (7, "compare takes results, a frame or a list of rows, not int"),
         (pd.DataFrame([{"task": math.nan, "arm": "x", "resolved": 1}], dtype=object), "there is no task"),
