@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from rlm_loop.study import Results, StudyError
-from rlm_loop.study.store.archive import archive_of, packed_traces
+from rlm_loop.study.store.archive import TRACES, packed_traces
 from rlm_loop.traces.trace import TraceError
 
 
@@ -22,7 +22,7 @@ def has_traces(results: Results) -> bool:
     if not results.folder:
         return False
     folder = Path(results.folder)
-    return archive_of(folder) is not None or any((folder / name).is_file() for name in names_of(results))
+    return (folder / TRACES).is_file() or any((folder / name).is_file() for name in names_of(results))
 
 
 def trace_files(results: Results, names: Iterable[str] | None = None) -> Iterator[tuple[str, Path]]:
@@ -32,15 +32,14 @@ def trace_files(results: Results, names: Iterable[str] | None = None) -> Iterato
     """
     known, folder = names_of(results), Path(results.folder)
     wanted = known if names is None else [n for n in dict.fromkeys(names) if n in set(known)]
-    packed = archive_of(results.folder)
     loose = [name for name in wanted if (folder / name).is_file()]
     yield from ((name, folder / name) for name in loose)
     rest = set(wanted) - set(loose)
-    if not rest or packed is None:
+    if not rest:
         return
     with tempfile.TemporaryDirectory() as scratch:
         try:
-            for name, data in packed_traces(packed).items():
+            for name, data in packed_traces(folder).items():
                 if name in rest:
                     path = Path(scratch) / PurePosixPath(name).name
                     path.write_bytes(data)

@@ -40,7 +40,7 @@ from rlm_loop.study.run.progress import Progress
 from rlm_loop.study.run.runner import InTurn, Runner, executor_named, workers_of
 from rlm_loop.study.run.spending import Spending
 from rlm_loop.study.store.folder import Store
-from rlm_loop.study.store.reading import every_row, latest, read_lock
+from rlm_loop.study.store.reading import FAIRNESS, LOCK, every_row, latest, read_lock
 from rlm_loop.study.store.rows import Row, key, to_run
 from rlm_loop.tasks.base import Suite, Task
 
@@ -221,9 +221,9 @@ class Study:
                     found = fairness_check(self, limit=limit, agents=agents)
                     if not found.fair:
                         raise Unfair(found)
-                    store.write_fairness_check(found)
+                    store.write(FAIRNESS, found.to_dict())
                     self._begin(lock, names, "" if old is None else mixture(old, now))
-                store.write_lock(lock)
+                store.write(LOCK, lock)
                 opened.callback(_note_versions, store, lock)
             limits = {"max_cost": max_cost, "max_tokens": max_tokens}
 
@@ -306,4 +306,4 @@ def _note_versions(store: Store, lock: Mapping[str, Any]) -> None:
     """Note the models' versions that the rows of this run have."""
     versions = versions_of(every_row(store.folder))
     if versions != lock["model_versions"]:
-        store.write_lock({**lock, "model_versions": versions})
+        store.write(LOCK, {**lock, "model_versions": versions})

@@ -119,7 +119,7 @@ def test_an_export_reads_like_the_folder_and_is_deterministic(results: Results, 
     assert (list(copy.rows), copy.lock) == (list(results.rows), results.lock)
     assert copy.trace(copy.rows[0]) == results.trace(results.rows[0])
     assert verify_traces(tmp_path / "one") == []
-    with pytest.raises(TraceError, match="holds no trace"):
+    with pytest.raises(TraceError, match="cannot read the trace"):
         read_trace(tmp_path / "one", "traces/nothing.jsonl")
     for target in (tmp_path / "one" / "study.json" / "x", tmp_path / "one" / "results.jsonl.gz"):
         with pytest.raises(StudyError, match="choose another folder"):

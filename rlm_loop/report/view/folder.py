@@ -23,7 +23,7 @@ from rlm_loop.report.run.page import state
 from rlm_loop.report.run.view import mapping
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.grid import trace_path
-from rlm_loop.study.store.archive import archive_of, packed_traces
+from rlm_loop.study.store.archive import TRACES, packed_traces
 from rlm_loop.study.store.reading import LOCK, RESULTS, read_lock, read_rows
 from rlm_loop.study.store.rows import Row
 from rlm_loop.traces.received import file_bytes, parse
@@ -138,12 +138,11 @@ class RunFolder:
         Raises `TraceError` where there is none, or it would lie outside the folder.
         """
         path, name = self._base / episode.path, episode.path.removeprefix(f"{episode.study}/")
-        archive = archive_of(self._base / episode.study)
         if not episode.path or not path.resolve().is_relative_to(self._base.resolve()):
             raise TraceError(f"the trace {episode.path or 'of this episode'} is not there; only its row is")
         if path.is_file():
             yield path
-        elif archive is not None and (data := packed_traces(archive).get(name)) is not None:
+        elif (data := packed_traces(self._base / episode.study).get(name)) is not None:
             with tempfile.TemporaryDirectory() as scratch:
                 unpacked = Path(scratch) / path.name
                 unpacked.write_bytes(data)
@@ -153,8 +152,7 @@ class RunFolder:
 
     def tag(self, episode: ListedEpisode) -> str:
         """A text that changes with an episode's row and trace."""
-        archive = archive_of(self._base / episode.study)
-        mark = _mark(self._base / episode.path) or (archive and _mark(archive))
+        mark = _mark(self._base / episode.path) or _mark(self._base / episode.study / TRACES)
         return hashlib.sha256(repr((mark, episode.row)).encode("utf-8", "replace")).hexdigest()[:16]
 
     @property

@@ -20,7 +20,7 @@ from rlm_loop.study.plan.grid import Episode, StudyAgent
 from rlm_loop.study.plan.identity import mark_of
 from rlm_loop.study.store.archive import finished_rows, trace_of
 from rlm_loop.study.store.folder import Store
-from rlm_loop.study.store.reading import read_lock
+from rlm_loop.study.store.reading import LOCK, read_lock
 from rlm_loop.study.store.rows import Row, crash_line, finished, make_row, score_fields
 from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.base import Suite, Task
@@ -167,4 +167,4 @@ def correct(name: str, tasks: Mapping[tuple[str, str], Task], folder: str | Path
             note: dict[str, Any] = {"when": utc_now(), "rows": len(again), "changed": flipped}
             note["tasks"] = [f"{suite}/{task}" for suite, task in changed]
             lock["corrections"] = [*lock.get("corrections", ()), note]
-            store.write_lock({**lock, "identity": mark_of(lock)})
+            store.write(LOCK, {**lock, "identity": mark_of(lock)})

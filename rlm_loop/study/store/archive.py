@@ -10,7 +10,7 @@ import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from rlm_loop.agents.past_run import ledger_of
@@ -66,19 +66,16 @@ def _pack(folder: Path, names: list[str]) -> bytes:
     return packed.getvalue()
 
 
-def archive_of(folder: str | Path) -> Path | None:
-    """The archive of a folder's traces, if it has one."""
-    path = Path(folder) / TRACES
-    return path if path.is_file() else None
-
-
-def packed_traces(archive: str | Path) -> Mapping[str, bytes]:
-    """Return the traces of an archive by name; the last archives stay unpacked in memory.
+def packed_traces(folder: str | Path) -> Mapping[str, bytes]:
+    """Return the traces of a folder's archive by name, none where it has none; the last archives stay in memory.
 
     Raises `TraceError` where it cannot be read, or would take more than 2 GB.
     """
+    archive = Path(folder) / TRACES
+    if not archive.is_file():
+        return {}
     try:
-        return _unpacked(str(archive), Path(archive).stat().st_mtime_ns)
+        return _unpacked(str(archive), archive.stat().st_mtime_ns)
     except (OSError, tarfile.TarError, EOFError, lzma.LZMAError) as error:
         raise TraceError(f"cannot read the archive {archive}: {error}") from error
 
@@ -103,20 +100,13 @@ def read_trace(folder: str | Path, name: str, *, run: Run = None) -> RunRecord:
 
     Raises `TraceError` where there is none.
     """
-    archive = archive_of(folder)
-    if archive is None or (Path(folder) / name).is_file():
-        return read(Path(folder) / name, run=run)
-    trace = packed_traces(archive).get(name)
-    if trace is None:
-        raise TraceError(f"{archive} holds no trace {name}")
-    return _read_packed(name, trace, run)
-
-
-def _read_packed(name: str, trace: bytes, run: Run) -> RunRecord:
-    with tempfile.TemporaryDirectory() as scratch:
-        path = Path(scratch) / PurePosixPath(name).name
-        path.write_bytes(trace)
+    path = Path(folder) / name
+    if path.is_file() or (trace := packed_traces(folder).get(name)) is None:
         return read(path, run=run)
+    with tempfile.TemporaryDirectory() as scratch:
+        unpacked = Path(scratch) / path.name
+        unpacked.write_bytes(trace)
+        return read(unpacked, run=run)
 
 
 def trace_of(folder: str | Path, row: Row) -> RunRecord:
@@ -128,21 +118,6 @@ def finished_rows(folder: str | Path) -> list[Row]:
     """The rows of a folder's episodes that ran to their end.  Raises `StudyError` where it holds no study."""
     lock_of(folder)
     return list(filter(finished, read_rows(folder)))
-
-
-def recorded_runs(path: str | Path, *, run: Run = None) -> Iterator[tuple[str, RunRecord | TraceError]]:
-    """Yield the run of each trace of a file or an archive by name; one that cannot be read is given as its error.
-
-    Raises `TraceError` where the file itself cannot be read.
-    """
-    if not str(path).endswith(TRACES):
-        yield str(path), read(path, run=run)
-        return
-    for name, trace in packed_traces(path).items():
-        try:
-            yield name, _read_packed(name, trace, run)
-        except TraceError as error:
-            yield name, error
 
 
 def verify_traces(folder: str | Path) -> list[str]:

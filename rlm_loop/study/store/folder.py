@@ -19,8 +19,7 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.fairness import FairnessCheck
-from rlm_loop.study.store.reading import FAIRNESS, LOCK, RESULTS, SCHEMA, SHARES, bytes_of, parse
+from rlm_loop.study.store.reading import LOCK, RESULTS, SCHEMA, SHARES, bytes_of, parse
 from rlm_loop.study.store.rows import Row
 from rlm_loop.traces.redact import redactor
 
@@ -74,15 +73,10 @@ class Store:
             ) from error
         self._size += len(data)
 
-    def write_lock(self, lock: Mapping[str, Any]) -> None:
-        """Replace `study.json` in one step."""
-        self._replace(LOCK, json.dumps(lock, indent=1, ensure_ascii=False, sort_keys=True))
-
-    def write_fairness_check(self, found: FairnessCheck) -> None:
-        """Replace `contract.json` in one step."""
-        self._replace(FAIRNESS, json.dumps(self._redact.value(found.to_dict()), indent=1, ensure_ascii=False))
-
-    def _replace(self, name: str, text: str) -> None:
+    def write(self, name: str, value: Mapping[str, Any]) -> None:
+        """Replace a document of the folder in one step.  Raises `StudyError` where it cannot be written."""
+        shown = value if name == LOCK else self._redact.value(value)  # of the lock the texts are hashed
+        text = json.dumps(shown, indent=1, ensure_ascii=False, sort_keys=name == LOCK)
         path = self.folder / name
         try:
             replace_file(path, (text + "\n").encode("utf-8", "surrogatepass"))
