@@ -80,7 +80,7 @@ def differs(archive: str, name: str, record: RunRecord) -> list[str]:
             replay(record)
         return []
     found = replay(record, agent=OWN[archive][record.start["agent"]] if archive in OWN else None)
-    if found.difference is not None and found.difference.where.endswith(READ):
+    if found.difference is not None and found.difference.what == READ:
         return [READ]
     return [] if found.same and found.complete else [f"{name}: {found}"]
 

@@ -19,9 +19,6 @@ app = typer.Typer(name="trace", help="Recorded runs.", no_args_is_help=True)
 Run = Annotated[
     str | None, Option("--run", metavar="ID", help="Its id, or number from 0 or -1; default the last not tried again.")
 ]
-RecordedContext = Annotated[
-    str | None, Option("--context", metavar="FILE", help="The very text or file that the run was given.")
-]
 
 
 def record_of(file: str, run: str | None) -> RunRecord:
@@ -88,14 +85,14 @@ def export_run(
 
 
 @app.command()
-def replay(file: TraceFile, run: Run = None, context: RecordedContext = None) -> int:
+def replay(file: TraceFile, run: Run = None) -> int:
     """Drive today's loop with a recorded run: exit status 1 where a request differs.
 
     No model and no code is run.
     """
     from rlm_loop.replay import replay as again
 
-    result = again(record_of(file, run), context=None if context is None else Path(context))
+    result = again(record_of(file, run))
     echo(visible(str(result)))
     return 0 if result.same else 1
 
@@ -107,7 +104,7 @@ def fork(
     at: Annotated[int, Option(help="The last recorded turn to keep; 0 begins anew.")],
     run: Run = None,
     model: Annotated[str | None, Option(help="The model to ask; a recorded name is not asked by itself.")] = None,
-    context: RecordedContext = None,
+    context: Annotated[str | None, Option(metavar="FILE", help="The very text or file that the run was given.")] = None,
     steps: Annotated[int | None, Option("--max-steps", help="Turns at most, the recorded ones included.")] = None,
     trace: Annotated[str | None, Option(metavar="FILE", help="Where to record the new run.")] = None,
 ) -> int:

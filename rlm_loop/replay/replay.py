@@ -24,7 +24,6 @@ from rlm_loop.dialects.injectors import Told
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.models.base import Model, ModelError
 from rlm_loop.outcome import Outcome, Turn
-from rlm_loop.repl.contexts.on_disk import as_context
 from rlm_loop.replay.rebuilt import RecordedInjector, agent_of, not_here, recorded_tool
 from rlm_loop.replay.recorded import Recorded, RecordedCall
 from rlm_loop.tasks.base import Task
@@ -50,12 +49,10 @@ class Difference:
     today: str
     message: int | None = None
 
-    @property
-    def where(self) -> str:
-        return f"turn {self.turn}, {self.what}"
-
     def __str__(self) -> str:
-        return f"{self.where}: recorded {self.recorded[: 3 * _SHOWN]}, today {self.today[: 3 * _SHOWN]}"
+        return (
+            f"turn {self.turn}, {self.what}: recorded {self.recorded[: 3 * _SHOWN]}, today {self.today[: 3 * _SHOWN]}"
+        )
 
 
 @dataclass(frozen=True)
@@ -91,28 +88,21 @@ class Replayed:
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
-def replay(
-    trace: str | Path | RunRecord, *, run: WhichRun = None, agent: Agent | None = None, context: Any = None
-) -> Replayed:
+def replay(trace: str | Path | RunRecord, *, run: WhichRun = None, agent: Agent | None = None) -> Replayed:
     """Run today's loop on the replies and results of a recorded run, and compare the requests of its root.
 
     Sub-calls are not made again: what they came to stands in the results.  No model and no code is run, so a trace of
     others is safe to replay.  `run` chooses a run of the file.  The agent is made again from the record; `agent` takes
-    its place (its model is not called), and `context` (of the recorded hash) that of the recorded line about it.
+    its place (its model is not called).  The line about a context is as recorded.
     Raises `TraceError` for a file that cannot be read, and `ReplayError` where the record does not say enough.
     """
     record = trace if isinstance(trace, RunRecord) else read(trace, run=run)
     recorded = Recorded(record)
     recorded.require_one_run()
     driven, notes, _ = agent_of(recorded) if agent is None else (agent, list[str](), ())
-    material = as_context(context)
-    if material is not None:
-        recorded.check_context(material)
-    elif recorded.context:
-        notes.append("the context is not at hand: what was told of it is as recorded (context= checks that too)")
     playback, outcome = Playback(recorded), None
     try:
-        outcome = _run_of(driven, material, playback).solve()
+        outcome = _run_of(driven, playback).solve()
     except RecordEnds:
         pass
     except (Interrupted, ModelError) as ended:
@@ -169,12 +159,14 @@ class Playback(Model):
 
     def _compare(self, call: RecordedCall, prompt: Prompt) -> None:
         """Note the first message that differs, else the first setting."""
-        stated, turn, before = call.event["digest"], call.turn, call.prompt
-        hidden = any(REDACTED in message.text for message in before.messages)
-        if prompt.digest() == stated:
+        before = call.prompt
+        if before.digest() != call.event["digest"]:
+            if any(REDACTED in message.text for message in before.messages):
+                self.redacted += 1
+            else:
+                self.differs(call.turn, "request", "changed after it was written", "as sent")
+        if prompt.digest() == before.digest():
             self.equal += 1
-            if before.digest() != stated and not hidden:
-                self.differs(turn, "request", "changed after it was written", "as sent")
             return
         pairs: list[tuple[str, str, str, int | None]] = []
         for index, (was, now) in enumerate(zip_longest(before.messages, prompt.messages)):
@@ -185,13 +177,8 @@ class Playback(Model):
             if old != new:
                 same = [a == b for a, b in zip_longest(old, new)].index(False)
                 shown = slice(same, same + _SHOWN)
-                self.differs(turn, what, repr(old[shown]), repr(new[shown]), index)
+                self.differs(call.turn, what, repr(old[shown]), repr(new[shown]), index)
                 return
-        if hidden:
-            self.equal += 1
-            self.redacted += 1
-        else:
-            self.differs(turn, "hash", stated[:12], prompt.digest()[:12])
 
     def ending(self) -> BaseException:
         """Return the exception that ends the run as it was ended."""
@@ -239,7 +226,7 @@ def _named(action: Action) -> str:
     return f"{type(action).__name__}({', '.join(f'{k}={v!r}' for k, v in vars(action).items() if v)})"
 
 
-def _run_of(agent: Agent, context: Any, playback: Playback) -> Run:
+def _run_of(agent: Agent, playback: Playback) -> Run:
     """Return the run on recorded parts, with its task put: no limit holds that the record keeps."""
     recorded, start = playback.recorded, playback.recorded.start
     agent = replace(
@@ -252,8 +239,8 @@ def _run_of(agent: Agent, context: Any, playback: Playback) -> Run:
         verify=None,
         answer_type=None,
     )
-    told = Problem(recorded.question, *_told(recorded, agent.dialect.action_mode))
-    material = context if context is not None else recorded.context or told.context or None
+    problem = Problem(recorded.question, *_told(recorded, agent.dialect.action_mode))
+    material = recorded.context or problem.context or None
     repl = bool(recorded.problem.get("repl", agent.dialect.action_mode == "code"))
     task = Task(str(start.get("task", "")), recorded.question, unscored, context=material, needs_repl=repl)
     trace = Trace()
@@ -262,7 +249,6 @@ def _run_of(agent: Agent, context: Any, playback: Playback) -> Run:
     asks = SubcallRunner(meter, agent.recursion(), not_here)
     make = partial(RecordedEnvironment, playback, meter)
     place = agent.environment(task, agent.tools, asks, meter, None, None, make)
-    problem = told if context is None else agent.problem(task, None)[0]
     if recorded.problem.get("workspace") is not None:
         problem = in_workspace(problem, place.tools)
     conversation, asked = Conversation(agent.dialect, agent.compaction()), True

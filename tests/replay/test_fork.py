@@ -61,7 +61,7 @@ def test_a_fork_at_each_turn_goes_on_as_the_run_did(at: int, run: Run, tmp_path:
     assert (record.start["forked"]["at"], record.start["forked"]["trace"]) == (at, str(path))
     assert len(record.of("turn")) == TURNS
     assert [e["node"] for e in record.of("subcall_start")] == [f"0.{n}" for n in range(1, TURNS)]
-    assert replay(new, context=CONTEXT).same
+    assert replay(new).same
 
 
 def test_a_fork_of_a_fork(run: Run, tmp_path: Path) -> None:

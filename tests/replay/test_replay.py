@@ -34,7 +34,7 @@ def lines(name: str) -> list[str]:
 
 
 def replayed(name: str) -> Replayed:
-    return replay(HERE / f"{name}.jsonl", context=GOLDEN[name].context)
+    return replay(HERE / f"{name}.jsonl")
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -71,7 +71,6 @@ def with_a_blank(code: str, notes: tuple[str, ...] = ()) -> RunCode:
 
 HELP = "agents.environment._PYTHON_HELP"
 SUMMARISE = "Summarise! At most {words} words"
-TOLD = "The REPL already has the variable context;"
 THOUGHT = functools.partial(ThoughtPrompt, text=changed(ThoughtPrompt().text))
 #: A golden trace, what is changed in the package and to what, and how that is told.
 CHANGES: list[tuple[str, str, Any, str]] = [
@@ -79,7 +78,6 @@ CHANGES: list[tuple[str, str, Any, str]] = [
     ("repeated", "dialects.base.NO_OUTPUT", "(no output.)", r"turn 2, message 3 \(user\)"),
     ("history_outputs", "agents.compaction.OUTPUT_LEFT_OUT", "[{size:,} Characters]", r"\(user\): .*, today 'Char"),
     ("history_summary", "agents.compaction.SUMMARISE", SUMMARISE, r"turn \d, message 0 \(user\)"),
-    ("lean_native", "repl.contexts.context.TOLD", TOLD, r"turn 1, message 0 \(user\): recorded ., a dict"),
     ("workspace", "agents.checking.describe_workspace", lambda tools: "Files.", r"turn 1, message 0 \(user\)"),
     ("lean_native", HELP, "Run Python code.", r"turn 1, tools"),
     ("lean_text", HELP, "Run Python code.", r"turn 1, message 0 \(system\)"),
@@ -143,10 +141,10 @@ def test_injectors_of_a_class_that_is_gone_say_what_was_recorded() -> None:
     assert (found.same, len(found.notes)) == (True, 4), str(found.difference)
 
 
-def test_an_edited_message_is_found_by_its_hash_and_the_requests_are_proved_all_the_same() -> None:
+def test_an_edited_message_is_found_by_its_hash() -> None:
     found = replay(edited("react_text", lambda e: e["message"]["spans"][0].update(text="Edited."), "message", 3))
     assert found.difference is not None
-    assert (found.difference.recorded, found.equal) == ("changed after it was written", found.requests)
+    assert (found.difference.recorded, found.equal < found.requests) == ("changed after it was written", True)
 
 
 def test_a_missing_body_is_an_error_that_says_so() -> None:
@@ -210,11 +208,6 @@ def test_a_name_in_a_trace_imports_nothing_of_others() -> None:
     made = {"is": "rlm_loop.cli.machine.os", "with": {}}
     with pytest.raises(ReplayError, match="not part of rlm_loop"):
         replay(edited("direct", lambda start: start.update(made=made)))
-
-
-def test_the_context_given_has_to_be_the_recorded_one() -> None:
-    with pytest.raises(ReplayError, match="another than the recorded one"):
-        replay(HERE / "direct.jsonl", context="another")
 
 
 def test_redacted_text_is_compared_as_it_was_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
