@@ -20,7 +20,7 @@ PACKAGE = Path(rlm_loop.__file__).parent
 #: The rooms from the bottom up, and the modules that lie beside them (see CONTRIBUTING.md): a room imports from
 #: those before it only.
 ROOMS = [
-    "messages", "actions", "errors", "plugins", "short_repr", "versions", "traces", "accounting", "outcome", "models",
+    "messages", "actions", "errors", "plugins", "versions", "traces", "accounting", "outcome", "models",
     "repl", "tools", "workspace", "dialects", "tasks", "agents", "study", "replay", "meter", "formats", "report", "cli",
 ]  # fmt: skip
 Import = tuple[str, str]  # who, and what it imports

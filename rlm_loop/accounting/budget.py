@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 from rlm_loop.accounting.scope import Scope
 from rlm_loop.messages import Usage
-from rlm_loop.short_repr import short_repr
 
 PricePerToken = tuple[float, float]  # US dollars per input token and per output token
 
@@ -23,7 +22,7 @@ PricePerToken = tuple[float, float]  # US dollars per input token and per output
 _MEASURED = ("seconds", "working_seconds", "cost", "cell_seconds", "tool_seconds")
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Budget:
     """Limits of a run.  `None` (or infinity) means unlimited, `0` means none at all.
 
@@ -63,9 +62,6 @@ class Budget:
                 raise ValueError(f"Budget.{name} must be a whole number or None, got {value}")
             elif name == "repeated" and value < 2:
                 raise ValueError(f"Budget.repeated must be 2 or more equal turns in a row or None (off), got {value}")
-
-    def __repr__(self) -> str:
-        return short_repr(self)
 
 
 #: For what has no limits of its own: what is recorded already, and several attempts together.

@@ -36,7 +36,6 @@ from rlm_loop.repl import open_repl
 from rlm_loop.repl.base import ReplTool, Session
 from rlm_loop.repl.contexts.context import describe_context, inline_context
 from rlm_loop.repl.contexts.on_disk import Fingerprint
-from rlm_loop.short_repr import short_repr
 from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import Tool, as_tool
 from rlm_loop.tools.gateway import ToolLike, serving
@@ -56,7 +55,7 @@ class FirstRequest:
     dialect: Dialect
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Agent:
     """The settings that all strategies share.
 
@@ -134,9 +133,6 @@ class Agent:
             object.__setattr__(self, "tools", tuple(tool for tool in self.tools if tool not in sessions))
         for tool in self.tools:
             as_tool(tool)
-
-    def __repr__(self) -> str:
-        return short_repr(self)
 
     # -- what the strategy is
 

@@ -19,7 +19,7 @@ from rlm_loop.models.base import Model
 from rlm_loop.repl.contexts.context import inline_context
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class ToolLoopAgent(Agent):
     """The code-block loop: runs the fenced Python blocks of a reply in a persistent REPL.
 
@@ -30,7 +30,7 @@ class ToolLoopAgent(Agent):
         return CodeBlocks(may_block=self.rules.may_block, **self._words("rule"))
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class LeanAgent(Agent):
     """The lean function-calling loop: adds nothing per turn.
 
@@ -65,7 +65,7 @@ class LeanAgent(Agent):
         return FunctionCalls(shown, may_block=self.rules.may_block, **words)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class ReActAgent(Agent):
     """ReAct, in one of its two forms.
 
@@ -98,7 +98,7 @@ class ReActAgent(Agent):
         return Injected(calls, (Initiator(), ThoughtPrompt()) if self.scaffold is None else self.scaffold)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class DirectAgent(Agent):
     """No loop: the question with its material inlined, and the first reply is the answer.
 
