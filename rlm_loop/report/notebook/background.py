@@ -1,16 +1,10 @@
-"""A run that leaves the notebook free: the next cells work meanwhile, and a button stops it.
-
-While a cell runs, a kernel hears no click; so a stop button that works in every front end needs a run in a thread.
-"""
+"""A run that leaves the notebook free: the next cells work meanwhile, and one of them can stop it."""
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
 import threading
 from collections.abc import Callable
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Self
 
 from rlm_loop.agents import Agent, Interrupted
@@ -18,28 +12,21 @@ from rlm_loop.agents.session import AgentSession
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl.host.shielded import interrupt_thread
 from rlm_loop.report.notebook.live import LiveView
-from rlm_loop.traces.kept import in_kernel
 
-HOW = "to stop: the stop button, or run.stop() in a cell; what was done until then is kept"
+HOW = "to stop: run.stop() in a cell; what was done until then is kept"
 
 
 class LiveRun:
-    """A run under way in a thread of its own, with a live view and a stop button; `start_live` makes it.
+    """A run under way in a thread of its own; `start_live` makes it.
 
-    `work` runs it with the hooks that it is given.  `outcome` is what it came to, `None` while it goes on; after
+    `work` runs it with this as one of its hooks.  `outcome` is what it came to, `None` while it goes on; after
     `stop`, and after a fault, it is what was done until then, and `error` is the fault.
     """
 
-    def __init__(
-        self,
-        work: Callable[[tuple[object, ...]], Outcome],
-        view: LiveView | None,
-        button: Callable[[Callable[[], None]], Callable[[], None] | None],
-    ) -> None:
+    def __init__(self, work: Callable[[object], Outcome]) -> None:
         self.outcome: Outcome | None = None
         self.error: BaseException | None = None
-        self.view = view
-        self._work, self._lock, self._take_away = work, threading.Lock(), button(self.stop)
+        self._work, self._lock = work, threading.Lock()
         self._begun = self._over = self._stop_requested = False
         context = contextvars.copy_context()  # so that a kernel shows its output under the cell that started it
         self._thread = threading.Thread(target=context.run, args=(self._run,), name="rlm-loop run", daemon=True)
@@ -64,8 +51,6 @@ class LiveRun:
             self._stop_requested = True
             if self._begun:  # else the first step ends it: what is made ready before it has no outcome yet
                 interrupt_thread(self._thread.ident)
-        if self.view is not None:
-            self.view.stopping()
 
     def result(self, seconds: float | None = None) -> Outcome:
         """Wait for the end and return the outcome; of a run that was stopped, the partial one.
@@ -75,8 +60,6 @@ class LiveRun:
         self._thread.join(seconds)
         if self._thread.is_alive():
             raise TimeoutError(f"the run is not over after {seconds:g} s; .stop() ends it")
-        if self.view is not None:
-            self.view.redraw()  # what executes notebooks without a reader drops what came between two cells
         if self.error is not None:
             raise self.error
         assert self.outcome is not None  # an interrupted run has one too
@@ -95,7 +78,7 @@ class LiveRun:
     def _run(self) -> None:
         try:
             try:
-                self.outcome = self._work((self,) if self.view is None else (self.view, self))
+                self.outcome = self._work(self)
             except BaseException as error:
                 self.outcome = getattr(error, "outcome", None)
                 if not isinstance(error, Interrupted):
@@ -104,57 +87,18 @@ class LiveRun:
                 self._over = True
         except KeyboardInterrupt:  # the stop came when the run was over
             self._over = True
-        finally:
-            if self._take_away is not None:
-                self._take_away()
 
     def __repr__(self) -> str:
         state = "under way" if self.running else f"over: {self.error or self.outcome!r}"
         return f"<{type(self).__name__} {state}>"
 
 
-def start_live(
-    agent: Agent | AgentSession,
-    question: str,
-    *,
-    view: LiveView | None = None,
-    button: bool = True,
-    show: bool = True,
-    **options: Any,
-) -> LiveRun:
+def start_live(agent: Agent | AgentSession, question: str, *, show: bool = True, **options: Any) -> LiveRun:
     """Run an agent, or ask a session, in the background: returns at once, and the cell's output shows how far it is.
 
-    `button` adds a stop button in a notebook that has ipywidgets (extra `jupyter`); `show=False` shows nothing;
-    `view` is a `LiveView` of your own.  `options` are those of `Agent.run` (`context`, `tools`, `workspace`, `trace`)
-    or of the session's `ask`.
+    `show=False` shows nothing.  `options` are those of `Agent.run` (`context`, `tools`, `workspace`, `trace`) or of the
+    session's `ask`.
     """
-    shown = (view or LiveView(how_to_stop=HOW)) if show else None
     ask = agent.ask if isinstance(agent, AgentSession) else agent.run
-    buttons: Any = stop_button if button and show else lambda _: None  # pyright: ignore[reportUnknownLambdaType]
-    return LiveRun(lambda hooks: ask(question, hooks=hooks, **options), shown, buttons).begin()
-
-
-def stop_button(stop: Callable[[], None]) -> Callable[[], None] | None:
-    """Show a button that calls `stop`, and return what takes it away.
-
-    `None` outside a notebook, or where ipywidgets is not installed.
-    """
-    if not in_kernel() or find_spec("ipywidgets") is None:
-        return None
-    from IPython.display import display
-
-    widgets: Any = import_module("ipywidgets")  # by name: it is optional
-    button = widgets.Button(description="Stop", icon="stop", tooltip="Stop the run; what was done until then is kept")
-
-    def clicked(_: object) -> None:
-        button.disabled, button.description = True, "Stopping"
-        stop()
-
-    button.on_click(clicked)
-    display(button)
-
-    def close() -> None:
-        with contextlib.suppress(Exception):  # the notebook may be gone, and its button with it
-            button.close()
-
-    return close
+    view = (LiveView(how_to_stop=HOW),) if show else ()
+    return LiveRun(lambda run: ask(question, hooks=(*view, run), **options)).begin()

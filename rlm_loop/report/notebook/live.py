@@ -142,17 +142,6 @@ class LiveView:
         """True where a run is under way."""
         return not self._over.is_set()
 
-    def stopping(self) -> None:
-        """Tell the reader that somebody asked the run to stop."""
-        with self._lock:
-            self._stopping = True
-            self._draw()
-
-    def redraw(self) -> None:
-        """Draw the latest state again, in the output of the running cell; some front ends drop output between cells."""
-        with self._lock:
-            self._show()
-
     # -- events of a run (`tools/hooks.py`)
 
     def on_run_start(self, *, agent: str, model: str, question: str = "", ledger: Ledger | None = None) -> None:
@@ -231,7 +220,7 @@ class LiveView:
     def _begin(self, question: str, agent: str, model: str, ledger: Ledger) -> None:
         self._question, self._agent, self._model, self._ledger = question, agent, model, ledger
         self._turns: list[Turn] = []
-        self._turn, self._doing, self._error, self._stopping = 0, "", "", False
+        self._turn, self._doing, self._error = 0, "", ""
         self._calls, self._writing = SubCalls(), Writing()
         self._over = threading.Event()
         self.outcome: Outcome | None = None
@@ -271,7 +260,6 @@ class LiveView:
             facts=" · ".join(filter(None, [self._agent, self._model, self._note])),
             earlier=[*left_out, *map(turn_head, earlier[-LINES:])],
             turns=[turn_values(turn) for turn in self._turns[-WHOLE:]],
-            state="stopping" if self._stopping else "running",
             doing=self._now(),
             written=visible("\n".join(self._writing.shown.split("\n")[-WRITTEN:])),
             title=causes_title(self._ledger.counting),

@@ -17,7 +17,7 @@ from rlm_loop.agents.session import AgentSession
 from rlm_loop.errors import nearest
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model, ModelError
-from rlm_loop.report.notebook.background import start_live
+from rlm_loop.report.notebook.background import LiveRun
 from rlm_loop.report.notebook.live import LiveView
 
 _NAME = "rlm"
@@ -71,12 +71,12 @@ def run_cell(shell: Any, line: str, cell: str) -> None:
     except (ValueError, ModelError) as error:
         raise UsageError(f"%%rlm: {error}") from None
     question, out = cell.strip("\n"), str(given.out)
-    if given.background:
-        how = f"to stop: the stop button, or {out}.stop() in a cell; what was done until then is kept"
-        view = LiveView(note=f"the run is kept as {out}, its outcome as {out}.outcome", how_to_stop=how)
-        shell.user_ns[out] = start_live(asked, question, view=view, **options)
-        return
     ask = asked.ask if isinstance(asked, AgentSession) else asked.run
+    if given.background:
+        how = f"to stop: {out}.stop() in a cell; what was done until then is kept"
+        view = LiveView(note=f"the run is kept as {out}, its outcome as {out}.outcome", how_to_stop=how)
+        shell.user_ns[out] = LiveRun(lambda run: ask(question, hooks=(view, run), **options)).begin()
+        return
     try:
         shell.user_ns[out] = ask(question, hooks=(LiveView(note=f"the outcome is kept as {out}"),), **options)
     except (Interrupted, ModelError, TypeError, ValueError, RuntimeError) as error:

@@ -160,7 +160,7 @@ def test_what_comes_often_is_drawn_now_and_then_and_turns_always_in_no_long_page
     assert ("77 earlier turns" in page, "turn 100: code" in page) == (True, True)
 
 
-def test_what_was_written_cannot_become_markup_and_causes_and_a_stop_are_shown(outputs: list[Output]) -> None:
+def test_what_was_written_cannot_become_markup_and_causes_are_shown(outputs: list[Output]) -> None:
     ledger = Ledger()
     ledger.charge([Part(HOSTILE, 0, 0, 1000)], Usage(1000, 30), turn=1)
     view = LiveView(note=HOSTILE, how_to_stop=HOSTILE)
@@ -171,9 +171,7 @@ def test_what_was_written_cannot_become_markup_and_causes_and_a_stop_are_shown(o
     view.on_tool_start(tool=HOSTILE)
     page = outputs[0].pages[-1]
     assert [part in page for part in ("<script", "<img", html.escape("<script>"))] == [False, False, True]
-    assert ("\x1b" in outputs[0].texts[-1], "1,000" in page, "stopping" in page) == (False, True, False)
-    view.stopping()
-    assert "stopping" in outputs[0].pages[-1]
+    assert ("\x1b" in outputs[0].texts[-1], "1,000" in page) == (False, True)
 
 
 def begin(*replies: Any, tools: tuple[Callable[..., Any], ...] = (), **options: Any) -> LiveRun:
@@ -196,7 +194,7 @@ def test_it_returns_at_once_is_shown_and_gives_the_outcome_later(capsys: pytest.
     outcome: Any = run.result(300)
     assert (outcome.answer, run.running, "over" in repr(run)) == ([1], False, True)
     run.stop()  # too late to do anything
-    assert run.result() is run.outcome is run.view.outcome is outcome
+    assert run.result() is run.outcome is outcome
     told = capsys.readouterr().err
     assert ("run.stop() in a cell" in told, "answered: 2 turns" in told) == (True, True)
 
