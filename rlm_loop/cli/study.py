@@ -383,7 +383,7 @@ def compare(
     """
     from rlm_loop.formats import load_results
     from rlm_loop.report.study import compare_page
-    from rlm_loop.report.tables.comparison import effect_table, flip_table, sentences, suite_effects
+    from rlm_loop.report.tables.comparison import effect_table, flip_table, suite_effects
     from rlm_loop.study.compare.comparison import compare as compare_results
 
     columns = {ours: str(theirs) for ours, theirs in options_of(column, option="--column").items()}
@@ -395,8 +395,8 @@ def compare(
     if html is not None:
         write_page(Path(html), compare_page(compared, results.notes))
         return
-    for line in sentences(compared):
-        echo(line)
+    for line in compared.sentences():
+        echo(fitting(line))
     for table in filter(None, (effect_table(compared), suite_effects(compared), flip_table(compared))):
         echo()
         show_table(table, markdown=markdown)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from rlm_loop.report.study.page import compare_page, study_page, trace_folder, write_study_page, write_trace_pages
+from rlm_loop.report.study.page import compare_page, study_page, write_study_page, write_trace_pages
 
-__all__ = ["compare_page", "study_page", "trace_folder", "write_study_page", "write_trace_pages"]
+__all__ = ["compare_page", "study_page", "write_study_page", "write_trace_pages"]

@@ -21,7 +21,6 @@ from rlm_loop.study.compare.summary import total_tokens
 from rlm_loop.study.store.rows import Row
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -49,12 +48,12 @@ def head_of(results: Results, baseline: str) -> Head:
     return Head(over, brief(first, _MOST), text, _study_facts(results, baseline), notes)
 
 
-def head_of_comparison(compared: Comparison, title: str, notes: Sequence[str]) -> Head:
+def head_of_comparison(compared: Comparison, notes: Sequence[str]) -> Head:
     """The head of the page of a comparison of any tables."""
     arms = list(dict.fromkeys(c.arm for c in compared.contrasts))
     models = sorted({str(row["model"]) for row in compared.rows if row.get("model")})
     facts = {"arms": ", ".join(arms), "baseline": compared.baseline, "model": ", ".join(models)}
-    return Head("comparison", title or f"{' and '.join(arms)} against {compared.baseline}", [], facts, notes)
+    return Head("comparison", f"{' and '.join(arms)} against {compared.baseline}", [], facts, notes)
 
 
 def _study_facts(results: Results, baseline: str) -> dict[str, Any]:
@@ -89,7 +88,7 @@ def _differences(results: Results) -> str:
 
 
 def _unfinished(results: Results) -> list[str]:
-    """Return notes of episodes that crashed, and of what has not been run."""
+    """Return notes of episodes that crashed, and of what has not been run, or cannot be compared."""
     lock = results.lock
     runs = sum(map(len, lock.get("tasks", {}).values())) * len(lock.get("seeds", ()))
     planned = runs * sum(map(len, lock.get("arms", {}).values()))
@@ -98,6 +97,10 @@ def _unfinished(results: Results) -> list[str]:
     notes = [results.crashes] if results.crashes else []
     if planned > len(results):
         notes.append(f"The study is not finished: {len(results):,} of {planned:,} episodes have been run.")
+    if len(results.arms) < 2:
+        notes.append("There is one arm, so there is nothing to compare it with.")
+    elif not results.complete_pairs:
+        notes.append("No task was tried by every arm yet, so there is nothing to compare.")
     return notes
 
 
@@ -113,14 +116,12 @@ class Answer(NamedTuple):
     figure: Figured | None
 
 
-def answer_of(
-    results: Results, baseline: str, compared: Comparison | None, sentences: Sequence[str] | None = None
-) -> Answer:
-    """Say what the rows say first.  `compared` is the comparison with `baseline`, `sentences` replace the usual."""
+def answer_of(results: Results, baseline: str, compared: Comparison | None, figure: Figured | None) -> Answer:
+    """Say what the rows say first.  `compared` is the comparison with `baseline`, where there is another arm."""
     found = results.summary(baseline)
     of = {(c.model, c.arm, c.measure): c for c in compared.contrasts} if compared else {}
     several = len(results.models) > 1
-    usual = [
+    sentences = [
         _sentence([s for s in found if s.model == model], of) + (f" ({model})" if several else "") + "."
         for model in results.models
     ]
@@ -131,11 +132,7 @@ def answer_of(
     )
     heads, rows = ["model", "arm", "resolved", *differs], [[s.model, s.arm, *_row(s, of)] for s in found]
     table = Table("Arms, each on the same tasks", heads, rows, (), 2).without_same("model")
-    verdicts = () if compared is None else compared.verdicts
-    figure = None
-    with contextlib.suppress(StudyError):  # the figures' own section says why
-        figure = drawings(results, results.arms[0], only=ANSWERING)[0]
-    return Answer(usual if sentences is None else sentences, verdicts, table, figure)
+    return Answer(sentences, () if compared is None else compared.verdicts, table, figure)
 
 
 def _sentence(found: Sequence[ArmSummary], of: _Contrasts) -> str:
@@ -181,31 +178,28 @@ ANSWERING = "Resolved against tokens"
 
 
 class Figured(NamedTuple):
-    """A figure on the page: its name, its address, its words, and its size in pixels; or `why` there is none."""
+    """A figure on the page: its name, its address, its words, and its size in pixels."""
 
     name: str
-    why: str = ""
-    address: Markup = Markup()
-    words: str = ""
-    width: int = 0
-    height: int = 0
+    address: Markup
+    words: str
+    width: int
+    height: int
 
 
-def drawings(results: Results, baseline: str, compared: pd.DataFrame | None = None, *, only: str = "") -> list[Figured]:
-    """Every figure that the study has numbers for but the one beside the answer, or `only` that of this name.
-
-    `compared` is the frame of the comparison, where it is at hand.  Raises `StudyError` where matplotlib is missing.
-    """
+def drawings(results: Results, baseline: str, compared: Comparison | None) -> list[Figured]:
+    """Every figure that the study has numbers for.  Raises `StudyError` where matplotlib is missing."""
     from rlm_loop.report.figures import style
 
-    chosen = [one for one in _chosen(results, baseline, compared) if (one[0] == only if only else one[0] != ANSWERING)]
-    with style():  # one word about matplotlib, where it is missing, not one a figure
-        return [_figured(*one) for one in chosen]
+    found: list[Figured] = []
+    with style():  # where matplotlib is missing, this is the error
+        for name, make in _chosen(results, baseline, compared):
+            with contextlib.suppress(StudyError):
+                found.append(_figured(name, make()))
+    return found
 
 
-def _chosen(
-    results: Results, baseline: str, compared: pd.DataFrame | None
-) -> Iterator[tuple[str, Callable[[], Figure]]]:
+def _chosen(results: Results, baseline: str, compared: Comparison | None) -> Iterator[tuple[str, Callable[[], Figure]]]:
     """The figures that the study has numbers for, by name, not drawn yet."""
     from rlm_loop.report import figures
 
@@ -213,9 +207,8 @@ def _chosen(
     by_suite = len(suites) > 1 and (len(suites) + 1) * arms <= _LINES
     yield "Tasks resolved", lambda: figures.resolve_rates(results, by_suite=by_suite)
     yield ANSWERING, lambda: figures.resolve_against_tokens(results, intervals=arms < 2)
-    if arms > 1 and compared is not None:
-        shown = compared.query("measure in ['resolved', 'input_tokens']")
-        yield "Paired differences", lambda: figures.paired_differences(results, baseline=baseline, intervals=shown)
+    if compared is not None:
+        yield "Paired differences", lambda: figures.paired_differences(results, intervals=compared.frame())
     yield "Where the prompt tokens go", lambda: figures.stacked_causes(results)
     if has_traces(results) and any(row["steps"] > 1 for row in results.complete_pairs):
         yield _overhead(results, baseline)
@@ -247,15 +240,11 @@ def _factors(results: Results) -> dict[str, list[Any]]:
     return found
 
 
-def _figured(name: str, make: Callable[[], Figure]) -> Figured:
+def _figured(name: str, made: Figure) -> Figured:
     from rlm_loop.report.figures import alt_text, data_uri
 
-    try:
-        made = make()
-    except StudyError as error:
-        return Figured(name, str(error))
     width, height = (round(_SCALE * float(side)) for side in made.get_size_inches())
-    return Figured(name, "", Markup(data_uri(made)), alt_text(made), width, height)
+    return Figured(name, Markup(data_uri(made)), alt_text(made), width, height)
 
 
 _MARKS = {"resolved": "✓", "not resolved": "✗", "not judged": "?", "crashed": "crashed", "not run": "–"}

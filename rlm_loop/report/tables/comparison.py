@@ -9,15 +9,11 @@ from dataclasses import replace
 
 from rlm_loop.report.tables.table import Table
 from rlm_loop.study import Comparison, Contrast
-from rlm_loop.study.compare.contrast import p_equals, p_value, percent
+from rlm_loop.study.compare.contrast import p_value, percent
 from rlm_loop.study.compare.sentences import differs_by_suite
 from rlm_loop.study.compare.suites import SuiteEffect
 
 _NAMES = {"resolved": "tasks resolved", "input_tokens": "prompt tokens"}
-_MISSING = {
-    "worst": "each counts against the arm",
-    "bounds": "the interval covers the worst and the best that they could be",
-}
 
 
 def percent_of(value: float | None) -> str:
@@ -40,37 +36,6 @@ def with_interval(of: Contrast | SuiteEffect, brackets: str = "[]", level: str =
     say = points if isinstance(of, SuiteEffect) or of.effect == "difference" else "{:.2f}".format
     ends = "no interval" if of.low is None or of.high is None else f"{say(of.low)} to {say(of.high)}{level}"
     return f"{say(of.estimate)} {brackets[0]}{ends}{brackets[1]}"
-
-
-def sentences(compared: Comparison) -> list[str]:
-    """Crashes; for each arm the difference of the rates with its interval, the pairs that flip."""
-    found = [compared.crashes] if compared.crashes else []
-    for contrast in compared.contrasts:
-        if contrast.measure == "resolved":
-            found += _of_arm(contrast, compared)
-    if compared.left_out:
-        found.append(f"{compared.left_out:,} pairs are left out, as not every arm was tried on them.")
-    return found
-
-
-def _of_arm(c: Contrast, compared: Comparison) -> list[str]:
-    units = f"{c.pairs:,} pairs of task and seed, {c.tasks:,} tasks" if c.pairs != c.tasks else f"{c.tasks:,} tasks"
-    of = units + (f" with {c.model}" if c.model else "")
-    if c.estimate is None:
-        return [f"Of {c.arm} and {c.baseline} no pair has a score ({of})."]
-    flips = [f for f in compared.flips if (f.model, f.arm) == (c.model, c.arm)]
-    gained = sum(f.gained for f in flips)
-    rates = f"{c.arm} resolves {percent_of(c.value)}, {c.baseline} {percent_of(c.baseline_value)}"
-    test = "exact McNemar test" + ("" if c.clusters == c.used else f" by {c.clustered_by}")
-    p = p_equals(c.p_difference if c.p_difference is not None else 1.0)
-    told = [
-        f"{rates}: {points(c.estimate)} points ({percent(c.confidence)} interval {points(c.low)} to "
-        f"{points(c.high)}), on {of}.",
-        f"{c.arm} alone resolves {gained:,}, {c.baseline} alone {len(flips) - gained:,}; {test}: {p}.",
-    ]
-    if c.missing:
-        told.append(f"{c.missing:,} of {c.pairs:,} pairs lack a score; {_MISSING[compared.missing]}.")
-    return told
 
 
 def effect_table(compared: Comparison) -> Table:
@@ -126,7 +91,6 @@ def _effect_notes(shown: Sequence[Contrast], compared: Comparison) -> list[str]:
         if claims
         else "Nothing was declared, so no claim is judged and no p is given; intervals are plain ones.",
         f"Rates differ in points of 100, all else by the ratio of the arm to {compared.baseline}.",
-        *([compared.noise] if compared.noise else []),
         *([f"Not known for enough pairs: {', '.join(map(measure_name, unknown))}."] if unknown else []),
     ]
 
