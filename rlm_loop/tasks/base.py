@@ -18,8 +18,6 @@ from rlm_loop.tasks.scorer_mark import mark_of
 from rlm_loop.workspace import Workspace
 
 Split = Literal["dev", "test"]
-#: Character ranges [start, end) of a context.
-Ranges = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -63,9 +61,8 @@ class Task:
     and `Task(id, question, 1229)` says the same.  `judge` asks it.  `check` is what can be run on a
     checkout without knowing the truth (the tests that are there to see); nothing but `score` decides what is resolved.
 
-    A long `context` may be a `Deferred`: `material` is the value itself.  `needles` are the [start, end) ranges of
-    characters of the context that the answer depends on, or a function that finds them (none: not known); `ranges`
-    gives them.  `facts` are figures of the task for tables: its family, its size, the text that it is made of.
+    A long `context` may be a `Deferred`: `material` is the value itself.  `facts` are figures of the task for tables:
+    its family, its size, the text that it is made of.
     `submissions` are the contracts that the scorer knows, the same for every strategy: the first decides what is
     resolved, and rows keep all of them.  A task that asks for code has two: the definition that was left behind
     (`artifact`) and the text of the answer (`answer`).
@@ -86,7 +83,6 @@ class Task:
     level: int = 1
     tags: tuple[str, ...] = ()
     check: Callable[[Workspace], CheckResult] | None = None
-    needles: Ranges | Callable[[], Ranges] = field(default=(), compare=False)
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
     submissions: tuple[Submission, ...] = ("answer",)
 
@@ -130,10 +126,6 @@ class Task:
     def material(self) -> Any:
         """The context as a value; a deferred one is made now."""
         return self.context.make() if isinstance(self.context, Deferred) else self.context
-
-    def ranges(self) -> Ranges:
-        """The [start, end) character ranges of the context that the answer depends on; empty where not known."""
-        return self.needles() if callable(self.needles) else self.needles
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,10 +1,9 @@
 """A user's own tasks: one JSON object a line.
 
 Needed: `id`, `question`, `answer`.  Optional: `context` (any JSON value) or `context_path` (a UTF-8 text file, seen
-from the folder of the JSONL file); `needles`, a list of [start, end) ranges of characters of the context that the
-answer depends on; `files`, an object of file name to text; `match` and `tolerance`, see `match.Match`: "exact" (by the
-answer's type, the default), "number", "contains", "regex" and more.  Blank lines are skipped.  Whatever else is found
-is refused with the file's name, the line's number and the field.
+from the folder of the JSONL file); `files`, an object of file name to text; `match` and `tolerance`, see `match.Match`:
+"exact" (by the answer's type, the default), "number", "contains", "regex" and more.  Blank lines are skipped.  Whatever
+else is found is refused with the file's name, the line's number and the field.
 """
 
 from __future__ import annotations
@@ -90,15 +89,12 @@ def _line_type() -> Any:
         files=(dict[str, str], {}),
         match=(How, "exact"),
         tolerance=(float | None, None),
-        needles=(list[list[int]], []),
     )
 
 
 def _task(line: Any, path: Path, texts: dict[Path, str]) -> Task:
     if line.answer is None:
         raise ValueError("field 'answer' must be given, got null")
-    if wrong := [r for r in line.needles if len(r) != 2 or not 0 <= r[0] < r[1]]:
-        raise ValueError(f"field 'needles' must have ranges with 0 <= start < end, got {wrong[0]}")
     for name in line.files:
         inside = PurePosixPath(name)
         if not inside.name or inside.is_absolute() or ".." in inside.parts or "\\" in name or "\0" in name:
@@ -120,7 +116,6 @@ def _task(line: Any, path: Path, texts: dict[Path, str]) -> Task:
         files=line.files,
         inline=inline_text(line.files) if line.files else "",
         tags=(path.stem,),
-        needles=tuple(map(tuple, line.needles)),
     )
 
 

@@ -45,17 +45,15 @@ def test_all_fields(tmp_path: Path) -> None:
     assert [t.id for t in get_suite(f"{path}/test")] == ["b", "4"]
 
 
-def test_needles_and_one_text_of_two_tasks(tmp_path: Path) -> None:
+def test_tasks_about_one_file_share_its_text(tmp_path: Path) -> None:
     (tmp_path / "large.txt").write_text("naïve line\n" * 100, "utf-8")
-    line = {**TASK, "context_path": "large.txt", "needles": [[0, 4], [10, 12]]}
+    line = {**TASK, "context_path": "large.txt"}
     first, second = read_suite(write(tmp_path, line, {**line, "id": "b"}))
     assert first.context is second.context
-    assert first.ranges() == ((0, 4), (10, 12))
 
 
 #: What is wrong in a line (of the fields of a task with another id, or the whole line), and what is said.
 FAULTS: list[tuple[Any, str]] = [
-    ({"context": "text", "needles": [[3, 2]]}, "field 'needles' must have ranges"),
     ('{"id": "b", "question": "q"}', "field 'answer': Field required"),
     ({"answer": None}, "field 'answer' must be given"),
     ({"anwser": 1, "hint": 2}, "field 'anwser': Extra .*; known are id, question, answer"),

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from rlm_loop.tasks.long_context.plan import INTEGER, Draw, PlannedLine, QuestionPlan
+from rlm_loop.tasks.long_context.plan import INTEGER, Draw, QuestionPlan
 from rlm_loop.tasks.long_context.text import pieces
 
 CITIES = (
@@ -33,7 +33,7 @@ def needle(draw: Draw, size: int, variant: int) -> QuestionPlan:
         value = 100_000 + draw.below(900_000)
     asked = f'One line of the context reads "{line} {unknown}". What is {unknown}?'
     form = f"Answer with the {unknown.lower()} only."
-    return QuestionPlan(f"{asked} {form}", value, lambda: [PlannedLine(f"{line} {value}")])
+    return QuestionPlan(f"{asked} {form}", value, lambda: [f"{line} {value}"])
 
 
 def needles(draw: Draw, size: int, variant: int) -> QuestionPlan:
@@ -43,7 +43,7 @@ def needles(draw: Draw, size: int, variant: int) -> QuestionPlan:
     if variant % 2:
         asked = cities[:3]
         held = dict(zip(cities, numbers, strict=False))
-        lines = draw.shuffled([PlannedLine(_access(city, number), city in asked) for city, number in held.items()])
+        lines = draw.shuffled([_access(city, number) for city, number in held.items()])
         return QuestionPlan(
             'The context has lines of the form "The access code of CITY is NUMBER". What are the numbers of '
             f"{asked[0]}, {asked[1]} and {asked[2]}? Answer with a list of the three numbers in this order.",
@@ -53,8 +53,8 @@ def needles(draw: Draw, size: int, variant: int) -> QuestionPlan:
         )
     city, others = cities[0], cities[1:]
     mine = numbers[:6]
-    lines = [PlannedLine(_access(city, n)) for n in mine]
-    lines += [PlannedLine(_access(other, n), False) for other, n in zip(others, numbers[6:], strict=True)]
+    lines = [_access(city, n) for n in mine]
+    lines += [_access(other, n) for other, n in zip(others, numbers[6:], strict=True)]
     mixed = draw.shuffled(lines)
     return QuestionPlan(
         'The context has several lines of the form "The access code of CITY is NUMBER". What are all the numbers of '
@@ -74,11 +74,11 @@ def chain(draw: Draw, size: int, variant: int) -> QuestionPlan:
     hops = (3, 5)[variant % 2]
     names = draw.numbers((hops + 1) * 6, 1_000, 10_000)
     words = draw.some([f"{colour}-{animal}" for colour in COLOURS for animal in ANIMALS], 6)
-    lines: list[PlannedLine] = []
+    lines: list[str] = []
     for number, word in enumerate(words):
         mine = names[number * (hops + 1) : (number + 1) * (hops + 1)]
-        steps = [f"Note {a}: go on with note {b}" for a, b in pairwise(mine)]
-        lines += [PlannedLine(text, number == 0) for text in (*steps, f"Note {mine[-1]}: the answer is {word}")]
+        lines += [f"Note {a}: go on with note {b}" for a, b in pairwise(mine)]
+        lines.append(f"Note {mine[-1]}: the answer is {word}")
     mixed = draw.shuffled(lines)
     return QuestionPlan(
         'The context has lines such as "Note 17: go on with note 942" and "Note 58: the answer is WORD". Start at note '
@@ -101,9 +101,6 @@ def records(draw: Draw, size: int, variant: int) -> QuestionPlan:
     rows = [(n, draw.pick(cities), draw.pick(STATUSES), 10 + draw.below(990)) for n in numbers]
     city = draw.pick([row for row in rows if row[3] > 500] or rows)[1]  # so that no truth is 0
 
-    def lines() -> list[PlannedLine]:
-        return [PlannedLine(f"Record {n}: city={c} status={s} amount={a}") for n, c, s, a in rows]
-
     asked, truth = (
         ("How many records have status=paid?", sum(s == "paid" for _, _, s, _ in rows)),
         (
@@ -116,7 +113,11 @@ def records(draw: Draw, size: int, variant: int) -> QuestionPlan:
         ),
         ("What is the sum of the amounts of the records with status=open?", sum(r[3] for r in rows if r[2] == "open")),
     )[variant % 4]
-    return QuestionPlan(f"{_FORM} {asked} {INTEGER}", truth, lines)
+    return QuestionPlan(
+        f"{_FORM} {asked} {INTEGER}",
+        truth,
+        lambda: [f"Record {n}: city={c} status={s} amount={a}" for n, c, s, a in rows],
+    )
 
 
 def identifiers(draw: Draw, size: int, variant: int) -> QuestionPlan:
@@ -139,7 +140,7 @@ def identifiers(draw: Draw, size: int, variant: int) -> QuestionPlan:
     return QuestionPlan(
         f"{_BADGES} {asked}",
         truth,
-        lambda: [PlannedLine(f"Badge {b} was seen at gate {g}") for b, g in zip(seen, gates, strict=True)],
+        lambda: [f"Badge {b} was seen at gate {g}" for b, g in zip(seen, gates, strict=True)],
     )
 
 
@@ -169,7 +170,7 @@ def pairs(draw: Draw, size: int, variant: int) -> QuestionPlan:
     return QuestionPlan(
         f"{_PERSONS} How many pairs of two persons {asked}? Each pair counts once. {INTEGER}",
         truth,
-        lambda: [PlannedLine(f"Person {name} lives in {city} and was born in {year}") for name, city, year in rows],
+        lambda: [f"Person {name} lives in {city} and was born in {year}" for name, city, year in rows],
     )
 
 
@@ -199,10 +200,10 @@ def classify(draw: Draw, size: int, variant: int) -> QuestionPlan:
         asked = f"How many entries of user {user} are about {topic}? {INTEGER}"
         truth = sum(t == topic and u == user for t, u in zip(labels, users, strict=True))
 
-    def lines() -> list[PlannedLine]:
+    def lines() -> list[str]:
         known = pieces()
         return [
-            PlannedLine(f"Entry #{number} (user {user}): {known[topic][int(seed * len(known[topic]))]}")
+            f"Entry #{number} (user {user}): {known[topic][int(seed * len(known[topic]))]}"
             for number, (topic, user, seed) in enumerate(zip(labels, users, seeds, strict=True), 1)
         ]
 

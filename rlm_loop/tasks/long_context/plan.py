@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeVar
 
-from rlm_loop.tasks.base import Ranges
-from rlm_loop.tasks.long_context.text import RealText
+from rlm_loop.tasks.long_context.text import window
 from rlm_loop.tasks.match import How
 
 T = TypeVar("T")
@@ -72,51 +71,28 @@ STARTS = ("One line of the context", "The context has", "Some lines of the conte
 
 
 @dataclass(frozen=True)
-class PlannedLine:
-    """A line to be put in; `matters` where the answer depends on it."""
-
-    text: str
-    matters: bool = True
-
-
-@dataclass(frozen=True)
 class QuestionPlan:
-    """A question, its truth, and a function that makes the lines: a list of suites needs no lines."""
+    """A question, its truth, and a function that makes the lines to be put in: a list of suites needs no lines."""
 
     question: str
     expected: Any
-    lines: Callable[[], Sequence[PlannedLine]]
+    lines: Callable[[], Sequence[str]]
     how: How = "exact"
 
 
-@dataclass(frozen=True)
-class Woven:
-    """A finished text and where in it the lines are that matter, as [start, end) without the line end."""
-
-    text: str
-    needles: Ranges
-
-
-def weave(lines: Sequence[PlannedLine], size: int, filler: RealText, draw: Draw) -> Woven:
+def weave(lines: Sequence[str], size: int, filler: str, draw: Draw) -> str:
     """Exactly `size` characters: a window of the filler, with the lines in their order at places drawn at random.
 
     Each stands on a line of its own.  Raises `ValueError` where they do not fit.
     """
-    room = size - sum(len(line.text) + 1 for line in lines)
+    room = size - sum(len(line) + 1 for line in lines)
     if room < 0:
         raise ValueError(f"{len(lines)} lines do not fit into {size:,} characters; choose a larger size")
-    text = filler.window(draw.below(len(filler.text)), room)
-    places = sorted(draw.below(room + 1) for _ in lines)
+    text = window(filler, draw.below(len(filler)), room)
     parts: list[str] = []
-    needles: list[tuple[int, int]] = []
-    done = written = 0
-    for line, drawn in zip(lines, places, strict=True):
+    done = 0
+    for line, drawn in zip(lines, sorted(draw.below(room + 1) for _ in lines), strict=True):
         place = max(done, text.rfind("\n", 0, drawn) + 1)
-        parts += [text[done:place], line.text, "\n"]
-        written += place - done
+        parts += [text[done:place], line, "\n"]
         done = place
-        if line.matters:
-            needles.append((written, written + len(line.text)))
-        written += len(line.text) + 1
-    parts.append(text[done:])
-    return Woven("".join(parts), tuple(needles))
+    return "".join([*parts, text[done:]])

@@ -9,8 +9,8 @@ from typing import Any
 from rlm_loop.errors import nearest
 from rlm_loop.tasks.base import Deferred, Suite, Task
 from rlm_loop.tasks.long_context import families
-from rlm_loop.tasks.long_context.plan import Draw, QuestionPlan, Woven, size_name, size_of, weave
-from rlm_loop.tasks.long_context.text import real_text
+from rlm_loop.tasks.long_context.plan import Draw, QuestionPlan, size_name, size_of, weave
+from rlm_loop.tasks.long_context.text import label, real_text
 from rlm_loop.tasks.match import Match
 
 #: Family to the function (draw, size, variant) -> Plan, in the order in which suites of all families ask.
@@ -60,21 +60,19 @@ def long_context(family: str | None = None, size: str | int = SIZE, *, tasks: in
 def _task(family: str, size: int, seed: int, number: int) -> Task:
     key = f"{family}/{size}/{seed}/{number}/docstrings"
     plan = FAMILIES[family](Draw(key), size, number // 2)
-    woven = functools.partial(_woven, family, size, number, key)
     return Task(
         f"long-{family}-{size_name(size)}-{number + 1}",
         plan.question,
         Match(plan.expected, plan.how),
         plan.expected,
-        context=Deferred(key, lambda: woven().text, lambda: f"{key}; {real_text().label}"),
+        context=Deferred(key, lambda: _text(family, size, number, key), lambda: f"{key}; {label()}"),
         level=1 + list(FAMILIES).index(family) // 3,
         tags=("long_context", family),
-        needles=lambda: woven().needles,
         facts={"family": family, "size": size, "number": number, "seed": seed, "text": "docstrings"},
     )
 
 
-@functools.lru_cache(maxsize=1)  # a study asks for the same text once for each arm, and for its needles
-def _woven(family: str, size: int, number: int, key: str) -> Woven:
+@functools.lru_cache(maxsize=1)  # a study asks for the same text once for each arm
+def _text(family: str, size: int, number: int, key: str) -> str:
     plan = FAMILIES[family](Draw(key), size, number // 2)
     return weave(plan.lines(), size, real_text(), Draw(f"{key}/places"))

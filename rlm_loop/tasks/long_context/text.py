@@ -10,39 +10,31 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from rlm_loop.tasks.packaged import packaged
 
 _DATA = "python_docstrings.json.xz"
 
 
-@dataclass(frozen=True)
-class RealText:
-    """A text to take windows from.  `name` says what it is; it ends at the end of a line."""
-
-    name: str
-    text: str = field(repr=False)
-
-    @functools.cached_property
-    def label(self) -> str:
-        """Return its name, its size and the start of its hash, in one line."""
-        sha256 = hashlib.sha256(self.text.encode("utf-8")).hexdigest()
-        return f"{self.name}, {len(self.text):,} characters, sha256 {sha256[:16]}"
-
-    def window(self, start: int, length: int) -> str:
-        """Return `length` characters from the line in which character `start` is; past the end it begins again."""
-        begin = self.text.rfind("\n", 0, start) + 1
-        found = self.text[begin : begin + length]
-        while len(found) < length:
-            found += self.text[: length - len(found)]
-        return found
+def real_text() -> str:
+    """Return the documentation strings; they end at the end of a line."""
+    return packaged(_DATA)["text"]
 
 
 @functools.cache
-def real_text() -> RealText:
-    """Return the documentation strings."""
-    return RealText(packaged(_DATA)["name"], packaged(_DATA)["text"])
+def label() -> str:
+    """Return the name of the text, its size and the start of its hash, in one line."""
+    sha256 = hashlib.sha256(real_text().encode("utf-8")).hexdigest()
+    return f"{packaged(_DATA)['name']}, {len(real_text()):,} characters, sha256 {sha256[:16]}"
+
+
+def window(text: str, start: int, length: int) -> str:
+    """Return `length` characters from the line in which character `start` is; past the end it begins again."""
+    begin = text.rfind("\n", 0, start) + 1
+    found = text[begin : begin + length]
+    while len(found) < length:
+        found += text[: length - len(found)]
+    return found
 
 
 def pieces() -> Mapping[str, Sequence[str]]:

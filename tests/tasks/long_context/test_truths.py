@@ -1,8 +1,7 @@
-"""Every family: the truth is found again in the finished text by another way, and in its needles alone; and names."""
+"""Every family: the truth is found again in the finished text by another way; and names."""
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,12 +14,8 @@ from rlm_loop import DirectAgent
 from rlm_loop.models import ScriptedModel
 from rlm_loop.study import Study
 from rlm_loop.tasks import Attempt, Task, get_suite
-from rlm_loop.tasks.long_context import FAMILIES, long_context, real_text
-from rlm_loop.tasks.long_context.plan import Draw, PlannedLine, weave
-from rlm_loop.tasks.long_context.text import RealText
-
-CODES = ("The secret code of", "The password of", "The access code of")
-MARKS = (*CODES, "Note ", "Record ", "Badge ", "Person ", "Entry #")
+from rlm_loop.tasks.long_context import FAMILIES, long_context
+from rlm_loop.tasks.long_context.plan import Draw, weave
 
 
 def same(task: Task, found: object) -> bool:
@@ -39,34 +34,17 @@ def test_the_truth_is_in_the_text(family: str, size: int) -> None:
         assert not task.score(Attempt("nothing of the kind", answered=True)).resolved
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_needles_are_what_the_answer_depends_on(family: str) -> None:
-    for task in long_context(family, "8k", tasks=8, seed=3):
-        text, needles = task.material(), task.ranges()
-        lines = [text[start:end] for start, end in needles]
-        assert all(line.startswith(MARKS) and "\n" not in line for line in lines)
-        assert all(text[end : end + 1] == "\n" and text[start - 1 : start] in ("\n", "") for start, end in needles)
-        assert same(task, again.truth(task.question, "\n".join(lines)))  # enough
-        if family in ("needle", "needles", "chain"):  # and each of them needed
-            for left_out in range(len(lines)):
-                rest = "\n".join(lines[:left_out] + lines[left_out + 1 :])
-                with contextlib.suppress(ValueError):
-                    assert not same(task, again.truth(task.question, rest))
-
-
 @given(st.data())
 @settings(max_examples=60)
 def test_weaving(data: st.DataObject) -> None:
-    filler = RealText("made", data.draw(st.text("ab \n", min_size=1, max_size=300)) + "\n")
-    lines = [PlannedLine(f"#{n}", n % 2 == 0) for n in range(data.draw(st.integers(0, 12)))]
+    filler = data.draw(st.text("ab \n", min_size=1, max_size=300)) + "\n"
+    lines = [f"#{n}" for n in range(data.draw(st.integers(0, 12)))]
     size = data.draw(st.integers(60, 900))
-    woven = weave(lines, size, filler, Draw(data.draw(st.text(max_size=3))))
-    assert len(woven.text) == size
-    assert [woven.text[a:b] for a, b in woven.needles] == [line.text for line in lines if line.matters]
-    found = woven.text.split("\n")
-    assert [line for line in found if line.startswith("#")] == [line.text for line in lines]
+    text = weave(lines, size, filler, Draw(data.draw(st.text(max_size=3))))
+    assert len(text) == size
+    assert [line for line in text.split("\n") if line.startswith("#")] == lines
     with pytest.raises(ValueError, match="do not fit into 1 characters"):
-        weave([PlannedLine("#0")], 1, filler, Draw(""))
+        weave(["#0"], 1, filler, Draw(""))
 
 
 @pytest.mark.parametrize(
@@ -109,6 +87,5 @@ def test_rows_say_which_text(tmp_path: Path) -> None:
     model = ScriptedModel([str(suite.tasks[0].expected)])
     (row,) = Study("s", {"direct": DirectAgent(model=model, window=100)}, suite).run(tmp_path, False).rows
     assert (row["resolved"], row["facts"]["family"], row["facts"]["size"]) == (True, "needle", 8_000)
-    label = "documentation strings of Python 3.11.7, 1,608,420 characters, sha256 86d131c4f2c8d6d5"
-    assert (real_text().label, label in row["facts"]["context"]) == (label, True)
+    assert "of Python 3.11.7, 1,608,420 characters, sha256 86d131c4f2c8d6d5" in row["facts"]["context"]
     assert len(model.prompts[0].messages[0].text) < 300
