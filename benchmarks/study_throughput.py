@@ -1,11 +1,11 @@
 """How many episodes a study runs in a second, the model excluded: what the harness, and not the model, is able to do.
 
-    python benchmarks/study_throughput.py [--episodes 200] [--turns 5] [--times 3]
+    python benchmarks/study_throughput.py [--episodes 200] [--turns 5] [--times 3] [--only in-process]
 
 A scripted model answers at once.  An episode is `--turns` turns of the code loop, each a trivial cell, with budget,
 ledger and a trace on disk; its row is written by the study as always.  Each figure is the median of `--times` studies,
-with cells in a process of its own for each episode, one episode after the other or several in threads.  Measure on a
-quiet machine: a busy neighbour halves these figures.
+with cells in this process (RestrictedPython) or in a process of its own for each episode, one episode after the other
+or several in threads.  Measure on a quiet machine: a busy neighbour halves these figures.
 """
 
 from __future__ import annotations
@@ -77,10 +77,14 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=200, help="of each study (default 200)")
     parser.add_argument("--turns", type=int, default=5, help="of each episode (default 5)")
     parser.add_argument("--times", type=int, default=3, help="studies of each kind (default 3)")
+    parser.add_argument("--only", default="", choices=["", "in-process", "subprocess"], help="one kind of cells")
     options = parser.parse_args()
     print(f"{options.episodes} episodes of {options.turns} turns, median of {options.times}; {os.cpu_count()} cores")
-    for jobs in (1, 2, 4):
-        print(f"{f'{jobs} at a time':<48}{measure(jobs, 'plain', options):>8.1f} episodes/s", flush=True)
+    for kind, repl in (("in-process", "restricted"), ("subprocess", "plain")):
+        for jobs in (1, 2, 4):
+            if options.only in ("", kind):
+                found = measure(jobs, repl, options)
+                print(f"{f'{kind} cells, {jobs} at a time':<48}{found:>8.1f} episodes/s", flush=True)
 
 
 if __name__ == "__main__":

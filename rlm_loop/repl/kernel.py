@@ -52,3 +52,6 @@ def as_python(shell: Any, code: str) -> str:
         return shell.transform_cell(code)
     except Exception:  # what is wrong with it is told when it is run
         return code
+
+
+REPL = KernelRepl

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from rlm_loop.repl.text import same_text
 
 _LEAST = 5.0  # seconds that a cell may take when it runs again, more if it took long; a busy machine is slow
 CLOSED = "this REPL is closed; open a new one"
-_SEE_EVERYTHING = ("plain", "kernel", "custom")  # kinds of isolation that hide no file of the user's
+_SEE_EVERYTHING = ("plain", "kernel", "restricted", "custom")  # kinds of isolation that hide no file of the user's
 
 
 Event = CellRecord | Mapping[str, Any]
@@ -533,7 +534,7 @@ def _in_kernel(name: str, options: Mapping[str, Any]) -> Launch:
         raise ReplError(f"the kernel {name!r} does not begin with a Python that runs a module: {' '.join(argv)}")
     *before, python = argv[: argv.index("-m")]
     launch = plain(
-        sys.executable if python in ("python", "python3") else python, {**options, "kernel": str(WORKER.parent)}
+        sys.executable if python in ("python", "python3") else python, {**options, "beside": _beside("kernel")}
     )
     environment = {**launch.env, "IPYTHONDIR": str(Path(options["home"]) / "ipython"), **spec.env}  # an empty profile
     return Launch((*before, *launch.argv), environment, "kernel")
@@ -551,3 +552,46 @@ def _kernelspec(name: str) -> Any:
     except NoSuchKernel as e:
         there = ", ".join(sorted(manager.find_kernel_specs())) or "none; pip install ipykernel"
         raise ReplError(f"{e}; there are: {there}") from None
+
+
+_ANALYSIS = (
+    "__future__ abc base64 binascii bisect calendar cmath collections collections.abc contextlib copy csv dataclasses "
+    "datetime decimal difflib enum fractions functools hashlib heapq html io itertools json math numbers operator "
+    "pprint random re statistics string struct sys textwrap time types typing unicodedata zoneinfo"
+)
+ANALYSIS = tuple(_ANALYSIS.split())
+"""Modules that restricted cells may import unless a session says otherwise."""
+
+
+class RestrictedREPL(ProcessSession):
+    """A `PythonREPL` whose cells may say only what RestrictedPython's rules allow.
+
+    **It is a guard rail and no security boundary** (`tests/repl/test_restricted.py` lists known gaps): it keeps clumsy
+    code from files, other modules and the network.  Against anything else use an isolated `PythonREPL`.
+
+    Ordinary analysis code runs.  What does not: `async`, `match`, `except*`, `import *`, `exec` and `eval`, other
+    modules, attributes of frames and code, names such as `__n` and most double-underscore attributes, and private parts
+    of objects that no cell made.
+
+    - `imports`: modules that may be imported, of which cells see only the public names.  Add to the default as in
+      `imports=(*ANALYSIS, "numpy")`; such a package reads and writes files, and is a way out for who looks for one.
+    - `settings`: as for `PythonREPL`; `setup` keeps to the same rules, `open` works in the working folder only.
+
+    Needs `pip install -e ".[restricted]"`.
+    """
+
+    def __init__(self, *, imports: Iterable[str] = ANALYSIS, **settings: Any) -> None:
+        if find_spec("RestrictedPython") is None:
+            raise ReplError(f"restricted sessions need RestrictedPython: {install_line('restricted')}")
+        super().__init__(Settings(**settings), partial(_restricted, tuple(imports)), "restricted")
+
+
+def _restricted(imports: tuple[str, ...], options: Mapping[str, Any]) -> Launch:
+    return replace(
+        plain(sys.executable, {**options, "beside": _beside("restricted", imports=imports)}), kind="restricted"
+    )
+
+
+def _beside(module: str, **settings: Any) -> dict[str, Any]:
+    """Return the option that makes the child use the REPL of another module in the worker's folder."""
+    return {"folder": str(WORKER.parent), "module": module, **settings}

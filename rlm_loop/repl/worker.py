@@ -686,15 +686,15 @@ class AnswerGiven(SystemExit):
 class AnswerSlot:
     """The value of `final_answer` while no answer is set: call it, or assign to the name.
 
-    This, or an answer of an earlier cell, is found among the built-ins.  So an assignment by the
+    This, or an answer of an earlier cell, is found in `shown` (the namespace's built-ins).  So an assignment by the
     running cell is simply the name being in the namespace, whatever its value.
     """
 
-    def __init__(self, names: dict[str, Any]) -> None:
-        self._names, self._shown = names, builtins.__dict__
+    def __init__(self, names: dict[str, Any], shown: Any) -> None:
+        self._names, self._shown = names, shown
         self._earlier: Any = self
         self._before: Any = self  # what the name is bound to as a cell begins, for `del`
-        self._shown[_ANSWER] = self
+        shown[_ANSWER] = self
 
     def __call__(self, answer: Any) -> None:
         self._names[_ANSWER] = self._earlier if answer is self else answer  # `final_answer(final_answer)` confirms
@@ -753,11 +753,14 @@ MISSING: Any = object()
 
 
 class Cells:
-    """A namespace that cells run in, and the values in it that tools and reserved variables were put over."""
+    """A namespace that cells run in, and the values in it that tools and reserved variables were put over.
 
-    def __init__(self, names: dict[str, Any], cap: int) -> None:
+    Names that are not in the namespace are looked up in `shown`.
+    """
+
+    def __init__(self, names: dict[str, Any], shown: Any, cap: int) -> None:
         self.names, self.cap = names, cap
-        self.answer = AnswerSlot(names)
+        self.answer = AnswerSlot(names, shown)
         self.displays = Displays()
         self.covered: dict[str, list[tuple[Any, bool]]] = {}
         self.reserved: dict[str, Any] = {}
@@ -790,9 +793,9 @@ class Cells:
             last = tree.body.pop().value
         try:
             if tree.body or last is None:
-                self._execute(tree, file, "exec")
+                self._execute(self.compiled(tree, file, "exec"))
             if last is not None:
-                value = self._execute(_ast.Expression(last), file, "eval")
+                value = self._execute(self.compiled(_ast.Expression(last), file, "eval"))
                 if value is not None:
                     self.displays.add(self.displays.bundle(value))
                     report["echo"] = cut(repr(value), self.cap)
@@ -800,7 +803,8 @@ class Cells:
             self.displays.flush()
 
     def _job_eval(self, job: dict[str, Any], report: dict[str, Any]) -> None:
-        report.update(bounded(self._execute(job["code"], "<expression>", "eval"), self.cap))
+        tree = _compile(job["code"], "<expression>", "eval", _ast.PyCF_ONLY_AST, dont_inherit=True)
+        report.update(bounded(self._execute(self.compiled(tree, "<expression>", "eval")), self.cap))
 
     def _job_set(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
         self.put(job["name"], load(job), job.get("reserved", False))
@@ -873,8 +877,11 @@ class Cells:
             report["changed"] = [name for name in marks if marks[name] != self.marks.get(name)]
         self.marks = marks
 
-    def _execute(self, tree: Any, file: str, mode: str) -> Any:
-        code = _compile(tree, file, mode, self.flags, dont_inherit=True)
+    def compiled(self, tree: Any, file: str, mode: str) -> types.CodeType:
+        """The code of a cell's tree."""
+        return _compile(tree, file, mode, self.flags, dont_inherit=True)
+
+    def _execute(self, code: types.CodeType) -> Any:
         self.flags |= code.co_flags & _ANNOTATIONS
         if not code.co_flags & 0x80:  # inspect.CO_COROUTINE: no top-level await
             return eval(code, self.names)
@@ -902,7 +909,7 @@ class Repl(Cells):
 
     def __init__(self, link: Link, cap: int) -> None:
         self.module = types.ModuleType("__main__")
-        super().__init__(self.module.__dict__, cap)
+        super().__init__(self.module.__dict__, vars(builtins), cap)
         self.link, self.interrupts = link, link.interrupts
         self.names["__builtins__"] = builtins
         # Classes made in cells say that they live in __main__: pickle, typing and dataclasses look there.
@@ -1132,7 +1139,7 @@ def serve(options: dict[str, Any]) -> None:
         else:
             sock = _socket.socket(fileno=os.dup(1))
         confine(options)
-        make = _with_ipython(options["kernel"]) if "kernel" in options else Repl
+        make = _beside(**options["beside"]) if "beside" in options else Repl
         make(Link(sock, Interrupts()), int(options.get("cap", 65536))).serve()
     except BaseException:
         traceback.print_exc(file=sys.__stderr__)
@@ -1140,13 +1147,13 @@ def serve(options: dict[str, Any]) -> None:
         os._exit(CANNOT_GO_ON)
 
 
-def _with_ipython(folder: str) -> type[Repl]:
-    """The REPL with IPython; its file lies beside the worker's in `folder`."""
+def _beside(folder: str, module: str, **settings: Any) -> Callable[[Link, int], Repl]:
+    """Return the REPL of a module that lies beside the worker's in `folder`."""
     package = sys.modules["_rlm_loop"] = types.ModuleType("_rlm_loop")
     package.__path__ = [folder]
     sys.modules["_rlm_loop.worker"] = sys.modules["__main__"]
-    kernel: Any = __import__("_rlm_loop.kernel", fromlist=("",))
-    return kernel.KernelRepl
+    beside: Any = __import__("_rlm_loop." + module, fromlist=("",))
+    return lambda link, cap: beside.REPL(link, cap, **settings)
 
 
 if __name__ == "__main__":

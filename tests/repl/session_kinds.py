@@ -16,8 +16,8 @@ import pytest
 
 from rlm_loop.repl import Container, Hardened, PythonREPL, ReplError, Sandbox, open_repl
 
-KINDS = ("subprocess", "kernel", "notebook")
-NEEDS = {"kernel": "ipykernel", "notebook": "IPython"}
+KINDS = ("subprocess", "kernel", "restricted", "notebook")
+NEEDS = {"kernel": "ipykernel", "restricted": "RestrictedPython", "notebook": "IPython"}
 
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes and limits are Linux's")
@@ -39,7 +39,8 @@ def need(kind: str) -> None:
     if launcher is not None and (problem := launcher().problem(sys.executable)):
         pytest.skip(f"`rlm-loop doctor` says how to get it: {problem}")
     if kind in NEEDS:
-        pytest.importorskip(NEEDS[kind], reason=f'needs {NEEDS[kind]}: pip install -e ".[kernel]"')
+        extra = "restricted" if kind == "restricted" else "kernel"
+        pytest.importorskip(NEEDS[kind], reason=f'needs {NEEDS[kind]}: pip install -e ".[{extra}]"')
 
 
 @contextlib.contextmanager

@@ -98,32 +98,39 @@ def cell(*cells: str, output: str = "", error: str = "", **otherwise: tuple[str,
     return cells, (output, error), otherwise
 
 
+REFUSED, NO_IMPORT = ("", "SyntaxError: not allowed in a restricted session"), ("", "ImportError")
 CASES: dict[str, Case] = {
     **{name: cell(*cells, output=output) for name, (*cells, output) in SHOWN.items()},
     **{code: cell(code, error=error) for code, error in ERRORS.items()},
+    # -- what restricted sessions refuse
     "match": cell(
         "def f(v):\n match v:\n  case {'k': [a, *rest]}: return a, rest\n  case int() | str(): return 'plain'\n"
         "  case _: return None\nf({'k': [1, 2]}), f(3), f(None)",
         output="((1, [2]), 'plain', None)",
+        restricted=REFUSED,
     ),
     "private names": cell(
         "class A:\n def up(self):\n  self.__n = 1\n  self.__n += 2\n  return self.__n\nA().up()",
         output="3",
+        restricted=REFUSED,
     ),
-    "async def": cell("async def co(): return 5", "await co()", output="5"),
-    "asyncio": cell("import math\nasync def co(): return 6", "import asyncio\nasyncio.run(co())", output="6"),
-    "top-level await": cell("await __import__('asyncio').sleep(0, 'woke')", output="'woke'"),
-    "exec": cell("exec('y = 4'); y", output="4"),
-    "frames": cell("(i for i in ()).gi_frame is not None", output="True"),
-    "subclasses": cell("len(object.__subclasses__()) > 10", output="True"),
-    "other modules": cell("import os\nos.sep", output="'/'"),
-    "other files": cell("open('/dev/null').close()"),
+    "async def": cell("async def co(): return 5", "await co()", output="5", restricted=REFUSED),
+    "asyncio": cell(
+        "import math\nasync def co(): return 6", "import asyncio\nasyncio.run(co())", output="6", restricted=NO_IMPORT
+    ),
+    "top-level await": cell("await __import__('asyncio').sleep(0, 'woke')", output="'woke'", restricted=REFUSED),
+    "exec": cell("exec('y = 4'); y", output="4", restricted=REFUSED),
+    "frames": cell("(i for i in ()).gi_frame is not None", output="True", restricted=REFUSED),
+    "subclasses": cell("len(object.__subclasses__()) > 10", output="True", restricted=REFUSED),
+    "other modules": cell("import os\nos.sep", output="'/'", restricted=("", "ImportError: 'os' cannot be imported")),
+    "other files": cell("open('/dev/null').close()", restricted=("", "PermissionError: '/dev/null' is outside")),
     # -- what only a process of its own can capture
-    "a child": cell("import os\nos.system('echo hi');", output="hi\n", notebook=("", "")),
-    "past sys.stdout": cell("import os\nos.write(1, b'raw');", output="raw", notebook=("", "")),
+    "a child": cell("import os\nos.system('echo hi');", output="hi\n", restricted=NO_IMPORT, notebook=("", "")),
+    "past sys.stdout": cell("import os\nos.write(1, b'raw');", output="raw", restricted=NO_IMPORT, notebook=("", "")),
     "a thread's output": cell(
         "import threading\nt = threading.Thread(target=print, args=('in a thread',))\nt.start(); t.join()",
         output="in a thread\n",
+        restricted=NO_IMPORT,
         notebook=("", ""),
     ),
     # -- IPython's syntax
@@ -379,20 +386,23 @@ def test_a_clean_beginning_with_files_of_its_own(kind: str, tmp_path: Any, monke
         made.run("with open('new.txt', 'w') as f: _ = f.write('ü')")
         folder = made.cwd
         assert (folder / "new.txt").read_text("utf-8") == "ü"
-        code = "import mine, os, sys; mine.x, os.environ.get('MY_API_KEY'), len(sys.argv)"
-        assert made.run(code).output == "(4, None, 1)"
+        if kind != "restricted":
+            code = "import mine, os, sys; mine.x, os.environ.get('MY_API_KEY'), len(sys.argv)"
+            assert made.run(code).output == "(4, None, 1)"
     assert not folder.exists()
 
 
-def test_an_agent_picks_one_by_name(tmp_path: Any) -> None:
-    need("kernel")
+@pytest.mark.parametrize("kind", ["restricted", "kernel"])
+def test_an_agent_picks_one_by_name(kind: str, tmp_path: Any) -> None:
+    need(kind)
     model = ScriptedModel(["```python\nfinal_answer = len(context)\n```"])
-    outcome = ToolLoopAgent(model, repl="kernel").run("How long?", context="abc", trace=tmp_path / "t.jsonl")
-    assert (outcome.answer, outcome.isolation) == (3, "kernel")
+    outcome = ToolLoopAgent(model, repl=kind).run("How long?", context="abc", trace=tmp_path / "t.jsonl")
+    assert (outcome.answer, outcome.isolation) == (3, kind)
 
 
 MISSING = {
     "kernel": ("jupyter_client.kernelspec", r'pip install -e "\.\[kernel\]"'),
+    "restricted": ("RestrictedPython", r'pip install -e "\.\[restricted\]"'),
     "notebook": ("IPython", "no notebook here to attach to"),
 }
 

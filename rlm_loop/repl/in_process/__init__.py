@@ -1,1 +1,1 @@
-"""Cells in this process: the user's own notebook."""
+"""Cells in this process: the user's own notebook, and RestrictedPython."""

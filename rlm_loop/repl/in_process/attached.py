@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
 import signal
 import sys
 import threading
@@ -11,7 +12,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from rlm_loop.accounting.scope import Scope
@@ -90,7 +91,7 @@ class _Notebook(Cells):
     closed = False
 
     def __init__(self, shell: Any, settings: Settings, session: int) -> None:
-        super().__init__(shell.user_ns, settings.output_cap)
+        super().__init__(shell.user_ns, builtins.__dict__, settings.output_cap)
         self._shell, self._clock, self._session = shell, settings.clock, session
         self.hidden = shell.user_ns_hidden
         show_as_ipython(shell, self.displays)
@@ -203,11 +204,11 @@ class _Notebook(Cells):
                     self.bind(name, value)
             report["displays"] = self.displays.take()
 
-    def _execute(self, tree: Any, file: str, mode: str) -> Any:
+    def _execute(self, code: CodeType) -> Any:
         running = asyncio._get_running_loop()  # pyright: ignore[reportPrivateUsage]
         asyncio._set_running_loop(None)  # the notebook's own waits for the cell, which may run another
         try:
-            return super()._execute(tree, file, mode)
+            return super()._execute(code)
         finally:
             asyncio._set_running_loop(running)
 

@@ -244,9 +244,12 @@ def test_answers_of_a_batch_are_strings_and_may_be_the_answer() -> None:
         ("llm_query('x')", "NameError", {"max_depth": 0}, "llm_query"),
     ],
 )
-def test_cells_can_catch_what_a_sub_call_raises(asks: str, error: str, settings: Any, shown: str) -> None:
+@pytest.mark.parametrize("repl", ["subprocess", "restricted"])
+def test_cells_can_catch_what_a_sub_call_raises(asks: str, error: str, settings: Any, shown: str, repl: str) -> None:
+    if repl == "restricted":
+        pytest.importorskip("RestrictedPython")
     cell = f"try:\n    {asks}\nexcept {error} as e:\n    final_answer = str(e)"
-    assert shown in run(cell, ModelError("no route"), **settings).answer
+    assert shown in run(cell, ModelError("no route"), repl=repl, **settings).answer
 
 
 def test_a_sub_agent_has_a_repl_and_a_context_of_its_own_and_not_the_roots_checks() -> None:

@@ -60,10 +60,10 @@ class Kind:
 
 
 class OfSession:
-    """A session of ours as a subject."""
+    """A session of ours as a subject; `refusals` are words of its rules."""
 
-    def __init__(self, session: Any) -> None:
-        self.session = session
+    def __init__(self, session: Any, refusals: tuple[str, ...]) -> None:
+        self.session, self._refusals = session, refusals
         self.set, self.new_run, self.close = session.set, session.new_run, session.close
 
     def run(self, code: str, hasty: bool = False) -> Seen:
@@ -72,7 +72,8 @@ class OfSession:
         seconds = time.monotonic() - began
         answer = () if result.answer is None else (result.answer.value,)
         error = {None: "none", "runtime": "raised", "timeout": "stopped", "died": "died"}[result.error]
-        return Seen(result.output, error, result.message, answer, result.lost, seconds)
+        refused = error == "raised" and any(words in result.message for words in self._refusals)
+        return Seen(result.output, error, result.message, answer, result.lost, seconds, refused)
 
 
 def play(case: ReplyCase, repl: Any) -> Played:
@@ -103,7 +104,7 @@ def play(case: ReplyCase, repl: Any) -> Played:
     return Played(tuple(answer.value for answer in answers[:1]), stop, outcome.steps, told)
 
 
-def _ours(name: str, gaps: Mapping[str, str]) -> Kind:
+def _ours(name: str, gaps: Mapping[str, str] | None = None, without: str = "", refusals: tuple[str, ...] = ()) -> Kind:
     def session(**options: Any) -> Any:
         from rlm_loop.repl import Container, Limits, PythonREPL, open_repl
 
@@ -115,11 +116,11 @@ def _ours(name: str, gaps: Mapping[str, str]) -> Kind:
 
     return Kind(
         name,
-        ALL,
-        lambda **options: OfSession(session(**options)),
+        ALL - set(without.split()),
+        lambda **options: OfSession(session(**options), refusals),
         lambda case: play(case, session),
         TIMEOUT + GRACE + 0.5,
-        gaps,
+        gaps or {},
     )
 
 
@@ -147,6 +148,12 @@ NO_ISOLATION = LATE | _gaps(
     " virtual-machines-host sees-processes system-is-writable runs-as-root kernel-settings"
     " process-limit-of-the-session",
 )
+RESTRICTED_GAPS = _gaps(
+    "RestrictedPython's rules, or the list of modules that may be imported, do not allow the code",
+    "flood-on-stderr both-streams-in-order threads-print-at-once answer-module answer-decimal-snan"
+    " pickle-own-class walrus-and-match star-import threads-in-a-cell shell-block",
+)
+RULES = ("in a restricted session", "cannot be imported here")
 
 KINDS: dict[str, Kind] = {
     "plain": _ours("plain", NO_ISOLATION),
@@ -155,6 +162,7 @@ KINDS: dict[str, Kind] = {
     "auto": _ours("auto", LATE),
     "container": _ours("container", LATE),
     "kernel": _ours("kernel", NO_ISOLATION),
+    "restricted": _ours("restricted", RESTRICTED_GAPS, "await process", RULES),
 }
 
 
