@@ -74,13 +74,12 @@ def export_run(
         str, Option(metavar="FILE", help="Where it goes; a file that is there is replaced. otel: or an OTLP address.")
     ],
     run: Run = None,
-    content: Annotated[bool, Option(help="With what was said, or without (otel).")] = True,
 ) -> None:
     """A recorded run as a file that another tool reads, or as spans sent to an address."""
     from rlm_loop.formats import export_trace
 
     record = record_of(file, run)
-    export_trace(file, to, out, run=record.id, content=content)  # pyright: ignore[reportArgumentType]
+    export_trace(file, to, out, run=record.id)  # pyright: ignore[reportArgumentType]
     echo(redact(out))
 
 

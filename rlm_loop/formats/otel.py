@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -27,35 +27,31 @@ from rlm_loop.versions import __version__
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
-#: What was said: left out where only names and figures go out.
-_SAID = {
-    *("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.definitions", "gen_ai.evaluation.explanation"),
-    *("gen_ai.tool.call.arguments", "gen_ai.tool.call.result"),
-    *("rlm_loop.answer", "rlm_loop.stop_reason", "rlm_loop.question"),
-}
 #: Spans of one request to an address: each may hold a whole conversation.
 _BATCH = 32
 
 
-def write_spans(conversation: Conversation, path: Path, *, content: bool = True) -> None:
-    """Write the spans of a run as one line of OTLP's JSON; raises `ImportError` as `spans_of`, and `OSError`."""
-    spans = spans_of(conversation, content=content)
-    from google.protobuf.json_format import MessageToDict
-    from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+def write_spans(conversations: Sequence[Conversation], path: Path) -> None:
+    """Write each run's spans as a line of OTLP's JSON; raises `ImportError` as `spans_of`, and `OSError`."""
+    lines: list[str] = []
+    for spans in map(spans_of, conversations):
+        from google.protobuf.json_format import MessageToDict
+        from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
-    request: dict[str, Any] = MessageToDict(encode_spans(spans), use_integers_for_enums=True)
-    for resource in request["resourceSpans"]:
-        for scope in resource["scopeSpans"]:
-            for span in scope["spans"]:  # OTLP writes ids in hexadecimal, protobuf's own JSON in base64
-                for name in {"traceId", "spanId", "parentSpanId"} & set(span):
-                    span[name] = base64.b64decode(span[name]).hex()
+        request: dict[str, Any] = MessageToDict(encode_spans(spans), use_integers_for_enums=True)
+        for resource in request["resourceSpans"]:
+            for scope in resource["scopeSpans"]:
+                for span in scope["spans"]:  # OTLP writes ids in hexadecimal, protobuf's own JSON in base64
+                    for name in {"traceId", "spanId", "parentSpanId"} & set(span):
+                        span[name] = base64.b64decode(span[name]).hex()
+        lines.append(json.dumps(request, ensure_ascii=False) + "\n")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(request, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text("".join(lines), encoding="utf-8")
 
 
-def send_spans(conversation: Conversation, address: str, *, content: bool = True) -> None:
+def send_spans(conversation: Conversation, address: str) -> None:
     """Send the spans of a run to an OTLP endpoint.  Raises `FormatError` where it does not take them, `ImportError`."""
-    spans = spans_of(conversation, content=content)
+    spans = spans_of(conversation)
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace.export import SpanExportResult
 
@@ -69,8 +65,8 @@ def send_spans(conversation: Conversation, address: str, *, content: bool = True
         exporter.shutdown()
 
 
-def spans_of(conversation: Conversation, *, content: bool = True) -> list[ReadableSpan]:
-    """Return all spans of a run, each after its parent; without `content` only names and figures, nothing said.
+def spans_of(conversation: Conversation) -> list[ReadableSpan]:
+    """Return all spans of a run, each after its parent.
 
     An id is made of the run and a place in it, so that a run has the same spans however often it is sent.  Raises
     `ImportError` without the extra `otel`.
@@ -95,7 +91,7 @@ def spans_of(conversation: Conversation, *, content: bool = True) -> list[Readab
         return SpanContext(int(trace, 16), id, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
 
     def sent(attributes: Mapping[str, Any]) -> dict[str, Any]:
-        return {k: _sendable(v) for k, v in attributes.items() if v is not None and (content or k not in _SAID)}
+        return {k: _sendable(v) for k, v in attributes.items() if v is not None}
 
     found: list[ReadableSpan] = []
     for span in run.spans:
@@ -112,7 +108,7 @@ def spans_of(conversation: Conversation, *, content: bool = True) -> list[Readab
             sent(attributes),
             [Event("gen_ai.evaluation.result", judged, end)] if judged else (),
             kind=SpanKind.CLIENT if isinstance(span.of, RecordedCall) else SpanKind.INTERNAL,
-            status=Status(StatusCode.ERROR, _sendable(line) if content and line else None) if kind else Status(),
+            status=Status(StatusCode.ERROR, _sendable(line) or None) if kind else Status(),
             start_time=start,
             end_time=end,
             instrumentation_scope=scope,

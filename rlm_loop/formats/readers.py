@@ -30,11 +30,6 @@ _NO_VERDICT = "it holds one run and no verdict; give the results of a benchmark,
 _SAMPLES = re.compile(r"samples_(?P<task>.+?)(_\d{4}-\d\d-\d\dT[\d:.\-]+)?\.jsonl(\.gz)?")
 _ZSTD = 93  # how a zip archive calls it
 _LETTERS = {"C": True, "I": False, "N": False, "P": 0.5}
-#: What ends a trial of Harbor and is the agent's own doing, so that a trial without a reward is not resolved.
-_OF_THE_AGENT = {
-    *("AgentTimeoutError", "ContextWindowExceededError", "OutputTokenExceededError", "ContextLengthExceededError"),
-    *("OutputLengthExceededError", "AgentSafetyRefusalError", "ContentPolicyViolationError"),
-}
 
 
 @dataclass(frozen=True)
@@ -92,20 +87,13 @@ def _in_folder(folder: Path, options: Options) -> list[Source]:
         return [Source(folder, [*load_study(folder).rows])]
     if logs := sorted(folder.rglob("*.eval")):
         return [_inspect(log, options) for log in logs]
-    newest: dict[tuple[Path, str], Path] = {}
-    for path in sorted(folder.rglob("samples_*.jsonl*")):  # of several of one task the newest: dates sort as text
-        if found := _SAMPLES.fullmatch(path.name):
-            newest[path.parent, found["task"]] = path
-    if newest:
-        return [_samples(path, options) for path in sorted(newest.values())]
+    if samples := [path for path in sorted(folder.rglob("samples_*")) if _SAMPLES.fullmatch(path.name)]:
+        return [_samples(path, options) for path in samples]
     # A job has a `result.json` of its own, but nothing of a trial beside it.
     results = [path for level in ("*", "*/*") for path in folder.glob(f"{level}/result.json")]
     trials = [p for p in results if any((p.parent / name).exists() for name in ("trial.log", "agent", "verifier"))]
     if trials:
         return [_job(folder, trials, options)]
-    logs = [path for path in sorted(folder.glob("*.json")) if _is_inspect(_parsed(_bytes(path), path))]
-    if logs:
-        return [_inspect(log, options) for log in logs]
     raise StudyError(
         f"{folder} holds no results that are known: no {LOCK}, no .eval, no samples_*.jsonl, no trials of Harbor"
     )
@@ -333,8 +321,7 @@ def _report(path: Path, report: Mapping[str, Any]) -> Source:
 def _job(folder: Path, results: Iterable[Path], options: Options) -> Source:
     """A row for each trial of Harbor; the arm is agent and model, the suite the data set, the score a reward.
 
-    Trials of one task with one arm are numbered in the order of their start.  A trial that ended with an exception that
-    is not the agent's doing, and has no reward, is not judged.
+    Trials of one task with one arm are numbered in the order of their start.  One without a reward is not judged.
     """
     trials, score, rows = list[tuple[Path, dict[str, Any]]](), options.score or "reward", list[Row]()
     for path in results:
@@ -351,8 +338,6 @@ def _job(folder: Path, results: Iterable[Path], options: Options) -> Source:
         ended = str((trial.get("exception_info") or {}).get("exception_type") or "")
         reward = ((trial.get("verifier_result") or {}).get("rewards") or {}).get(score)
         resolved = as_resolved(reward, f"{path}, {score}", options.threshold)
-        if resolved is None and ended in _OF_THE_AGENT:
-            resolved = False
         used: Mapping[str, Any] = trial.get("agent_result") or {}
         names = {"input_tokens": "n_input_tokens", "output_tokens": "n_output_tokens", "cost": "cost_usd"}
         known = {ours: as_number(used.get(theirs), f"{path}, {theirs}") for ours, theirs in names.items()}

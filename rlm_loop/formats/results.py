@@ -88,8 +88,7 @@ def _refuse_unpaired(rows: Sequence[Row]) -> None:
     if len(arms) < 2:
         there = f"there is only the arm {arms[0]!r}" if arms else "there are no results"
         raise StudyError(f"{there}; a comparison needs two: give a second file, or name them")
-    if complete_and_incomplete(rows)[0]:
-        return
-    first = {arm: next(r for r in rows if r["arm"] == arm) for arm in arms[:3]}
-    shown = "; ".join(f"{arm} has {(r['suite'], r['task'], r['seed'])}" for arm, r in first.items())
-    raise StudyError(f"no suite, task and seed was tried by all arms: {shown}")
+    if not complete_and_incomplete(rows)[0]:
+        first = {row["arm"]: (row["suite"], row["task"], row["seed"]) for row in reversed(rows)}
+        shown = "; ".join(f"{arm} has {first[arm]}" for arm in arms[:3])
+        raise StudyError(f"no suite, task and seed was tried by all arms: {shown}")

@@ -137,8 +137,9 @@ def test_logs_that_inspect_writes_today(tmp_path: Path) -> None:
     command = [sys.executable, str(HERE / "write_inspect.py"), str(tmp_path)]
     subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
     wanted = resolved(load_results(FILES / "plain.eval", FILES / "tools.eval"))
-    for form in ("plain", "as_json"):
-        assert resolved(load_results(tmp_path / form, tmp_path / "tools")) == wanted
+    (as_json,) = (tmp_path / "as_json").glob("*.json")
+    for log in (tmp_path / "plain", as_json):
+        assert resolved(load_results(log, tmp_path / "tools")) == wanted
     assert len(load_results(tmp_path / "plain", tmp_path / "epochs").rows) == 18
     failing = load_results(tmp_path / "failing", tmp_path / "tools", score="includes")
     assert "1 of 6 samples ended with an error" in failing.notes[0]
