@@ -149,7 +149,6 @@ def _tree(root: Branch) -> Table:
         name = f"{one.requests} requests" if depth == 0 else f"{'  ' * depth}{one.name}"
         later = "" if one.per_turn is None else f"{one.per_turn:,.0f}"
         share, again = f"{one.total / (root.total or 1):.1%}", f"{one.cacheable or 0:.1%}"
-        dollars = "" if one.dollars is None else f"{one.dollars:.4f}"
-        rows.append([name, f"{one.first:,}", later, f"{one.total:,}", share, again, number(one.cached), dollars])
-    columns = ("", "first", "per turn", "total", "share", "sent before", "cached", "$")
+        rows.append([name, f"{one.first:,}", later, f"{one.total:,}", share, again, number(one.cached)])
+    columns = ("", "first", "per turn", "total", "share", "sent before", "cached")
     return Table(f"Input tokens of {root.name}", columns, rows)

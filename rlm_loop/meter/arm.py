@@ -41,15 +41,9 @@ class FunctionArm:
     max_steps: InitVar[int | None] = None
 
     def __post_init__(self, max_steps: int | None) -> None:
-        if not callable(self.function):
-            raise TypeError(f"an arm is a function of (task, endpoint), not {self.function!r:.60}")
         object.__setattr__(self, "name", self.name or getattr(self.function, "__name__", "function"))
         if max_steps is not None:
             object.__setattr__(self, "budget", replace(self.budget, steps=max_steps))
-
-    def __call__(self, task: Task, endpoint: Endpoint) -> Any:
-        """Call the function itself."""
-        return self.function(task, endpoint)
 
     def settings(self) -> dict[str, Any]:
         """Return the marks of the arm: the function's name and the text of its source, the model, the budget."""

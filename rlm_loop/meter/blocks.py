@@ -1,12 +1,12 @@
 """Blocks that an agent puts around a prompt, told by structure alone.
 
-Nothing of any agent is known here.  The structure is tags in lines of their own, headings, trees of files, and the
-names that memory files have by custom.  Text that shows no such structure stays what it was.
+Nothing of any agent is known here.  The structure is tags in lines of their own, headings, and the names that
+memory files have by custom.  Text that shows no such structure stays what it was.
 
 - a memory file: from a heading that names one (`# AGENTS.md instructions for /x`, `Contents of /x/CLAUDE.md`) to the
   end that is said, else of the block it stands in or before, else (in system text) of the text;
 - environment: a block whose tag says so (`<environment_context>`, `<env>`), a section or a reminder that tells at least
-  two facts of the kind (working directory, platform, git status ...), and trees of files;
+  two facts of the kind (working directory, platform, git status ...);
 - a reminder: any other block whose tag has `reminder` in it;
 - in system text, another block keeps the cause `system`, with its tag as the detail.
 """
@@ -32,7 +32,6 @@ _HEADING = re.compile(
     rf"[^\n]*?(?<![\w-])(?P<file>{_FILES})(?![\w-])[^\n]*\n",
     re.MULTILINE,
 )
-_TREE = re.compile(r"(?:^[ \t│|]*[├└][^\n]*(?:\n|\Z)){2,}", re.MULTILINE)
 _FACTS = re.compile(
     r"(?im)^[^\n]{0,30}\b(working directory|current directory|(?:working|currently) in the directory|operating system|"
     r"os version|git ?status|git repo(?:sitory)?|current branch|platform|shell|today'?s date|current date|ide|"
@@ -60,10 +59,14 @@ def pieces(text: str, role: str) -> Iterator[tuple[str, str]]:
         return
     blocks = list(_blocks(text))
     told = [(start, end, cause) for start, end, tag in blocks if (cause := _of_block(tag, text[start:end], role))]
-    causes = [""] * len(text)  # of each character: a block's hold over what looks like a section, memory over both
-    for start, end, cause in (
-        told if role == "tool" else (*_environment(text, role), *told, *_memory(text, role, blocks, told))
-    ):
+    marks = list(told)  # of which later ones hold over earlier ones
+    if role == "system":
+        sections = (match for match in _SECTION.finditer(text) if _tells_facts(match.group()))
+        marks = [*((*match.span(), f"{ENVIRONMENT}/section") for match in sections), *told]
+    if role != "tool":
+        marks += _memory(text, role, blocks, told)
+    causes = [""] * len(text)  # of each character
+    for start, end, cause in marks:
         causes[start:end] = [cause] * (end - start)
     at = 0
     for cause, run in groupby(causes):
@@ -124,14 +127,6 @@ def _memory(
         elif not inside and role != "system":
             continue
         yield start, last, f"{MEMORY}/{heading['file']}"
-
-
-def _environment(text: str, role: str) -> Iterator[tuple[int, int, str]]:
-    for match in _SECTION.finditer(text) if role == "system" else ():
-        if _tells_facts(match.group()):
-            yield *match.span(), f"{ENVIRONMENT}/section"
-    for match in _TREE.finditer(text):
-        yield *match.span(), f"{ENVIRONMENT}/files"
 
 
 def _tells_facts(text: str) -> bool:

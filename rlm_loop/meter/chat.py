@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rlm_loop.messages import Reply, ToolCall, Usage
+from rlm_loop.messages import Message, Reply, Span, ToolCall, Usage
 from rlm_loop.meter.request import Refused, Request, RequestMessage, content_of
 from rlm_loop.models import wire
 from rlm_loop.models.streams import joined as joined
@@ -46,7 +47,7 @@ class _Body(_Form):
     messages: list[_Message] = Field(min_length=1)
     tools: list[dict[str, Any]] | None = None
     tool_choice: Any = None
-    stop: Any = None
+    stop: str | list[str] | None = None
     response_format: dict[str, Any] | None = None
     max_completion_tokens: int | None = None
     max_tokens: int | None = None
@@ -73,7 +74,7 @@ def read(body: Any) -> Request:
     return Request(
         tuple(map(_message, form.messages)),
         () if form.tool_choice == "none" else tuple(form.tools or ()),
-        stop=_stop(form.stop),
+        stop=(form.stop,) if isinstance(form.stop, str) else tuple(form.stop or ()),
         reply_schema=_schema(form.response_format or {}, not_applied),
         max_tokens=None if limit is None else max(limit, 1),
         stream=bool(form.stream),
@@ -93,13 +94,6 @@ def _message(said: _Message) -> RequestMessage:
     thought, _ = content_of(said.reasoning_content or said.reasoning)
     role = "system" if said.role == "developer" else said.role
     return RequestMessage(role, text or content_of(said.refusal)[0], tuple(calls), said.tool_call_id, thought, unread)
-
-
-def _stop(value: Any) -> tuple[str, ...]:
-    given = [value] if isinstance(value, str) else list(value or ())
-    if not all(isinstance(text, str) for text in given):
-        raise Refused("stop holds something that is no text; send texts")
-    return tuple(given)
 
 
 def _schema(wanted: Mapping[str, Any], not_applied: dict[str, Any]) -> Mapping[str, Any] | None:
@@ -135,15 +129,9 @@ def _usage(usage: Usage | None) -> dict[str, Any] | None:
 
 def write(reply: Reply, request: Request, name: str, created: int) -> dict[str, Any]:
     """Return the response body.  Every tool call of the reply has an id here (see `session`)."""
-    message: dict[str, Any] = {"role": "assistant", "content": reply.text or (None if reply.tool_calls else "")}
-    finish = "stop" if reply.finish_reason == "error" else reply.finish_reason
-    if reply.tool_calls:
-        named = ((call.id, {"name": call.name, "arguments": call.arguments or "{}"}) for call in reply.tool_calls)
-        message["tool_calls"] = [{"id": name, "type": "function", "function": function} for name, function in named]
-        finish = "tool_calls"
-    more: Any = reply.extra.get("message")
-    if isinstance(more, Mapping):  # what a reasoning model thought, or why it refused
-        message |= {k: v for k, v in cast("Mapping[str, Any]", more).items() if k in ("reasoning_content", "refusal")}
+    calls = tuple(replace(call, arguments=call.arguments or "{}") for call in reply.tool_calls)
+    message = Message("assistant", (Span(reply.text, "assistant"),), calls).to_dict()
+    finish = "tool_calls" if calls else "stop" if reply.finish_reason == "error" else reply.finish_reason
     return {
         "id": f"chatcmpl-{name}",
         "object": "chat.completion",
@@ -161,7 +149,7 @@ def stream(reply: Reply, request: Request, name: str, created: int) -> Iterator[
     message, finish = choice["message"], choice["finish_reason"]
     if calls := message.get("tool_calls"):
         message["tool_calls"] = [{"index": i, **call} for i, call in enumerate(calls)]
-    head = {**whole, "object": "chat.completion.chunk", **({"usage": None} if request.include_usage else {})}
+    head = {**whole, "object": "chat.completion.chunk"}
     for delta, ended in ((message, None), ({}, finish)):
         chunk = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": ended}
         yield f"data: {json.dumps({**head, 'choices': [chunk]})}\n\n"

@@ -29,6 +29,10 @@ class MeteredConversation:
         self.opening: tuple[RequestMessage, ...] = ()
         self._wrote: Mapping[str, int] | None = None
 
+    def asked(self, said: Sequence[RequestMessage]) -> None:
+        """Its latest request is this one."""
+        self.opening, self.said = opening(said), tuple(said)
+
     def replied(self, reply: Reply) -> None:
         """A reply came: the turn is done."""
         self.turn += 1
@@ -93,13 +97,13 @@ class Conversations:
 
     def __init__(self) -> None:
         self.all: list[MeteredConversation] = []
-        self._opened: dict[tuple[RequestMessage, ...], list[MeteredConversation]] = {}
 
     def find(self, said: Sequence[RequestMessage], arrived: float) -> MeteredConversation | None:
         """The conversation that a request which arrived then goes on from, `None` for a new one."""
         begun = opening(said)
         afresh = not _answered(said)
-        alike = [c for c in self._opened.get(begun, ()) if c.free(arrived) and not (afresh and _answered(c.said))]
+        same = [c for c in self.all if c.opening == begun]
+        alike = [c for c in same if c.free(arrived) and not (afresh and _answered(c.said))]
         if alike:
             return max(reversed(alike), key=lambda c: common(c.said, said))
         again = _replies(said)
@@ -110,13 +114,3 @@ class Conversations:
                 return conversation
         lines = _counted(said, begun)
         return next((c for c in recent if c.opening[:-1] == begun[:-1] and c.echoed(lines)), None)
-
-    def grow(self, conversation: MeteredConversation, said: Sequence[RequestMessage]) -> None:
-        """The conversation's latest request is this one."""
-        begun = opening(said)
-        if begun != conversation.opening or not conversation.said:
-            if conversation.said:
-                self._opened[conversation.opening].remove(conversation)
-            self._opened.setdefault(begun, []).append(conversation)
-            conversation.opening = begun
-        conversation.said = tuple(said)

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.accounting.ledger import Call, Ledger
-from rlm_loop.accounting.prices import known_price
 from rlm_loop.agents.past_run import ledger_of
-from rlm_loop.messages import Usage
 from rlm_loop.traces.reader import read
 from rlm_loop.traces.trace import TraceError
 
@@ -72,8 +70,7 @@ class Branch:
     """Input tokens of one line of the tree (agent, conversation, cause, detail); its children's sum to them.
 
     `first` are those of the first request, `total` those of all `requests`.  `resent` had been sent before, so a cache
-    could have held them; `cached` and `written` are the provider's own figures (`None`: it does not say).  `dollars`
-    are what they cost, with the output of agents and conversations (`None`: no table has the price).
+    could have held them; `cached` and `written` are the provider's own figures (`None`: it does not say).
     """
 
     name: str
@@ -83,7 +80,6 @@ class Branch:
     resent: int
     cached: int | None
     written: int | None
-    dollars: float | None
     children: tuple[Branch, ...] = ()
 
     @property
@@ -175,16 +171,10 @@ def _tree(name: str, ledger: Ledger, calls: Sequence[MeteredCall]) -> Branch:
 def _conversation(node: str, calls: Sequence[Call], models: Mapping[int, str]) -> Branch:
     parts: list[tuple[tuple[str, ...], Branch]] = []
     for call in calls:
-        model, out = models.get(call.call, ""), call.usage.output_tokens
-        provider, slash, _ = model.partition("/")  # an address that is no provider's has no price, and none of ours
-        price = known_price(model) if slash and not {".", ":"} & {*provider} else None
         for row in call.rows:
-            read = Usage(row.tokens, 0, row.cached, cache_write_tokens=row.written)
-            first, dollars = row.tokens if call is calls[0] else 0, None if price is None else price.of(read)
-            sums = (first, row.tokens, row.resent, row.cached, row.written, dollars)
+            first = row.tokens if call is calls[0] else 0
+            sums = (first, row.tokens, row.resent, row.cached, row.written)
             parts.append(((row.cause, row.detail or "(other)"), Branch("", 1, *sums)))
-        dollars = None if price is None or out is None else out * price.output / 1e6
-        parts.append(((), Branch("", 1, 0, 0, 0, 0, 0, dollars)))
     names = sorted({models[call.call] for call in calls if models.get(call.call)})
     tools = len({names for names, _ in parts if names[:1] == ("tool_schema",)})
     return _branch(f"{node}: {', '.join(names) or 'model not named'}, {tools or 'no'} tools", len(calls), parts)
@@ -201,7 +191,7 @@ def _branch(name: str, requests: int, parts: Sequence[tuple[tuple[str, ...], Bra
             below.setdefault(names[0], []).append((names[1:], part))
     children = [_branch(child, requests, own) for child, own in below.items()]
     sums: list[Any] = []
-    for column in ("first", "total", "resent", "cached", "written", "dollars"):
+    for column in ("first", "total", "resent", "cached", "written"):
         values: list[Any] = [getattr(part, column) for _, part in parts]
         sums.append(None if None in values else sum(values))
     told = [] if [one.name for one in children] == ["(other)"] else sorted(children, key=lambda one: -one.total)

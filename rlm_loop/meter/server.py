@@ -85,6 +85,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = PATIENCE  # also of a connection that is kept open and not used
     disable_nagle_algorithm = True
+    wbufsize = -1  # head and body go out together, so that no packet waits for another
     server: _Server  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def setup(self) -> None:
@@ -206,8 +207,10 @@ class _Handler(BaseHTTPRequestHandler):
             if exchange is not None:
                 exchange.add(piece)
             self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+            self.wfile.flush()
         if chunked:
             self.wfile.write(b"0\r\n\r\n")
+        self.wfile.flush()
 
     def _session_name(self) -> str:
         """Return the name by path, else by header, else by a hash of the key: the key itself is kept nowhere."""
@@ -260,10 +263,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         if self.close_connection:
             self.send_header("Connection", "close")
-        self._headers_buffer.append(b"\r\n")  # one write for all, so that no packet waits for another
-        head = b"".join(self._headers_buffer)
-        self._headers_buffer = []
-        self.wfile.write(head if self.command == "HEAD" else head + body)  # RFC 9110, 9.3.2
+        self.end_headers()
+        self.wfile.write(b"" if self.command == "HEAD" else body)  # RFC 9110, 9.3.2
+        self.wfile.flush()
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing is printed for a request: the meter's own record says more."""

@@ -94,7 +94,7 @@ class MeterSession:
             messages = conversation.causes.messages(request.messages, conversation.turn)
             self._close_turn(conversation, request, messages, call.arrived)
             conversation.turn_began = call.arrived
-            self._conversations.grow(conversation, request.messages)
+            conversation.asked(request.messages)
         metered = conversation.metered
         call.node, call.turn = metered.node.path, conversation.turn + 1
         prompt = Prompt(messages, request.tools, request.stop, request.reply_schema, request.sampling)
@@ -141,9 +141,7 @@ class MeterSession:
         """The trace so far, read back.  Raises `TraceError` where it cannot be."""
         if self.trace.path is not None:
             return read(self.trace.path)
-        events = self.trace.events
-        start = next((i for i, event in enumerate(events) if event["event"] == "run_start"), len(events))
-        return RunRecord(tuple(events[start:]))
+        return RunRecord(tuple(self.trace.events))
 
     def wait(self, patience: float) -> None:
         """Wait for the requests under way to be written down, `patience` seconds at most."""

@@ -123,11 +123,9 @@ SHAPES: dict[tuple[str, str], list[tuple[str, str]]] = {
         (f"Instructions from: /x/AGENTS.md\n{RULES}", f"{MEMORY}/AGENTS.md"),
         (SKILLS, "system/available_skills"),
     ],
-    ("system", "a section and a tree"): [
+    ("system", "a section"): [
         ("# Environment\nHere:\n - Working directory: /x\n - Platform: linux\n", f"{ENVIRONMENT}/section"),
-        ("\nOther words.\n", ""),
-        (TREE, f"{ENVIRONMENT}/files"),
-        ("The end.", ""),
+        (f"\nOther words.\n{TREE}", ""),
     ],
     ("system", "about memory"): [("# AGENTS.md spec\nFiles named AGENTS.md hold rules.", "")],
     ("user", "a user's own tag"): [("<file>\nSome text.\n</file>\nWhat is it?", "")],
@@ -147,7 +145,7 @@ def test_the_blocks_that_agents_send(role: str, name: str) -> None:
 
 
 _TAGS = ["<env>", "</env>", "<a-reminder>", "</a-reminder>", "<b>", "</b>"]
-_LINES = ["## /x/AGENTS.md\n", "--- End of AGENTS.md\n", "├ a\n", "# Environment\n", "shell: x\n", "platform: y\n"]
+_LINES = ["## /x/AGENTS.md\n", "--- End of AGENTS.md\n", "# Environment\n", "shell: x\n", "platform: y\n"]
 _WORDS = st.sampled_from([*_TAGS, *_LINES, "Contents of CLAUDE.md\n", "\n", " ", "x"])
 
 

@@ -17,7 +17,7 @@ from upstream import ANY, Answer, upstream
 from wires import HEAD, ask, assistant, post, raw, streaming, user  # pyright: ignore
 
 from rlm_loop.accounting import Budget
-from rlm_loop.meter import figures, forward, meter, metered_endpoint, read_meter
+from rlm_loop.meter import forward, meter, metered_endpoint, read_meter
 from rlm_loop.models import ScriptedModel
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107}
@@ -360,11 +360,9 @@ def test_a_reply_that_is_just_over_counts_against_the_limit_of_the_next_request(
 
 def test_tables_of_prices_are_loaded_for_a_limit_of_cost_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    for module in (meter, figures):
-        monkeypatch.setattr(module, "known_price", asked.append)
+    monkeypatch.setattr(meter, "known_price", asked.append)
     for budget in (None, Budget(tokens=1000)):
         with upstream(Answer.of(CHAT)) as up, metered_endpoint(forward=up.url, budget=budget) as url:
             assert [ask(url, user("question")).status_code for _ in range(2)] == [200, 200]
             assert [call.input_tokens for call in url.meter.calls] == [100, 100]
-            assert url.meter.figures.trees()[0].dollars is None  # of a provider at an address that no table has
     assert asked == []

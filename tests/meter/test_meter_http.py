@@ -137,7 +137,7 @@ BAD: list[tuple[Any, str]] = [
     ({"messages": [user([{"type": "text", "text": "x"}, {"type": "input_audio"}])]}, "has an audio"),
     ({"messages": [user(7)]}, "content is int"),
     ({"messages": [user("x")], "max_tokens": True}, "max_tokens: Input should be a valid integer"),
-    ({"messages": [user("x")], "stop": [1]}, "stop holds"),
+    ({"messages": [user("x")], "stop": [1]}, "stop"),
     ({"messages": [user("x")], "tools": ["web_search"]}, r"tools\.0: Input should be a valid dictionary"),
 ]
 
