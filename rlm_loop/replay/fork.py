@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,9 +42,9 @@ def fork(
 ) -> Outcome:
     """Go on live after turn `at` of a recorded run (0: before the first).
 
-    What the model sees of the turns until then is what it saw; they are not paid for again, but count: in the budget,
-    the ledger and the outcome.  The REPL is rebuilt by running the recorded cells again with the recorded results of
-    what they asked of the host, sub-calls included.  `outcome.notes` says what was not as before.
+    What the model sees of the turns until then is what it saw; they are not paid for again, but count: in the budget
+    (but for its seconds), the ledger and the outcome.  The REPL is rebuilt by running the recorded cells again with the
+    recorded results of what they asked of the host, sub-calls included.  `outcome.notes` says what was not as before.
 
     The agent is made again from the record, and asks `model`: a trace may come from a stranger, so the model that it
     names is not asked.  `settings` replace any other of its fields (`budget=...`).  What a trace does not hold has to
@@ -76,10 +75,9 @@ def fork(
     )
     recorded.check_context(put.context)
     past = _until(record, at)
-    seconds = max(0.0, float(past.events[-1]["at"]) - float(past.start["at"])) if at else 0.0
     out = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
     recursion = driven.recursion()
-    account = Account(driven.budget, price=live.price, clock=_going_on(seconds))
+    account = Account(driven.budget, price=live.price)
     meter = driven.meter(live, account, ledger_of(past), out, recursion)
     forked = {"trace": None if isinstance(source, RunRecord) else str(source), "run": record.id, "at": at}
     record_start(out, driven, put, live, context_fingerprint(put.context), forked=forked)
@@ -99,12 +97,6 @@ def fork(
         meter.node.end_children()
         if not isinstance(trace, Trace):
             out.close()
-
-
-def _going_on(seconds: float) -> Callable[[], float]:
-    """Return a clock whose first reading, an account's start, is so many seconds ago."""
-    readings = iter([time.monotonic() - seconds])
-    return lambda: next(readings, None) or time.monotonic()
 
 
 def _until(record: RunRecord, at: int) -> RunRecord:
