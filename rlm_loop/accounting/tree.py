@@ -89,9 +89,9 @@ class TraceTree:
         """Return the number of nodes of a subtree, its own root included."""
         return len(self._subtrees[node])
 
-    def text(self, *, fold: int | None = None) -> str:
-        """Return the tree as lines; runs of more than `fold` siblings alike are one line (8 by default, 0: never)."""
-        return drawing("rlm_loop.report.call_tree.tree_text")(self, fold)
+    def text(self) -> str:
+        """Return the tree as lines; a run of more than 8 siblings alike is one line."""
+        return drawing("rlm_loop.report.call_tree.tree_text")(self)
 
     __str__ = text
 

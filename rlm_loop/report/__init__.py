@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
 from rlm_loop.report.figures import (
     alt_text,
     factor_response,
@@ -17,28 +14,15 @@ from rlm_loop.report.figures import (
     style,
 )
 from rlm_loop.report.figures.overhead import mean_session, overhead
+from rlm_loop.report.notebook.background import LiveRun, start_live
+from rlm_loop.report.notebook.formatting import step_text
+from rlm_loop.report.notebook.live import LiveView
+from rlm_loop.report.run import run_page
+from rlm_loop.report.study import compare_page, study_page, write_study_page, write_trace_pages
+from rlm_loop.report.tables.comparison import effect_table, flip_table
 from rlm_loop.report.tables.study_tables import arm_table, suite_table
 from rlm_loop.report.tables.table import Table, write_between
-
-if TYPE_CHECKING:
-    from rlm_loop.report.notebook.background import LiveRun, start_live
-    from rlm_loop.report.notebook.formatting import step_text
-    from rlm_loop.report.notebook.live import LiveView
-    from rlm_loop.report.run import run_page
-    from rlm_loop.report.study import compare_page, study_page, write_study_page, write_trace_pages
-    from rlm_loop.report.tables.comparison import effect_table, flip_table
-    from rlm_loop.report.view import viewing
-
-#: The module of each name that is loaded when it is asked for, with jinja2 or a notebook's display.
-_WHERE = {
-    **dict.fromkeys(("effect_table", "flip_table"), "tables.comparison"),
-    **dict.fromkeys(("LiveRun", "start_live"), "notebook.background"),
-    "LiveView": "notebook.live",
-    "step_text": "notebook.formatting",
-    "run_page": "run",
-    **dict.fromkeys(("compare_page", "study_page", "write_study_page", "write_trace_pages"), "study"),
-    "viewing": "view",
-}
+from rlm_loop.report.view import viewing
 
 __all__ = [
     "LiveRun",
@@ -69,9 +53,3 @@ __all__ = [
     "write_study_page",
     "write_trace_pages",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
@@ -21,31 +20,23 @@ Fold = tuple[Node, ...]
 """Siblings of one batch (or, outside batches, alike in kind, model and turn) that are shown as one line."""
 
 
-@dataclass(frozen=True)
-class Line:
-    """A line of the tree: its text with the branches drawn in front, and its status."""
-
-    text: str
-    status: Status
-
-
-def lines(tree: TraceTree, fold: int = FOLD) -> Iterator[Line]:
-    """The lines of a tree, root first; a `fold` of 0 shows every node."""
+def lines(tree: TraceTree) -> Iterator[tuple[str, Status]]:
+    """The lines of a tree, root first, each with its branches drawn in front and with its status."""
     stack: list[tuple[Node | Fold, str, str]] = [(tree.root, "", "")]
     while stack:
         item, branch, indent = stack.pop()
-        yield Line(branch + head(tree, item), status(item))
-        below = [n for n in item if n.ok is False][:SHOWN] if isinstance(item, tuple) else _folded(tree, item, fold)
+        yield branch + head(tree, item), status(item)
+        below = [n for n in item if n.ok is False][:SHOWN] if isinstance(item, tuple) else _folded(tree, item)
         for number, child in reversed(list(enumerate(below))):
             last = number == len(below) - 1
             stack.append((child, indent + ("└─ " if last else "├─ "), indent + ("   " if last else "│  ")))
 
 
-def _folded(tree: TraceTree, node: Node, fold: int) -> list[Node | Fold]:
+def _folded(tree: TraceTree, node: Node) -> list[Node | Fold]:
     items: list[Node | Fold] = []
     alike = groupby(tree.children(node.node), key=lambda n: (n.batch,) if n.batch else (None, n.kind, n.model, n.turn))
     for members in (tuple(run) for _, run in alike):
-        items += [members] if fold and len(members) > fold else members
+        items += [members] if len(members) > FOLD else members
     return items
 
 
@@ -95,6 +86,6 @@ def _fold_parts(tree: TraceTree, members: Fold) -> Iterator[str]:
     yield counted(sum((tree.total(n.node) for n in members), Usage.NOTHING))
 
 
-def tree_text(tree: TraceTree, fold: int | None = None) -> str:
+def tree_text(tree: TraceTree) -> str:
     """The text of `TraceTree.text`."""
-    return "\n".join(line.text for line in lines(tree, FOLD if fold is None else fold))
+    return "\n".join(text for text, _ in lines(tree))

@@ -1,9 +1,10 @@
-"""The traces of a study as files, whether they lie loose or packed: read in one pass."""
+"""The traces of a study as files, whether they lie loose or packed."""
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from rlm_loop.study import Results, StudyError
@@ -25,25 +26,34 @@ def has_traces(results: Results) -> bool:
     return (folder / TRACES).is_file() or any((folder / name).is_file() for name in names_of(results))
 
 
+@contextlib.contextmanager
+def trace_file(folder: Path, name: str) -> Generator[Path | None]:
+    """A file that holds the trace `name` of a study's folder, a packed one as long as the block runs; else `None`.
+
+    Raises `TraceError` for packed traces that cannot be read.
+    """
+    path = folder / name
+    if path.is_file():
+        yield path
+    elif (data := packed_traces(folder).get(name)) is None:
+        yield None
+    else:
+        with tempfile.TemporaryDirectory() as scratch:
+            unpacked = Path(scratch) / path.name
+            unpacked.write_bytes(data)
+            yield unpacked
+
+
 def trace_files(results: Results, names: Iterable[str] | None = None) -> Iterator[tuple[str, Path]]:
     """Each trace that is there with a file that holds it; a packed one only until the next is asked for.
 
     `names` are those that are wanted (default: all).  Raises `StudyError` for packed traces that cannot be read.
     """
-    known, folder = names_of(results), Path(results.folder)
-    wanted = known if names is None else [n for n in dict.fromkeys(names) if n in set(known)]
-    loose = [name for name in wanted if (folder / name).is_file()]
-    yield from ((name, folder / name) for name in loose)
-    rest = set(wanted) - set(loose)
-    if not rest:
-        return
-    with tempfile.TemporaryDirectory() as scratch:
+    known = names_of(results)
+    for name in known if names is None else [n for n in names if n in set(known)]:
         try:
-            for name, data in packed_traces(folder).items():
-                if name in rest:
-                    path = Path(scratch) / PurePosixPath(name).name
-                    path.write_bytes(data)
+            with trace_file(Path(results.folder), name) as path:
+                if path is not None:
                     yield name, path
-                    path.unlink()
         except TraceError as error:
             raise StudyError(f"{error}; export the study again, or leave the traces out") from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import html
 import io
 import re
 import textwrap
@@ -188,7 +187,7 @@ def save(figure: Figure, path: str | Path) -> list[Path]:
     """Save a figure with its alternative text in the file; the same figure gives the same bytes.  Returns the paths.
 
     The ending chooses: `.png` (200 dots an inch), `.svg` or `.pdf`; a path without one gives PNG and SVG.  The text is
-    the `Description` of a PNG, the `<desc>` and description of an SVG, the `Subject` of a PDF.  Raises `StudyError` for
+    the `Description` of a PNG and an SVG, the `Subject` of a PDF.  Raises `StudyError` for
     another ending, and where the file cannot be written.
     """
     whole = Path(path)
@@ -216,28 +215,13 @@ def data_uri(figure: Figure) -> str:
 
 def _bytes(figure: Figure, suffix: str) -> bytes:
     words = alt_text(figure) or None
+    metadata = {
+        ".png": {"Software": None, "Description": words},
+        ".svg": {"Date": None, "Description": words},
+        ".pdf": {"CreationDate": None, "Subject": words},
+    }
+    buffer = io.BytesIO()
     with style():
-        if suffix == ".svg":
-            return _svg(figure, words)
-        buffer, metadata = io.BytesIO(), {"Software": None, "Description": words}
-        if suffix == ".pdf":
-            metadata = {"CreationDate": None, "Subject": words}
-        figure.savefig(buffer, format=suffix[1:], dpi=200 if suffix == ".png" else "figure", metadata=metadata)
-        return buffer.getvalue()
-
-
-def _svg(figure: Figure, words: str | None) -> bytes:
-    """Do what `savefig` does, but with one drawing in place of two: `savefig` lays out by a drawing of its own."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
-    canvas, dots, file = figure.canvas, figure.dpi, io.StringIO()
-    try:
-        FigureCanvasSVG(figure).print_svg(file, metadata={"Date": None, "Description": words})
-    finally:
-        figure.dpi = dots
-        figure.set_canvas(canvas)
-    made = file.getvalue()
-    if words:  # screen readers know <desc>, not the RDF that matplotlib writes
-        start = made.index(">", made.index("<svg")) + 1
-        made = f"{made[:start]}\n <desc>{html.escape(words, quote=False)}</desc>{made[start:]}"
-    return made.encode("utf-8")
+        dots = 200 if suffix == ".png" else "figure"
+        figure.savefig(buffer, format=suffix[1:], dpi=dots, metadata=metadata[suffix])
+    return buffer.getvalue()

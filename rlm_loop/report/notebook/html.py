@@ -105,4 +105,4 @@ def ledger_html(ledger: Ledger) -> str:
 
 def tree_html(tree: TraceTree) -> str:
     """A call tree as text, each line marked by how it ended."""
-    return view("tree", [(line.text, line.status) for line in lines(tree)])
+    return view("tree", list(lines(tree)))

@@ -7,12 +7,10 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +19,10 @@ from rlm_loop.report.notebook.formatting import value_text
 from rlm_loop.report.run.marked import brief
 from rlm_loop.report.run.page import state
 from rlm_loop.report.run.view import mapping
+from rlm_loop.report.trace_files import trace_file
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.grid import trace_path
-from rlm_loop.study.store.archive import TRACES, packed_traces
-from rlm_loop.study.store.reading import LOCK, RESULTS, read_lock, read_rows
+from rlm_loop.study.store.archive import TRACES
+from rlm_loop.study.store.reading import LOCK, RESULTS, read_rows
 from rlm_loop.study.store.rows import Row
 from rlm_loop.traces.received import file_bytes, parse
 from rlm_loop.traces.trace import TraceError
@@ -137,18 +135,12 @@ class RunFolder:
 
         Raises `TraceError` where there is none, or it would lie outside the folder.
         """
-        path, name = self._base / episode.path, episode.path.removeprefix(f"{episode.study}/")
-        if not episode.path or not path.resolve().is_relative_to(self._base.resolve()):
-            raise TraceError(f"the trace {episode.path or 'of this episode'} is not there; only its row is")
-        if path.is_file():
-            yield path
-        elif (data := packed_traces(self._base / episode.study).get(name)) is not None:
-            with tempfile.TemporaryDirectory() as scratch:
-                unpacked = Path(scratch) / path.name
-                unpacked.write_bytes(data)
-                yield unpacked
-        else:
-            raise TraceError(f"the trace {episode.path} is not there; only its row is")
+        path, study = self._base / episode.path, self._base / episode.study
+        inside = bool(episode.path) and path.resolve().is_relative_to(self._base.resolve())
+        with trace_file(study, episode.path.removeprefix(f"{episode.study}/")) as file:
+            if not inside or file is None:
+                raise TraceError(f"the trace {episode.path or 'of this episode'} is not there; only its row is")
+            yield file
 
     def tag(self, episode: ListedEpisode) -> str:
         """A text that changes with an episode's row and trace."""
@@ -197,9 +189,8 @@ class RunFolder:
         self._reads[key] = mark, episodes, note
 
     def _runs(self, path: str, study: str) -> Iterator[ListedEpisode]:
-        planned = _planned(self._base / study).get(path.removeprefix(f"{study}/"), {})
         for number, (run, cells) in enumerate(runs_of(self._base / path).items()):
-            yield ListedEpisode(study, path, run, {**cells, **planned}, number=number)
+            yield ListedEpisode(study, path, run, cells, number=number)
 
 
 def _episodes(folder: Path, study: str) -> Iterator[ListedEpisode]:
@@ -221,20 +212,6 @@ def _episodes(folder: Path, study: str) -> Iterator[ListedEpisode]:
 
 def _brief(value: object) -> str:
     return brief(str(value or ""), _ANSWER)
-
-
-def _planned(folder: Path) -> Mapping[str, Mapping[str, Any]]:
-    """The episodes that a study is to run, by their traces: it says which one an unfinished trace is of."""
-    try:
-        lock = read_lock(folder) or {}
-    except StudyError:
-        lock = {}
-    units = [
-        (arm, model, suite, task, seed)
-        for suite, tasks in lock.get("tasks", {}).items()
-        for arm, model, task, seed in product(lock["arms"], lock["models"], tasks, lock["seeds"])
-    ]
-    return {trace_path(*unit): dict(zip(_UNIT, unit, strict=True)) for unit in units}
 
 
 def runs_of(path: Path) -> dict[str, dict[str, Any]]:
