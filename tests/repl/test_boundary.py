@@ -234,18 +234,14 @@ items += [["text/html", "x" * 100_000]] * 100
     assert (result.error, [d.mime for d in result.displays]) == (None, ["text/html"] * 40)
 
 
-def test_calls_beyond_what_runs_at_once_wait_for_their_turn(repl: PythonREPL) -> None:
-    before, alive = threading.active_count(), list[int]()
-
-    def tool(n: int) -> int:
-        alive.append(threading.active_count())
-        return n
-
-    repl.add_tools({"tool": tool})
-    code = "from concurrent.futures import ThreadPoolExecutor\n"
-    code += "with ThreadPoolExecutor(200) as pool: print(sum(pool.map(tool, range(600))))"
-    assert repl.run(code, timeout=60).output == f"{sum(range(600))}\n"
-    assert max(alive) - before < 128 + 16  # and what else this process does
+def test_calls_beyond_what_may_run_at_once_are_refused(repl: PythonREPL, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rlm_loop.repl.host.calls._AT_ONCE", 2)
+    gate = threading.Event()
+    repl.add_tools({"wait": lambda: gate.wait(30)})
+    code = "from concurrent.futures import ThreadPoolExecutor, as_completed\npool = ThreadPoolExecutor(9)\n"
+    code += "made = [pool.submit(wait) for _ in range(9)]\nprint(next(as_completed(made)).exception())"
+    assert "2 calls at the same time" in repl.run(code, timeout=60).output
+    gate.set()
 
 
 FORGED = [

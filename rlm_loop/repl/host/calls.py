@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,7 +14,7 @@ from rlm_loop.repl.records import asked_with, kept
 from rlm_loop.repl.worker import form_of
 
 _LONGEST_REPR = 1_000_000
-_AT_ONCE = 128  # calls of a cell that run at the same time; the others wait for their turn
+_AT_ONCE = 256  # calls of a cell that run at the same time: each takes a thread
 _MOST = 200_000  # calls of one cell: all are kept on record
 _MOST_BYTES = 256 << 20  # of all their arguments, about, and of all results on record
 
@@ -53,8 +52,7 @@ class CellCalls:
         self.under_way = 0
         self._since = self._waited = 0.0
         self._closed = False
-        self._bytes = self._threads = 0
-        self._queue: deque[tuple[CellCall, Mapping[str, Any]]] = deque()
+        self._bytes = 0
         self._scope: Scope | None = None  # of the first call on
         self.made: list[CellCall] = []
         """All calls of the cell, in the order in which they came."""
@@ -87,6 +85,8 @@ class CellCalls:
             elif len(self.made) >= _MOST or self._bytes > _MOST_BYTES:
                 most = f"{_MOST:,} calls, with {_MOST_BYTES:,} bytes of arguments and results in all"
                 refusal = {"error": f"RuntimeError: a cell may make {most}"}
+            elif self.under_way >= _AT_ONCE:
+                refusal = {"error": f"RuntimeError: a cell may make {_AT_ONCE} calls at the same time"}
             else:
                 self.made.append(call)
                 if self.ended is not None:
@@ -97,24 +97,9 @@ class CellCalls:
             if not self.under_way:
                 self._since = self._clock()
             self.under_way += 1
-            self._queue.append((call, frame))
-            if self._threads >= _AT_ONCE:
-                return
-            self._threads += 1
-            if self._scope is None:
-                self._scope = Scope()
+            self._scope = self._scope or Scope()
         run = tool_context(self._session, self._scope).run
-        threading.Thread(target=run, args=(self._in_turn,), daemon=True).start()
-
-    def _in_turn(self) -> None:
-        """Do one call after the other, while there are any."""
-        while True:
-            with self._lock:
-                if self._closed or not self._queue:
-                    self._threads -= 1
-                    return
-                call, frame = self._queue.popleft()
-            self._work(call, frame)
+        threading.Thread(target=run, args=(self._work, call, frame), daemon=True).start()
 
     def _work(self, call: CellCall, frame: Mapping[str, Any]) -> None:
         ended: BaseException | None = None
