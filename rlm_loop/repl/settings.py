@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -20,7 +19,7 @@ class Limits:
     - `memory`: bytes of private writable memory (`RLIMIT_DATA`): beyond it a cell gets a `MemoryError`.  Memory that
       is only reserved does not count, which NumPy and PyTorch do by the gigabyte; nor does shared memory.
     - `cpu_seconds`: processor time from start to end of a REPL, all cells together; at the limit it is killed, and
-      replaced.  Fractions are rounded up.
+      replaced.
     - `processes`: child processes and threads at one time (`RLIMIT_NPROC`), besides what the same user runs
       already when the REPL starts.  The kernel exempts root: as root it holds in `hardened` and `sandbox` only.
     - `open_files`: open descriptors of one process.
@@ -30,7 +29,7 @@ class Limits:
     """
 
     memory: int | None = None
-    cpu_seconds: float | None = None
+    cpu_seconds: int | None = None
     processes: int | None = None
     open_files: int | None = None
     file_size: int | None = None
@@ -38,13 +37,12 @@ class Limits:
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
             value = getattr(self, name)
-            numbers = (int, float) if name == "cpu_seconds" else (int,)
-            if value is not None and (type(value) not in numbers or not least <= value < math.inf):
-                raise ValueError(f"{name} must be a number >= {least}, or None for no limit, got {value!r}")
+            if value is not None and (type(value) is not int or value < least):
+                raise ValueError(f"{name} must be a whole number >= {least}, or None for no limit, got {value!r}")
 
     def as_options(self) -> dict[str, int]:
-        """The limits that are set, as whole numbers, for the worker's options."""
-        return {name: math.ceil(value) for name, value in asdict(self).items() if value is not None}
+        """The limits that are set, for the worker's options."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)

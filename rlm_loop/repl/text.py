@@ -46,10 +46,6 @@ class Piece:
         return Piece(shown(self.head + self.tail))
 
 
-NOTHING = Piece()
-"""The output of a cell that printed nothing."""
-
-
 class Ends:
     """Text of any length, of which `most` characters of the beginning and of the end are kept."""
 
@@ -67,8 +63,6 @@ class Ends:
 
     def piece(self) -> Piece:
         """Return the text until now, as a terminal would show it."""
-        if not self._held and not self._head:
-            return NOTHING
         self._shorten()
         return Piece(self._head, self._dropped, *self._parts).shown()
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from rlm_loop.repl.contexts.on_disk import ContextError, ContextFile
-from rlm_loop.repl.text import NOTHING, Ends, Piece
+from rlm_loop.repl.text import Ends, Piece
 from rlm_loop.repl.worker import DEEPEST, RECORD, encode, values_in
 from rlm_loop.repl.worker import decode as from_form
 
@@ -138,7 +138,7 @@ class Output:
         self._begin()
 
     def _begin(self) -> None:
-        self._ends: Ends | None = None  # until something is printed
+        self._ends = Ends(self._most)
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
 
     def read(self) -> None:
@@ -148,13 +148,10 @@ class Output:
                 data = os.read(self.fd, _READ)
             except BlockingIOError:
                 return
-            self._ends = self._ends or Ends(self._most)
             self._ends.add(self._decode(data))
 
     def take(self) -> Piece:
         """Return what was printed since it was taken last, as a terminal would show it."""
-        if self._ends is None:
-            return NOTHING
         self._ends.add(self._decode(b"", True))
         piece = self._ends.piece()
         self._begin()
