@@ -256,8 +256,6 @@ class Agent:
 
         left: float | None = 0.0  # to wait for the hash
         try:
-            if hashed is not None:
-                hashed.begin()
             outcome = with_hooks(task, self.dialect.name, meter, solve)
             left = account.seconds_left()
             return outcome

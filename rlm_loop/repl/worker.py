@@ -19,8 +19,6 @@ import sys
 if __name__ == "__main__":  # the script's folder would let `import base` find our files
     sys.path[:] = [p for p in sys.path if p != __file__.rpartition("/")[0]]
 
-import __future__
-
 import _ast  # `ast` and `socket` would take a tenth of the start
 import _signal  # pyright: ignore[reportMissingImports]  # `signal` makes an enumeration of all that it gives back
 import _socket
@@ -767,7 +765,6 @@ class Cells:
         self.tools: dict[str, Any] = {}
         self.hidden: dict[str, Any] = {}  # names that are no variables while they have these values
         self.marks: dict[str, tuple[int, Any]] = {}
-        self.flags = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         self.loop: Any = None
 
     def work(self, job: dict[str, Any], report: dict[str, Any]) -> None:
@@ -787,7 +784,7 @@ class Cells:
     def _job_exec(self, job: dict[str, Any], report: dict[str, Any]) -> None:
         code, file = job["code"], job["file"]
         linecache.cache[file] = (len(code), None, code.splitlines(True), file)
-        tree = _compile(code, file, "exec", self.flags | _ast.PyCF_ONLY_AST, dont_inherit=True)
+        tree = _compile(code, file, "exec", _AWAIT | _ast.PyCF_ONLY_AST, dont_inherit=True)
         last: Any = None  # the expression of which the value is to be shown
         if tree.body and isinstance(tree.body[-1], _ast.Expr) and not code.rstrip().endswith(";"):
             last = tree.body.pop().value
@@ -879,10 +876,9 @@ class Cells:
 
     def compiled(self, tree: Any, file: str, mode: str) -> types.CodeType:
         """The code of a cell's tree."""
-        return _compile(tree, file, mode, self.flags, dont_inherit=True)
+        return _compile(tree, file, mode, _AWAIT, dont_inherit=True)
 
     def _execute(self, code: types.CodeType) -> Any:
-        self.flags |= code.co_flags & _ANNOTATIONS
         if not code.co_flags & 0x80:  # inspect.CO_COROUTINE: no top-level await
             return eval(code, self.names)
         import asyncio
@@ -1010,7 +1006,7 @@ STAND_INS: dict[str, Any] = {"exit": leave, "quit": leave, "input": no_input, "b
 
 _LEAST_RECURSION = 200
 _compile = compile  # a cell may take it from builtins
-_ANNOTATIONS = __future__.annotations.compiler_flag
+_AWAIT = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
 def load(job: dict[str, Any]) -> Any:

@@ -129,14 +129,13 @@ def test_a_hash_that_fails_or_that_the_run_does_not_wait_for_is_said(tmp_path: P
             return str, ("made",)
 
     hashed = Fingerprint(Slow(), events.append)
-    hashed.begin()
     assert asked.wait(60)
     hashed.end(0)
     released.set()
     (tmp_path / "gone").write_text("a" * (2 << 20))
-    hashed = Fingerprint(ContextFile(tmp_path / "gone"), events.append)
+    gone = ContextFile(tmp_path / "gone")
     (tmp_path / "gone").unlink()
-    hashed.begin()
+    hashed = Fingerprint(gone, events.append)
     hashed.end()
     assert [set(event) for event in events] == [{"type", "bytes", "error"}] * 2
     assert "No such file" in events[1]["error"]

@@ -134,15 +134,12 @@ class Fingerprint:
         self._made: dict[str, Any] = {"error": UNFINISHED}
         self._over = "sha256" in self.known
         self._thread = threading.Thread(target=self._work, daemon=True, name="hash of the context")
-
-    def begin(self) -> None:
-        """Begin to hash, where that is still to be done."""
         if not self._over:
             self._thread.start()
 
     def end(self, seconds_left: float | None = None) -> None:
         """Tell it; the hash is given up once the run's time or `PATIENCE` is over, or at Ctrl-C."""
-        if self._over or self._thread.ident is None:
+        if self._over:
             return
         with suppress(KeyboardInterrupt):  # the run itself is over
             self._thread.join(PATIENCE if seconds_left is None else max(0.0, min(seconds_left, PATIENCE)))
