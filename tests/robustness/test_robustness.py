@@ -13,11 +13,10 @@ import warnings
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from suite.case import CellCase, ReplyCase, Seen, Step, Verdict, cells
+from suite.case import CellCase, ReplyCase, Verdict
 from suite.cases import CASES
 from suite.hosts import run_apart, run_cells, run_replies
 from suite.kinds import KINDS, Kind
@@ -110,17 +109,3 @@ def test_names_are_unique_and_gaps_are_cases() -> None:
     assert len(names) == len(CASES) >= 490
     for kind in KINDS.values():
         assert set(kind.gaps) <= names
-
-
-@pytest.mark.parametrize(
-    ("theme", "hides", "colour"),
-    [("endless loops", "", "green"), ("names over cells", "", "red"), ("left", "not", "red")],
-)
-def test_a_hostile_cell_may_be_refused_and_ordinary_work_may_not(theme: str, hides: str, colour: str) -> None:
-    def run(code: str, hasty: bool = False) -> Seen:
-        own = {"print(6 * 7)": Seen("42\n"), "print(kept_before + 1)": Seen("41\n")}
-        return own.get(code, Seen("", "raised", "that is not allowed", refused=True))
-
-    step = Step("while True: pass", "stopped", shows=("before",), hides=(hides,) if hides else ())
-    subject = SimpleNamespace(run=run, new_run=lambda: None)
-    assert run_cells(cells("x", theme, step), KINDS["plain"], subject).colour == colour

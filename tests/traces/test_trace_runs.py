@@ -193,32 +193,6 @@ def test_the_last_run_that_counts_is_read_or_the_one_that_is_named(tmp_path: Pat
         read(path, run="nothing")
 
 
-def test_a_file_that_was_copied_onto_itself_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "run.jsonl"
-    write(path, 1, turns=2)
-    path.write_bytes(path.read_bytes() * 2)
-    assert len(list(read_all(path))) == 2
-    assert len(read(path, run="w1").events) == 4
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="a trace is handed on by a fork")
-def test_a_trace_that_forked_processes_share_holds_a_run_of_each(tmp_path: Path) -> None:
-    """It was opened before the fork, so that all of them write through one descriptor."""
-    code = (
-        "import os, sys\nfrom rlm_loop.traces import Trace\ntrace = Trace(sys.argv[1])\nchildren = []\n"
-        "for n in range(3):\n    children.append(os.fork())\n"
-        "    if not children[-1]:\n        own = trace.for_run()\n        own.start(task=str(n))\n"
-        "        for turn in range(50):\n            own.record('note', turn=turn, text=str(n) * 997)\n"
-        "        own.record('run_end', stop='answered')\n        os._exit(0)\n"
-        "for child in children:\n    os.waitpid(child, 0)\n"
-    )
-    path = tmp_path / "run.jsonl"
-    subprocess.run([sys.executable, "-c", code, str(path)], check=True)
-    found = list(read_all(path))
-    assert sorted(str(run.start["task"]) for run in found) == ["0", "1", "2"]
-    assert all([e["turn"] for e in run.of("note")] == list(range(50)) and run.end is not None for run in found)
-
-
 def test_a_full_disk_leaves_no_half_a_line(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     write(path, 1, turns=2)
