@@ -16,9 +16,6 @@ from rlm_loop.outcome import Score, Turn
 from rlm_loop.replay.recorded import NodeRecord, Recorded, RecordedCall
 from rlm_loop.traces.reader import RunRecord, whole
 
-#: Stops that are an error of the run, not a limit that it met.
-FAILED = ("failed", "interrupted")
-
 
 class FormatError(ValueError):
     """A run cannot be written or sent in a format; the message is one line that says what is wrong."""
@@ -118,7 +115,7 @@ def _agent(node: NodeRecord, parent: str | None) -> Span:
         fault = None
         if over.get("error"):
             fault = str(over["error"]["kind"]), str(over["error"]["message"])
-        elif end.get("stop") in FAILED:
+        elif end.get("stop") in ("failed", "interrupted"):  # others are limits that it met
             fault = str(end["stop"]), str(end.get("reason") or "")
         return Span(node.path, parent, float(first.get("at", 0.0)), float(last.get("at", 0.0)), fault, node)
 

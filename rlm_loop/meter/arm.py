@@ -19,9 +19,6 @@ from rlm_loop.models.names import default_model, model_name
 from rlm_loop.outcome import Outcome, Stop
 from rlm_loop.tasks.base import Task
 
-#: What a user writes: the task and the address of the metered model in, the answer out.
-Function = Callable[[Task, Endpoint], Any]
-
 
 @dataclass(frozen=True)
 class FunctionArm:
@@ -33,7 +30,7 @@ class FunctionArm:
     and the row says which limit it was.  The function's own code is not stopped.
     """
 
-    function: Function
+    function: Callable[[Task, Endpoint], Any]
     _: KW_ONLY
     name: str = ""
     model: Any = None
@@ -83,7 +80,7 @@ class FunctionArm:
         return made
 
 
-def arm(function: Function | None = None, /, **settings: Any) -> Any:
+def arm(function: Callable[[Task, Endpoint], Any] | None = None, /, **settings: Any) -> Any:
     """Make an arm of a study from a function of (task, endpoint) that returns an answer; also as a decorator.
 
         @arm

@@ -65,7 +65,7 @@ def pieces(text: str, role: str) -> Iterator[tuple[str, str]]:
         marks = [*((*match.span(), f"{ENVIRONMENT}/section") for match in sections), *told]
     if role != "tool":
         marks += _memory(text, role, blocks, told)
-    causes = [""] * len(text)  # of each character
+    causes = [""] * len(text) if marks else []  # of each character
     for start, end, cause in marks:
         causes[start:end] = [cause] * (end - start)
     at = 0
@@ -73,6 +73,7 @@ def pieces(text: str, role: str) -> Iterator[tuple[str, str]]:
         end = at + sum(1 for _ in run)
         yield text[at:end], cause
         at = end
+    yield text[at:], ""
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int, str]]:

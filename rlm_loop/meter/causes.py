@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
-from typing import Any, cast
 
 from rlm_loop.accounting.attribution import UNATTRIBUTED
 from rlm_loop.messages import Message, Reply, Span
@@ -24,6 +24,7 @@ AROUND = "scaffold:around"
 #: Characters (spaces not counted) that a run of lines has at least before it counts as said before: a lone `}` or
 #: `True` may well be new.
 LEAST = 10
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _SECTION = re.compile(r"^#{1,2} (.{1,60}?)[ \t]*$", re.MULTILINE)
 
 
@@ -33,24 +34,14 @@ def lines_of(text: str) -> set[str]:
 
 
 def written(reply: Reply) -> set[str]:
-    """The lines that a reply wrote: of its text, of the strings in it if it is JSON, and of its calls' arguments."""
+    """The lines that a reply wrote: of its text, and of the strings in it and in its calls' arguments where JSON is."""
     found = lines_of(reply.text)
     for text in (reply.text, *(call.arguments for call in reply.tool_calls)):
         if text.lstrip()[:1] in ("{", "["):
-            try:
-                found |= {line for leaf in _leaves(json.loads(text)) for line in lines_of(leaf)}
-            except ValueError:
-                continue
+            for said in _STRING.findall(text):
+                with suppress(ValueError):
+                    found |= lines_of(json.loads(said, strict=False))
     return found
-
-
-def _leaves(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        inner: Iterable[Any] = cast("dict[str, Any]", value).values() if isinstance(value, dict) else cast(Any, value)
-        for item in inner:
-            yield from _leaves(item)
 
 
 def sections_of(text: str) -> Iterator[tuple[str, str]]:

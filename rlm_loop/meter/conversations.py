@@ -10,6 +10,7 @@ from rlm_loop.messages import Reply, common
 from rlm_loop.meter.causes import LEAST, Causes, own_words, written
 from rlm_loop.meter.request import RequestMessage
 
+_Said = tuple[str, tuple[str | None, ...]]
 _RECENT = 64  # conversations looked at where none begins alike
 
 
@@ -27,22 +28,22 @@ class MeteredConversation:
         self.began = self.turn_began = 0.0
         self.reply_open: Reply | None = None  # the last one, until a later request shows what came of it
         self.opening: tuple[RequestMessage, ...] = ()
-        self._wrote: Mapping[str, int] | None = None
+        self.task = ""
+        self.wrote = set[_Said]()  # the last reply, as later requests have it
+        self._lines: Mapping[str, int] | None = None
 
     def asked(self, said: Sequence[RequestMessage]) -> None:
         """Its latest request is this one."""
         self.opening, self.said = opening(said), tuple(said)
+        self.task = own_words(self.opening[-1].text)
 
     def replied(self, reply: Reply) -> None:
         """A reply came: the turn is done."""
         self.turn += 1
         self.reply = self.reply_open = reply
         self.causes.wrote(reply)
-        self._wrote = None
-
-    def answered(self) -> tuple[RequestMessage, ...]:
-        """The last reply, as later requests have it."""
-        return () if self.reply is None else (RequestMessage("assistant", self.reply.text, self.reply.tool_calls),)
+        self.wrote = _replies([RequestMessage("assistant", reply.text, reply.tool_calls)])
+        self._lines = None
 
     def free(self, arrived: float) -> bool:
         """Return whether it waited for no reply then."""
@@ -52,10 +53,10 @@ class MeteredConversation:
         """Return whether a request has a line of the last reply more often than the one before it."""
         if self.reply is None:
             return False
-        if self._wrote is None:
+        if self._lines is None:
             asked = _counted(self.said, self.opening)
-            self._wrote = {line: asked[line] for line in written(self.reply) if len(line) >= LEAST}
-        return any(lines.get(line, 0) > before for line, before in self._wrote.items())
+            self._lines = {line: asked[line] for line in written(self.reply) if len(line) >= LEAST}
+        return any(lines.get(line, 0) > before for line, before in self._lines.items())
 
 
 def _counted(said: Sequence[RequestMessage], begun: Sequence[RequestMessage]) -> Counter[str]:
@@ -70,14 +71,10 @@ def opening(said: Sequence[RequestMessage]) -> tuple[RequestMessage, ...]:
     return tuple(said[: first + 1])
 
 
-def _replies(said: Sequence[RequestMessage]) -> set[tuple[str, tuple[str | None, ...]]]:
+def _replies(said: Sequence[RequestMessage]) -> set[_Said]:
     """Return what the assistant said: each text, and the ids of its calls."""
     ours = [one for one in said if one.role == "assistant" and (one.text.strip() or one.tool_calls)]
     return {(one.text.strip(), tuple(call.id for call in one.tool_calls)) for one in ours}
-
-
-def _task(begun: Sequence[RequestMessage]) -> str:
-    return own_words(begun[-1].text) if begun else ""
 
 
 def _answered(said: Sequence[RequestMessage]) -> bool:
@@ -106,11 +103,10 @@ class Conversations:
         alike = [c for c in same if c.free(arrived) and not (afresh and _answered(c.said))]
         if alike:
             return max(reversed(alike), key=lambda c: common(c.said, said))
-        again = _replies(said)
+        again, task = _replies(said), own_words(begun[-1].text)
         recent = [c for c in reversed(self.all[-_RECENT:]) if c.free(arrived)]
         for conversation in recent if again else ():
-            known = _replies((*conversation.said, *conversation.answered()))
-            if again & known and _task(conversation.opening) == _task(begun):
+            if again & (_replies(conversation.said) | conversation.wrote) and conversation.task == task:
                 return conversation
         lines = _counted(said, begun)
         return next((c for c in recent if c.opening[:-1] == begun[:-1] and c.echoed(lines)), None)

@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _ROWS = ["session", "node", "call", "turn", "cause", "detail", "origin_turn", "tokens", "resent", "cached", "written"]
-_TIMES = [
-    *("session", "number", "call", "node", "turn", "status", "model_seconds", "harness_seconds", "meter_seconds"),
-    *("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens", "delivered", "error"),
-]
-_MAYBE = {name: "Int64" for name in _TIMES if name == "call" or name.endswith("_tokens")}
 
 
 @dataclass
@@ -62,7 +57,9 @@ class MeteredCall:
     ended: float = field(default=0.0, compare=False)
 
 
-_FIELDS = {one.name for one in fields(MeteredCall)}
+_FIELDS = [one.name for one in fields(MeteredCall)]
+_TIMES = [name for name in _FIELDS if name not in ("not_applied", "arrived", "ended")]
+_MAYBE = {name: "Int64" for name in _TIMES if name == "call" or name.endswith("_tokens")}
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ def _label(address: str) -> str:
 
 def passed_on(headers: Message[str, str]) -> list[tuple[str, str]]:
     """Return a client's header fields without those of its connection, in order; an answer is to come unpacked."""
-    kept = of_the_content(headers, "host", "content-length", "accept-encoding", "x-rlm-session")
+    kept = of_the_content(headers, "host", "content-length", "accept-encoding")
     return [*kept, ("Accept-Encoding", "identity")]
 
 
@@ -110,7 +110,7 @@ class ForwardedExchange:
     began: float = field(default_factory=time.perf_counter)
     ended: float = 0.0
     over: bool = False
-    found: tuple[Request, Reply, str] | None = None
+    found: tuple[Request, Reply] | None = None
 
     def add(self, piece: bytes) -> None:
         """A piece of the answer is about to go out; more than `LONGEST` bytes are not kept."""

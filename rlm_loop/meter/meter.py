@@ -129,9 +129,11 @@ class Meter:
         """Read an exchange and add it up at once; those of a session are charged in the order of their requests."""
         if exchange.status == 200:
             with self._fault_noted(exchange.call):
-                exchange.found = request, reply, exchange.call.unread = exchange.read()
+                stated, reply, exchange.call.unread = exchange.read()
+                request = replace(stated, model=f"{self.model.name}/{stated.model}")
+                exchange.found = request, reply
                 if self._spent is not None:
-                    self._add_up(self._spent, exchange, reply.usage or Usage(None, None), self._label(request.model))
+                    self._add_up(self._spent, exchange, reply.usage or Usage(None, None), request.model)
         ready: list[ForwardedExchange] = []
         with self._news:
             exchange.over, passing = True, exchange.session.passing
@@ -141,10 +143,9 @@ class Meter:
         for one in ready:
             if one.found is not None:
                 with self._fault_noted(one.call):
-                    request, reply, unread = one.found
-                    if unread:
+                    if unread := one.call.unread:
                         _log.warning("what went through could not be read, its tokens are unattributed: %s", unread)
-                    one.session.heard(request, reply, one.call, self._label(request.model))
+                    one.session.heard(*one.found, one.call)
             one.session.settle(one.call)
 
     @contextmanager
@@ -165,9 +166,6 @@ class Meter:
             self._without_price = model
         usage = replace(usage, input_tokens=read, output_tokens=written)
         spent.settle(None, replace(usage, cost=0.0 if price is None else price.of(usage)))
-
-    def _label(self, model: str) -> str:
-        return f"{self.model.name}/{model}"
 
     def close(self) -> None:
         """End all sessions; the figures stay.  What went through is read first, however much it is."""

@@ -49,9 +49,8 @@ def _add(said: list[RequestMessage], item: dict[str, Any]) -> None:
         role = _ROLES[item["role"]]
         text, unread = content_of(item.get("content"))
         more = RequestMessage(role, text, unread=unread)
-        last = said[-1] if said and role == "assistant" else None
-        if last is not None and last.role == "assistant" and not last.text and not last.tool_calls:
-            _join(said, more)  # what it thought came first
+        if role == "assistant":
+            _join(said, more)
         else:
             said.append(more)
     elif kind in _CALLS:
@@ -75,11 +74,11 @@ def _add(said: list[RequestMessage], item: dict[str, Any]) -> None:
 def _join(said: list[RequestMessage], more: RequestMessage) -> None:
     """A chat model's message holds its thought, its text and its calls together."""
     last = said[-1] if said else None
-    if last is None or last.role != "assistant" or (more.text and last.tool_calls):
+    if last is None or last.role != "assistant" or (more.text and (last.text or last.tool_calls)):
         said.append(more)
     else:
-        text = "\n".join(filter(None, (last.text, more.text)))
-        said[-1] = replace(last, text=text, tool_calls=(*last.tool_calls, *more.tool_calls))
+        calls, unread = (*last.tool_calls, *more.tool_calls), (*last.unread, *more.unread)
+        said[-1] = replace(last, text=last.text or more.text, tool_calls=calls, unread=unread)
 
 
 def _tools(listed: Any, space: str = "") -> Iterator[Mapping[str, Any]]:

@@ -40,8 +40,6 @@ from rlm_loop.traces.trace import TraceError
 _log = logging.getLogger(__name__)
 
 _PATH = re.compile(r"(?:/s/(?P<session>[^/]*))?(?:/v1)*(?P<rest>/.*)")
-#: Hosts of pages that may call: not those of strangers, opened in a browser on this machine.
-_HERE = ("localhost", "127.0.0.1", "::1")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 #: A provider may have more in front: `/openai/v1/chat/completions` (Groq), `/openai/deployments/NAME/...` (Azure),
 #: `/anthropic/v1/messages`; `/threads/ID/messages` of OpenAI's assistants is something else.
@@ -213,9 +211,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def _session_name(self) -> str:
-        """Return the name by path, else by header, else by a hash of the key: the key itself is kept nowhere."""
+        """Return the name by path, else by a hash of the key: the key itself is kept nowhere."""
         self._check_client()
-        name = (self.place["session"] if self.place else None) or self.headers.get("X-RLM-Session")
+        name = self.place["session"] if self.place else None
         if name is None:
             named = (self.headers.get(name, "").removeprefix("Bearer ") for name in _KEYS)
             key = next(filter(None, named), "") or parse_qs(urlsplit(self.path).query).get("key", [""])[0]
@@ -233,7 +231,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not origins and self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
             origins = ["another address"]  # a picture or a link of a page, which has no Origin
         for origin in origins:
-            if _host_of(origin) not in _HERE:
+            if not _is_here(_host_of(origin)):
                 raise Refused(f"a page of {origin[:80]} may not use this address; call it from a program", status=403)
 
     def _fail(self, told: Refused) -> None:

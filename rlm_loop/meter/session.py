@@ -79,12 +79,12 @@ class MeterSession:
         request = replace(request, messages=for_ours(request.messages))
         return self._charge(request, call, model)
 
-    def heard(self, request: Request, reply: Reply, call: MeteredCall, name: str) -> None:
-        """Charge and record what went through to a provider and came back."""
+    def heard(self, request: Request, reply: Reply, call: MeteredCall) -> None:
+        """Charge and record what went through to a provider and came back; the model is named as in tables."""
         model = self._endpoint.model
         assert isinstance(model, Heard)
-        request = replace(request, not_applied={}, sampling={}, model=name)
-        self._charge(request, call, replace(model, name=name, reply=reply))
+        request = replace(request, not_applied={}, sampling={})
+        self._charge(request, call, replace(model, name=request.model, reply=reply))
 
     def _charge(self, request: Request, call: MeteredCall, model: Model) -> Reply:
         call.model, call.stream, call.not_applied = request.model, request.stream, request.not_applied

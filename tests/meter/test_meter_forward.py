@@ -34,7 +34,7 @@ def test_path_query_headers_and_body_go_through_as_they_are() -> None:
     with upstream(Answer.of(CHAT, X_Request_Id="r-7", Set_Cookie="a=b")) as up, metered_endpoint(forward=up.url) as url:
         head = (
             b"POST /v1/chat/completions?beta=true&a=%20b HTTP/1.1\r\nHost: localhost\r\n"
-            b"Connection: close\r\nConnection: X-Hop\r\nX-Hop: 1\r\nTE: trailers\r\nX-RLM-Session: named\r\n"
+            b"Connection: close\r\nConnection: X-Hop\r\nX-Hop: 1\r\nTE: trailers\r\n"
             b"Authorization: Bearer sk-1\r\nX-Odd: a, b\r\nX-Odd: c\r\n"
             b"Accept-Encoding: gzip, br;q=0.9, deflate\r\nContent-Length: " + str(len(body)).encode() + b"\r\n\r\n"
         )

@@ -199,7 +199,7 @@ def test_fifty_connections_at_once() -> None:
 
     def one(i: int) -> tuple[int, int]:
         together.wait()
-        response = ask(url, user(f"question {i % 5}"), headers={"X_RLM_Session": f"s{i % 3}"})
+        response = ask(url.session(f"s{i % 3}"), user(f"question {i % 5}"))
         return response.status_code, int(response.json()["choices"][0]["message"]["content"])
 
     with metered_endpoint(ScriptedModel([str(i) for i in range(50)])) as url, ThreadPoolExecutor(50) as pool:

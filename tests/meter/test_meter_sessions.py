@@ -41,15 +41,13 @@ def nodes(url: Any) -> list[tuple[str, int]]:
     ("headers", "query", "name"),
     [
         ({}, "", "default"),
-        ({"X_RLM_Session": "alpha"}, "", "alpha"),
         ({"Authorization": f"Bearer {SECRET}"}, "", "key-c9b3000a74"),
         ({"x_api_key": SECRET}, "", "key-c9b3000a74"),
         ({"x_goog_api_key": SECRET}, "", "key-c9b3000a74"),
         ({}, f"?key={SECRET}", "key-c9b3000a74"),
-        ({"X_RLM_Session": "alpha", "Authorization": "Bearer sk-other"}, "", "alpha"),
     ],
 )
-def test_sessions_by_header_and_key(headers: dict[str, str], query: str, name: str) -> None:
+def test_sessions_by_key(headers: dict[str, str], query: str, name: str) -> None:
     with metered_endpoint(ScriptedModel(["ok"])) as url:
         post(url, {"messages": [user("Q")]}, f"/chat/completions{query}", **headers)
     assert list(url.meter.sessions) == [name]
