@@ -116,7 +116,9 @@ def suites_of(tasks: Any, study: str) -> tuple[Suite, ...]:
     if given and all(isinstance(each, Task) for each in given):
         return (Suite("tasks", given),)
     if other := [each for each in given if not isinstance(each, Suite)]:
-        raise StudyError(f"study {study!r}: tasks must be suites or tasks, not {other[0]!r:.60}")
+        raise StudyError(
+            f"study {study!r}: tasks must be suites or tasks, not {other[0]!r:.60} (a suite by its name: get_suite)"
+        )
     return given
 
 
