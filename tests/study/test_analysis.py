@@ -155,7 +155,6 @@ def test_equal_arms_are_shown_to_differ_in_one_study_of_twenty_whatever_is_looke
 def test_power_is_said_before_a_study_runs() -> None:
     found = study(Analysis(family=("resolved",)), 128).power(discordant=(0.2,))
     assert (found.tasks, found.claims, found.level) == (128, 1, 0.05)
-    tenth = found.frame().set_index("difference").loc[0.1]
-    assert 0 < tenth["chance"] < 0.8
-    assert tenth["tasks"] > 128
+    (tenth,) = (chance for chance in found.chances if chance.difference == 0.1)
+    assert (0 < tenth.chance < 0.8, tenth.tasks > 128) == (True, True)
     assert "128 tasks to show that an arm resolves more or fewer" in str(found)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rlm_loop.messages import digest
 from rlm_loop.study import statistics
 from rlm_loop.study.compare.contrast import MEASURES
 from rlm_loop.study.compare.pairs import POLICIES, Policy
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.store.rows import frame_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: True differences that are planned for, where the claim is that arms differ.
 _DIFFERENCES = (0.05, 0.1, 0.2)
@@ -149,10 +145,6 @@ class StudyPower:
     level: float
     wanted: float
     chances: tuple[Chance, ...]
-
-    def frame(self) -> pd.DataFrame:
-        """The rows: one for each assumption; the columns are the fields of `Chance`."""
-        return frame_of([asdict(c) for c in self.chances], [f.name for f in fields(Chance)])
 
     def __str__(self) -> str:
         claim = f"resolves no more than {100 * self.margin:g} points fewer" if self.margin else "resolves more or fewer"

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import os
 import platform
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -131,10 +132,7 @@ def session(started: str, *, local: bool = False) -> dict[str, Any]:
 
     With a `local` model also how its library was built.
     """
-    program = Path(sys.argv[0]).name if sys.argv else ""
-    command = " ".join([program, *map(_without_place, sys.argv[1:])])[:500]
-    if program == "ipykernel_launcher.py":  # its arguments are a connection file, which says nothing
-        command = "a Jupyter notebook"
+    command = re.sub(r"(?<!\S)([^\s/]*=)?/\S*/", r"\1", " ".join(sys.argv))[:500]  # of an absolute path its last part
     return {
         "started": started,
         "command": redact(command),
@@ -146,12 +144,6 @@ def session(started: str, *, local: bool = False) -> dict[str, Any]:
             **({"llama.cpp": llama_build()} if local else {}),
         },
     }
-
-
-def _without_place(word: str) -> str:
-    """A word of a command line; of an absolute path only its last part."""
-    option, equals, value = word.rpartition("=")
-    return f"{option}{equals}{Path(value).name}" if Path(value).is_absolute() else word
 
 
 _HERE = Path(__file__).parents[2]

@@ -17,11 +17,9 @@ def percentile(values: Iterable[float | None], q: float) -> float | None:
     known = _known(values)
     if not known:
         return None
-    known = sorted(known)
     at = (len(known) - 1) * q / 100
-    low = math.floor(at)
-    high = min(low + 1, len(known) - 1)
-    return known[low] + (known[high] - known[low]) * (at - low)
+    low, high = (sorted(known)[round_(at)] for round_ in (math.floor, math.ceil))
+    return low + (high - low) * (at - math.floor(at))
 
 
 def ratio(part: float | None, whole: float | None) -> float | None:

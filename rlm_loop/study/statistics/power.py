@@ -10,8 +10,6 @@ from scipy import special, stats
 
 #: No study is told to be larger than this; beyond it the claim is out of reach.
 MOST = 1_000_000
-#: Up to so many pairs all outcomes of McNemar's test are counted; of more the normal approximation is as good.
-_COUNTED = 10_000
 
 
 def power_of_rate(
@@ -23,12 +21,10 @@ def power_of_rate(
     normal approximation with the variance at the margin for the test and the true one for the power: J. Nam,
     Biometrics 53 (1997) 1422.  Where few pairs are discordant the true power is up to 4 points higher.  `margin=0`
     gives the power of McNemar's exact test to show that the arms differ, in the direction in which they do, with all
-    outcomes counted (of more than 10,000 pairs R. J. Connor's approximation, Biometrics 43 (1987) 207).  0 for so few
-    pairs that not even all of them in favour would show it.
+    outcomes counted.  0 for so few pairs that not even all of them in favour would show it.
     """
-    difference = difference if margin else abs(difference)
-    if not margin and n <= _COUNTED:
-        return _power_of_mcnemar(int(n + 1e-9), discordant, difference, alpha)
+    if not margin:
+        return _power_of_mcnemar(int(n + 1e-9), discordant, abs(difference), alpha)
     gain = difference + margin
     if gain < 0 or 2 * ((1 - margin) / 2) ** n > alpha:
         return 0.0
