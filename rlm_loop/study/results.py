@@ -138,21 +138,14 @@ class Results(Rows):
 
     def by_arm(self, baseline: str | None = None) -> pd.DataFrame:
         """`summary` as a frame with one row an arm (and model, where there are several)."""
-        return self._frame(self.summary(baseline), ["arm"])
+        frame = frame_of([asdict(s) for s in self.summary(baseline)])
+        index = ["model", "arm"] if len(self.models) > 1 else ["arm"]
+        return frame.set_index(index).drop(columns=list({"model", "suite"} - {*index})) if len(frame) else frame
 
     def suite_summary(self, baseline: str | None = None) -> list[ArmSummary]:
         """As `summary`, one for each suite and arm."""
         suites = dict.fromkeys(r["suite"] for r in self.rows)
         return [s for model in self.models for suite in suites for s in self._summary(model, suite, baseline)]
-
-    def by_suite(self, baseline: str | None = None) -> pd.DataFrame:
-        """`suite_summary` as a frame with one row a suite and arm."""
-        return self._frame(self.suite_summary(baseline), ["suite", "arm"])
-
-    def _frame(self, summaries: Sequence[ArmSummary], index: list[str]) -> pd.DataFrame:
-        frame = frame_of([asdict(s) for s in summaries])
-        index = ["model", *index] if len(self.models) > 1 else index
-        return frame.set_index(index).drop(columns=list({"model", "suite"} - {*index})) if len(frame) else frame
 
     def _summary(self, model: str, suite: str | None, baseline: str | None) -> list[ArmSummary]:
         rows = [r for r in self.complete_pairs if r["model"] == model and suite in (None, r["suite"])]

@@ -62,16 +62,15 @@ def _patch(results: Results, row: Row) -> tuple[str | None, str]:
 
 def _chosen(results: Results, arm: str, model: str, seed: int | None, suite: str) -> list[Row]:
     """The rows of one arm, model, seed and suite, one a task.  Raises `StudyError` where that is not clear."""
-    rows = list(results.rows)
     for column, wanted in (("arm", arm), ("model", model), ("suite", suite), ("seed", seed)):
-        there = list(dict.fromkeys(r[column] for r in rows))
-        if wanted in ("", None) and len(there) > 1:
-            raise StudyError(f"the study has several {column}s: {', '.join(map(str, there))}; name one ({column})")
+        there = list(dict.fromkeys(r[column] for r in results.rows))
         if wanted not in ("", None):
-            rows = [r for r in rows if r[column] == wanted]
-        if not rows:
-            raise StudyError(f"the study has no {column} {wanted!r}; it has {', '.join(map(str, there)) or 'no rows'}")
-    return rows
+            results = results.filter(**{column: wanted})
+        elif len(there) > 1:
+            raise StudyError(f"the study has several {column}s: {', '.join(map(str, there))}; name one ({column})")
+    if not results.rows:
+        raise StudyError("the study has no rows")
+    return list(results.rows)
 
 
 def with_report(

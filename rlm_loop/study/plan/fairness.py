@@ -132,10 +132,7 @@ class FairnessCheck:
         return self.differs is None or not self.undeclared
 
     def __str__(self) -> str:
-        return self.report(self.differences)
-
-    def report(self, shown: Sequence[ArmDifference]) -> str:
-        """The whole check as text, with a diff for each difference in `shown`, of the first task that has it."""
+        """The whole check as text, with a diff for each difference, of the first task that has it."""
         arms = list(dict.fromkeys(arm for p in self.probes for arm in p.arms))
         lines = [
             f"{self.study}: {len(arms)} arms ({', '.join(arms)}), compared on {len(self.probes)} first requests each"
@@ -145,7 +142,7 @@ class FairnessCheck:
         lines += [f"  {f:<18}{standing.get(f, 'alike'):<24}{covers}" for f, covers in FACTORS.items()]
         none = [(p, arm) for p in self.probes for arm, request in p.requests.items() if request is None]
         lines += [f"  no request of {arm} on {p.suite}/{p.task}: only its settings are compared" for p, arm in none]
-        first = {difference.label: difference for difference in reversed(shown)}
+        first = {difference.label: difference for difference in reversed(self.differences)}
         for difference in reversed(first.values()):
             probe = difference.probe
             lines += ["", difference.label, f"  on {probe.suite}/{probe.task} ({probe.model})"]
@@ -184,7 +181,7 @@ class FairnessCheck:
 class Unfair(StudyError):
     """The arms of a study differ in something that was not declared.
 
-    The message is one line; `diff` shows every difference, `fairness_check` is the whole comparison.
+    The message is one line; `diff` is the whole comparison as text, `fairness_check` the comparison itself.
     """
 
     def __init__(self, found: FairnessCheck) -> None:
@@ -196,7 +193,7 @@ class Unfair(StudyError):
             f"differs=({declare},)"
         )
         self.fairness_check = found
-        self.diff = found.report(found.undeclared)
+        self.diff = str(found)
         self.add_note(self.diff)
 
 

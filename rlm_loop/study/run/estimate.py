@@ -18,8 +18,6 @@ from rlm_loop.study.store.reading import read_rows
 from rlm_loop.study.store.rows import Row, finished, key, to_run
 from rlm_loop.study.study import Study
 
-Tokens = tuple[float, float]
-
 
 @dataclass(frozen=True)
 class RunEstimate:
@@ -61,16 +59,12 @@ def _estimate(model: str, agents: Iterable[StudyAgent], left: list[Episode], eve
         usual = {arm: mean(r.get(name) for r in rows if r["arm"] == arm) for arm in {e.arm for e in left}}
         tokens.append(total(usual[e.arm] for e in left))
     into, out = tokens
-    price = _price(model, agents)
-    cost = None if price is None or into is None or out is None else into * price[0] + out * price[1]
+    made = [made_model(each) for agent in agents for each in {"model": model, **models_of(agent)}.values()]
+    prices = [each.price for each in made if each is not None and each.price is not None]
+    cost = None
+    if len(prices) == len(made) and into is not None and out is not None:  # at the dearest of the arms' models
+        cost = into * max(price[0] for price in prices) + out * max(price[1] for price in prices)
     basis = f"from {len(rows)} rows of {', '.join(sorted({str(r['model']) for r in rows}))}"
     if not rows:
         basis = "there are no results to go by: run a few tasks first (--limit)"
     return RunEstimate(model, len(left), into, out, cost, basis)
-
-
-def _price(model: str, agents: Iterable[StudyAgent]) -> Tokens | None:
-    """US dollars per token in and out, the dearest of the arms' models; `None` where one of them has no price."""
-    made = [made_model(each) for agent in agents for each in {"model": model, **models_of(agent)}.values()]
-    prices = [each.price for each in made if each is not None and each.price is not None]
-    return (max(p[0] for p in prices), max(p[1] for p in prices)) if len(prices) == len(made) else None

@@ -67,9 +67,9 @@ def test_predictions_of_a_study(study: Path, suite: Any) -> None:
 
 def test_a_choice_of_rows_that_is_not_clear(study: Path) -> None:
     for options, says in (
-        ({"arm": "leen"}, "no arm 'leen'; it has lean, other"),
-        ({"arm": "lean", "seed": 7}, "no seed 7; it has 0"),
-        ({"arm": "lean", "suite": "x"}, "no suite 'x'"),
+        ({"arm": "leen"}, "arm='leen'; there are 'lean', 'other'"),
+        ({"arm": "lean", "seed": 7}, "seed=7; there are 0"),
+        ({"arm": "lean", "suite": "x"}, "suite='x'"),
     ):
         with pytest.raises(StudyError, match=says):
             study_predictions(study, **options)
