@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -86,8 +86,7 @@ class Status:
 
     `done` are episodes that ran to their end, of which nothing judged `unknown`, `failed` those that crashed (`errors`
     counts them by kind), `left` those without a row.  `cost` is the sum of what is known, in US dollars, repeated
-    attempts included; of `unpriced` attempts it is not known.  `unscored` counts the attempts whose scorer failed, by
-    the class of its error.
+    attempts included; of `unpriced` attempts it is not known.
     """
 
     name: str
@@ -100,24 +99,18 @@ class Status:
     cost: float
     unpriced: int
     errors: Mapping[str, int]
-    unscored: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def lines(self) -> list[str]:
         """The state in sentences, one a line; crashes first."""
-        told = [f"failed: {_counted(self.errors)} (--retry-failed)"] if self.errors else []
+        crashes = ", ".join(f"{n} x {kind}" for kind, n in self.errors.items())
+        told = [f"failed: {crashes} (--retry-failed)"] if crashes else []
         known = f"${self.cost:.4g}" if self.cost or not self.unpriced else "not known"
         more = f" and {self.unpriced} episodes of unknown cost" if self.cost and self.unpriced else ""
         unknown = f" ({self.unknown} not judged)" if self.unknown else ""
         ended = f"{self.done} of {self.planned} episodes done{unknown}, {self.failed} failed, {self.left} left"
         told.append(f"{ended}; cost so far {known}{more}")
-        if self.unscored:
-            told.append(f"not scored: {_counted(self.unscored)} (the next run scores them again)")
         again = "; run the same command again to go on" if self.left else ""
         return [*told, "a process is running it" if self.running else f"nothing is running{again}"]
-
-
-def _counted(kinds: Mapping[str, int]) -> str:
-    return ", ".join(f"{n} x {kind}" for kind, n in kinds.items())
 
 
 def status(folder: str | Path) -> Status:
@@ -141,5 +134,4 @@ def status(folder: str | Path) -> Status:
         cost=sum(r.get("cost") or 0.0 for r in tries if not r.get("rescored")),
         unpriced=sum(r.get("cost") is None and bool(r.get("calls")) for r in tries),
         errors=dict(Counter(str(kind_of(r)) for r in rows if not finished(r))),
-        unscored=dict(Counter(str(r["scorer_error"]).partition(":")[0] for r in rows if r.get("scorer_error"))),
     )
