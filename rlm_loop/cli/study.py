@@ -373,7 +373,6 @@ def compare(
     score: Annotated[str | None, Option(metavar="NAME", help="Which of several says what is resolved.")] = None,
     threshold: Annotated[float | None, Option(help="The score from which a task counts as resolved.")] = None,
     column: Annotated[list[str] | None, Option(metavar="OURS=THEIRS", help="A table's column: task=my_id.")] = None,
-    missing: Annotated[str, Option(help="Pairs without a score: bounds or worst.")] = "bounds",
     html: Annotated[str | None, Option(metavar="OUT.html", help="Write a page.")] = None,
     markdown: Markdown = False,
 ) -> None:
@@ -389,7 +388,7 @@ def compare(
     columns = {ours: str(theirs) for ours, theirs in options_of(column, option="--column").items()}
     results = load_results(*files, score=score, threshold=threshold, columns=columns)
     results = results.only(*arm) if arm else results
-    compared = compare_results(results, baseline, missing=missing)  # pyright: ignore[reportArgumentType]
+    compared = compare_results(results, baseline)
     for line in results.notes:
         note(f"note: {line}")
     if html is not None:

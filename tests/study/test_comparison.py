@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from paired_rows import Pair, paired
 
-from rlm_loop.study import Comparison, Results, StudyError, compare, is_resolved, sequential
+from rlm_loop.study import Analysis, Comparison, Results, StudyError, compare, is_resolved, sequential
 from rlm_loop.study.statistics import newcombe_interval, wilson_interval
 
 #: 200 tasks: both 90, only lean 12, only base 6, neither 92.
@@ -93,7 +93,7 @@ MISSING: list[Pair] = [*LARGE[:-12], *[("!", "n")] * 4, *[("n", "u")] * 2, *[("!
     [("worst", (12 - 6 - 2 - 1 - 5) / 200), ("bounds", 6 / 188)],
 )
 def test_missing_pairs_follow_the_policy_and_are_counted(policy: Any, estimate: float) -> None:
-    compared = compare(paired(MISSING), missing=policy)
+    compared = compare(paired(MISSING), analysis=Analysis("base", 0.03, missing=policy))
     found = row(compared)
     assert (found["pairs"], found["missing"], found["missing_here"], found["missing_baseline"]) == (200, 12, 10, 3)
     assert (found["policy"], found["estimate"]) == (policy, pytest.approx(estimate))
@@ -118,7 +118,7 @@ def test_pairs_that_are_missing_decide_nothing_about_a_difference() -> None:
     assert (found["estimate"], found["missing"], found["p_difference"]) == (pytest.approx(-0.25), 10, 1.0)
     own = row(paired([("y", "y")] * 30 + [("?", "y")] * 10))  # a crash of its own is not missing
     assert (own["estimate"], own["missing"], own["p_difference"]) == pytest.approx((-0.25, 0, 2 / 2**10))
-    known = row(compare(paired([("y", "y")] * 30 + [("n", "n")] * 10 + [("n", "u")] * 20), margin=0))
+    known = row(compare(paired([("y", "y")] * 30 + [("n", "n")] * 10 + [("n", "u")] * 20), analysis=Analysis("base")))
     assert (known["p"], known["p_difference"], known["holds"]) == (1.0, 1.0, False)
 
 
@@ -155,7 +155,7 @@ def test_many_seeds_of_one_task_show_nothing() -> None:
 
 @pytest.mark.parametrize(("n", "shown"), [(19, False), (20, True)])
 def test_a_handful_of_tasks_gets_ratios_but_no_claims(n: int, shown: bool) -> None:
-    compared = compare(paired([("y", "y")] * n), family=("input_tokens",))
+    compared = compare(paired([("y", "y")] * n), analysis=Analysis("base", family=("input_tokens",)))
     assert row(compared, "input_tokens")["holds"] == shown
     for said in ("no interval: that of a ratio needs 20 tasks", "no claim is judged; 0 of 1 intervals"):
         assert (said in str(compared)) != shown
@@ -177,7 +177,7 @@ def test_seeds_of_one_arm_are_a_noise_floor() -> None:
 
 
 def test_without_a_margin_the_claim_is_a_difference_of_a_worse_arm_too() -> None:
-    compared = compare(paired([("y", "n")] * 12 + [("y", "y")] * 30), margin=0)
+    compared = compare(paired([("y", "n")] * 12 + [("y", "y")] * 30), analysis=Analysis("base"))
     found = row(compared)
     assert (found["claim"], found["p"], found["p_difference"]) == ("differs", *[pytest.approx(2 / 2**12)] * 2)
     assert "+28.6 points resolved (95 % interval 14.4 to 43.6)" in compared.sentences()[0]
@@ -185,7 +185,8 @@ def test_without_a_margin_the_claim_is_a_difference_of_a_worse_arm_too() -> None
 
 
 def test_a_larger_family_makes_every_claim_harder() -> None:
-    one, more = compare(paired(LARGE), family=("resolved",)), compare(paired(LARGE), family=("resolved", "seconds"))
+    families = (("resolved",), ("resolved", "seconds"))
+    one, more = (compare(paired(LARGE), analysis=Analysis("base", 0.03, family)) for family in families)
     assert row(one)["p_holm"] == row(one)["p"] < row(more)["p_holm"]
     assert "there is one claim" in one.sentences()[-1]
     assert "0.72 times the prompt tokens (95 % interval" in one.sentences()[0], "no claim, so a plain interval"
@@ -195,9 +196,9 @@ def test_a_larger_family_makes_every_claim_harder() -> None:
     ("call", "message"),
     [
         (lambda: compare(paired(SMALL), "react"), "there is no arm 'react'; there are base, lean"),
-        (lambda: compare(paired(SMALL), missing="ignore"), "there is no policy 'ignore' for missing pairs"),
-        (lambda: compare(paired(SMALL), family=("tokens",)), "no measure 'tokens'; there are resolved, input_tokens"),
-        (lambda: compare(paired(SMALL), margin=3), "margin is a share: give 0.03 for 3 points"),
+        (lambda: Analysis(missing="ignore"), "there is no policy 'ignore' for missing pairs"),  # type: ignore[arg-type]
+        (lambda: Analysis(family=("tokens",)), "no measure 'tokens'; there are resolved, input_tokens"),
+        (lambda: Analysis(margin=3), "margin is a share: give 0.03 for 3 points"),
         (lambda: compare(Results([], {"name": "made"})), "no episode"),
         (lambda: Results([], {"name": "made"}).baseline, "no episode"),
         (lambda: compare(TWICE), "arm 'base' on task 't0' of suite 's', seed 0, with model local:m"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from paired_rows import Pair, paired
 
 from rlm_loop.report import effect_table
-from rlm_loop.study import Comparison, Contrast, Results, compare
+from rlm_loop.study import Analysis, Comparison, Contrast, Results, compare
 from rlm_loop.study.compare.contrast import p_value, percent
 
 pytestmark = pytest.mark.slow
@@ -89,7 +89,7 @@ def table_agrees(compared: Comparison) -> None:
 @given(STUDIES)
 def test_the_p_is_small_exactly_where_the_interval_excludes(made: Any) -> None:
     pairs, seed, seeds, policy, margin = made
-    compared = compare(study(pairs, seed, seeds), margin=margin, missing=policy)
+    compared = compare(study(pairs, seed, seeds), analysis=Analysis("base", margin, missing=policy))
     agrees(compared)
     table_agrees(compared)
 
@@ -106,7 +106,7 @@ def test_so_it_is_in_a_family_of_many_claims(seeds: list[int], n: int) -> None:
         words: list[Pair] = [("y" if h else "n", "y" if t else "n") for h, t in rng.random((n, 2)) < [0.8, 0.6]]
         tokens = [(round(100 * math.exp(rng.normal(0.25, 0.5))), 100) for _ in words]
         rows += paired(words, tokens=tokens, model=f"local:{number}").rows
-    compared = compare(Results(rows), "base", margin=0, family=("resolved", "input_tokens"))
+    compared = compare(Results(rows), analysis=Analysis("base"))
     agrees(compared)
     assert (compared.exploratory, "no claim is judged" in str(compared)) == (True, True)
 
@@ -114,7 +114,7 @@ def test_so_it_is_in_a_family_of_many_claims(seeds: list[int], n: int) -> None:
 @pytest.mark.parametrize("here", [0.0, 0.5])
 def test_there_is_no_multiple_of_nothing(here: float) -> None:
     rows = [{**r, "cost": here if r["arm"] == "lean" else 0.0} for r in paired([("y", "y")] * 12).rows]
-    found = compare(Results(rows), "base", family=("cost",))
+    found = compare(Results(rows), analysis=Analysis("base", family=("cost",)))
     cost = next(c for c in found.contrasts if c.measure == "cost")
     assert (cost.estimate, cost.value, cost.baseline_value, cost.missing) == (None, here, 0.0, 0)
     assert "there is no ratio of cost, as it is 0 in a pair" in " ".join(found.sentences())

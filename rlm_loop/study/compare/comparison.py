@@ -16,7 +16,7 @@ from rlm_loop.study.compare.contrast import MEASURES, TOTAL, Contrast, Judged, a
 from rlm_loop.study.compare.effects import rate_effect, ratio_effect
 from rlm_loop.study.compare.noise import NoiseFloor, noise_floors, noise_sentence
 from rlm_loop.study.compare.pair_keys import PairKey, complete_and_incomplete, crash_sentence
-from rlm_loop.study.compare.pairs import Paired, Pairs, Policy
+from rlm_loop.study.compare.pairs import Paired, Pairs
 from rlm_loop.study.compare.sentences import by_suite, differences, methods, verdicts
 from rlm_loop.study.compare.suites import Flip, Interaction, SuiteEffect, flips, interactions, suite_effects
 from rlm_loop.study.errors import StudyError
@@ -27,6 +27,10 @@ from rlm_loop.traces.values import drawing
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+#: The level of all claims together, and of plain intervals.
+ALPHA = 0.05
 
 
 class Comparison(Judged):
@@ -107,33 +111,27 @@ def compare(
     baseline: str | None = None,
     *,
     analysis: Analysis | None = None,
-    margin: float | None = None,
-    missing: Policy | None = None,
-    family: Sequence[str] | None = None,
-    alpha: float = 0.05,
 ) -> Comparison:
     """Compare every arm with `baseline` on the same tasks and seeds.
 
     `results` are those of a study, or anybody's: a pandas or polars frame or a list of mappings, a row for each task,
     arm and seed, with columns for task, arm and resolved, and where it has them seed, suite, model, tokens, cost,
     seconds, steps, error (`columns.SPELLINGS` lists the names that are known).  Of such a table nothing was declared,
-    so nothing is tested unless `family` or `analysis` says it: differences and ratios are described, with intervals
+    so nothing is tested unless `analysis` says it: differences and ratios are described, with intervals
     that cover the worst and the best case of missing pairs.
 
     Of a study with one arm and several models the models are compared, as in a table whose arms have different ones.
 
-    What is not given is as the study declared it (`Analysis`), or as `analysis` says: a plan that is given now counts
-    "as if declared", with today's date.  Without either the baseline is the first arm, and no claim is judged.  What
+    The plan is the one that the study declared, or `analysis`: a plan that is given now counts "as if declared", with
+    today's date.  Without either the baseline is the first arm, and no claim is judged.  What
     differs from the declared plan, a subset of the rows, a look before all planned pairs are there, and arms or tasks
     that were added later are called exploratory.
 
-    The claim in the resolve rate is that an arm resolves no more than `margin` (0.03: 3 points) fewer, or that the
-    rates differ (`margin=0`), in all else that the arms differ.  `family` names the measures whose claims are judged:
-    their p values, over all arms and models, are adjusted after Holm, and their intervals have the levels at which
-    Holm's procedure judged them.  `missing` is the policy for pairs without a value: "worst" (least favourable to the
-    arm) or "bounds" (the interval covers the worst and the best case).
+    The claim in the resolve rate is that an arm resolves no more than the plan's margin fewer, or that the rates differ
+    (a margin of 0), in all else that the arms differ.  The p values of the plan's family, over all arms and models, are
+    adjusted after Holm, and their intervals have the levels at which Holm's procedure judged them.
 
-    Raises `StudyError` for an unknown arm, measure or policy, where there is only one arm, and without scipy.
+    Raises `StudyError` for an unknown arm, where there is only one arm, and without scipy.
     """
     if not isinstance(results, Rows):
         results = table_of(results)
@@ -144,12 +142,7 @@ def compare(
     plan = declared or Analysis(**results.lock.get("defaults", {}), family=())
     if analysis is not None:
         baseline = baseline or analysis.baseline
-    used = Analysis(
-        baseline=_checked(results, baseline, alpha),
-        margin=plan.margin if margin is None else margin,
-        family=plan.family if family is None else family,
-        missing=plan.missing if missing is None else missing,
-    )
+    used = replace(plan, baseline=_checked(results, baseline))
     there = declared is not None and declared.baseline in results.arms
     expected = declared and replace(declared, baseline=declared.baseline if there else results.arms[0])
     if subset := getattr(results, "subset", ""):  # of a study's results
@@ -159,14 +152,14 @@ def compare(
     else:
         departure = departs(results.lock, planned)
     every, left_out = complete_and_incomplete(results.rows)
-    made = [of for model in results.models for of in _of_model(results, model, every, used, alpha)]
+    made = [of for model in results.models for of in _of_model(results, model, every, used)]
     return Comparison(
-        contrasts=_adjusted(made, used.family, used.margin, alpha),
+        contrasts=_adjusted(made, used.family, used.margin),
         baseline=str(used.baseline),
         margin=used.margin,
         missing=used.missing,
         family=tuple(used.family),
-        alpha=alpha,
+        alpha=ALPHA,
         left_out=len(left_out),
         exploratory=used != expected or bool(departure),
         departs=departure,
@@ -174,7 +167,7 @@ def compare(
     )
 
 
-def _checked(results: Rows, baseline: str | None, alpha: float) -> str:
+def _checked(results: Rows, baseline: str | None) -> str:
     arms = results.arms
     if not arms:
         raise StudyError("there is no episode to compare yet: run the study first")
@@ -182,14 +175,10 @@ def _checked(results: Rows, baseline: str | None, alpha: float) -> str:
         raise StudyError(f"a comparison needs two arms; there is only {', '.join(arms)}")
     if baseline is not None and baseline not in arms:
         raise StudyError(f"there is no arm {baseline!r}; there are {', '.join(arms)}")
-    if not 0 < alpha < 1:
-        raise StudyError("alpha is a share: give 0.05 for 95 % intervals")
     return baseline or results.baseline
 
 
-def _of_model(
-    results: Rows, model: str, every: Sequence[PairKey], plan: Analysis, alpha: float
-) -> Iterator[tuple[Contrast, Pairs]]:
+def _of_model(results: Rows, model: str, every: Sequence[PairKey], plan: Analysis) -> Iterator[tuple[Contrast, Pairs]]:
     """Each arm against the baseline in each measure, on the units of one model."""
     units, baseline, margin = [u for u in every if u[0] == model], str(plan.baseline), plan.margin
     tasks, paired = len({u[1:3] for u in units}), Paired(results.rows, units)
@@ -222,13 +211,13 @@ def _of_model(
             crashed=crashed[arm],
             crashed_baseline=crashed[baseline],
         )
-        yield _measured(plain, pairs, margin, alpha, alpha), pairs
+        yield _measured(plain, pairs, margin, ALPHA), pairs
 
 
-def _measured(plain: Contrast, pairs: Pairs, margin: float, alpha: float, level: float) -> Contrast:
+def _measured(plain: Contrast, pairs: Pairs, margin: float, level: float) -> Contrast:
     """With the figures of its effect, and the interval of 1 - level."""
     if plain.effect == "difference":
-        found = rate_effect(pairs, plain.policy, margin, alpha, level)
+        found = rate_effect(pairs, plain.policy, margin, ALPHA, level)
     else:
         found = ratio_effect(pairs, plain.policy, level)
     figures = {} if found is None else asdict(found)  # what is no number (an interval of one cluster) is not known
@@ -236,22 +225,20 @@ def _measured(plain: Contrast, pairs: Pairs, margin: float, alpha: float, level:
     return replace(plain, **known, confidence=1 - level)
 
 
-def _adjusted(
-    made: Sequence[tuple[Contrast, Pairs]], family: Sequence[str], margin: float, alpha: float
-) -> list[Contrast]:
+def _adjusted(made: Sequence[tuple[Contrast, Pairs]], family: Sequence[str], margin: float) -> list[Contrast]:
     """p values after Holm, and the intervals that go with them."""
     from rlm_loop.study.statistics import holm, holm_levels
 
     claims = [c.p if c.measure in family else None for c, _ in made]
     judged: list[Contrast] = []
-    for (c, pairs), p, level in zip(made, holm(claims), holm_levels(claims, alpha), strict=True):
-        wide = c if level == alpha else _measured(c, pairs, margin, alpha, level)
-        judged.append(replace(wide, p_holm=p, holds=_holds(wide, p, margin, alpha)))
+    for (c, pairs), p, level in zip(made, holm(claims), holm_levels(claims, ALPHA), strict=True):
+        wide = c if level == ALPHA else _measured(c, pairs, margin, level)
+        judged.append(replace(wide, p_holm=p, holds=_holds(wide, p, margin)))
     return judged
 
 
-def _holds(contrast: Contrast, p: float | None, margin: float, alpha: float) -> bool:
+def _holds(contrast: Contrast, p: float | None, margin: float) -> bool:
     """A claim holds where the adjusted p says so, and where the baseline could be missed at all."""
-    if p is None or p > alpha or contrast.low is None or contrast.high is None:
+    if p is None or p > ALPHA or contrast.low is None or contrast.high is None:
         return False
     return contrast.effect == "ratio" or not margin or not at_the_floor(contrast, margin)

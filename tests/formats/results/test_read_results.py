@@ -429,7 +429,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     for words, told in (
         (files[:1], "there is only the arm 'scripted/plain'"),
         ([*files, "--column", "task"], "--column takes NAME=VALUE"),
-        ([*files, "--missing", "ignore"], "there is no policy 'ignore'"),
     ):
         assert main(["compare", *words]) == 2
         assert told in capsys.readouterr().err
