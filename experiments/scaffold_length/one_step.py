@@ -62,7 +62,7 @@ class OneStep(LeanAgent):
         }
         plain = LeanAgent(**{f.name: getattr(self, f.name) for f in fields(self) if f.init})
         messages = self.first_request(task).prompt.messages
-        conversation = Conversation(plain.dialect, plain.compaction(), Prompt(messages), number=before)
+        conversation = Conversation(plain.dialect, prompt=Prompt(messages), number=before)
         begun = AgentSession(plain, conversation, None, None, None)
         begun.about = about
         done = plain.attempt(task, trace=trace, workspace=workspace, exchange=begun)

@@ -159,10 +159,6 @@ class Agent:
     def _answers_by_tool(self) -> bool:
         return True
 
-    def compaction(self) -> Compaction | None:
-        """Return when a long history is shortened; `None`: not before the model's window is full."""
-        return plan_of(self.history)
-
     def inlined(self, context: Any) -> str:
         """Return the context as text, for a strategy that does not act."""
         return inline_context(context)
@@ -188,7 +184,6 @@ class Agent:
         question: str,
         *,
         context: Any = None,
-        tools: Iterable[ToolLike] | None = None,
         workspace: Workspace | None = None,
         trace: str | Path | Trace | None = None,
         hooks: Iterable[object] = (),
@@ -199,23 +194,20 @@ class Agent:
 
         `context` becomes the REPL variable of that name, of which the model is told type, size and a preview; a
         `Path` is the file that it names, read where the cells run (`docs/contexts.md`).
-        `tools` replace the agent's own for this run; `trace` is a file to append to; without it a notebook's
-        runs go to the log folder (`RLM_LOOP_LOG`).  `hooks` are told of this run besides the agent's own; `live` shows
-        it while it goes on, in a notebook or as text.
+        `trace` is a file to append to; without it a notebook's runs go to the log folder (`RLM_LOOP_LOG`).  `hooks`
+        are told of this run besides the agent's own; `live` shows it while it goes on, in a notebook or as text.
         Raises `ModelError` (no reply could be had) and `Interrupted` (Ctrl-C), both with the partial outcome, and
         `ContextError` for a path that cannot be read.  `settings` raise `TypeError`: they are the agent's.
         """
         if settings:
             refuse_settings(self, settings)
-        agent = self if tools is None else replace(self, tools=tools)
-        agent = agent.hearing(hooks, live) if hooks or live else agent
+        agent = self.hearing(hooks, live) if hooks or live else self
         return agent.attempt(asked(question, context), trace=kept_in_notebook(trace), workspace=workspace)
 
     def session(
         self,
         *,
         context: Any = None,
-        tools: Iterable[ToolLike] | None = None,
         workspace: Workspace | None = None,
         trace: str | Path | Trace | None = None,
     ) -> AgentSession:
@@ -225,9 +217,8 @@ class Agent:
         messages; an agent without it leaves out the oldest turns when the model's window is full.  The arguments are
         those of `run`.  Raises `ContextError` for a path that cannot be read.
         """
-        agent = self if tools is None else replace(self, tools=tools)
-        conversation = Conversation(agent.dialect, agent.compaction())
-        return AgentSession(agent, conversation, context, workspace, kept_in_notebook(trace))
+        conversation = Conversation(self.dialect, plan_of(self.history))
+        return AgentSession(self, conversation, context, workspace, kept_in_notebook(trace))
 
     def attempt(
         self,
@@ -319,7 +310,7 @@ class Agent:
                 stack.callback(place.close)
                 ended = meter.node.scope.at_end(threading.Thread(target=place.close, daemon=True).start)
                 stack.callback(meter.node.scope.forget, ended)
-                conversation = Conversation(dialect, self.compaction(), number=meter.turn)
+                conversation = Conversation(dialect, plan_of(self.history), number=meter.turn)
                 if exchange is not None:
                     conversation = exchange.conversation
                 meter.turn = conversation.number

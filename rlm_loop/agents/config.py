@@ -53,18 +53,19 @@ class NotMade(ValueError):
 
 def settings_of(agent: Any) -> dict[str, Any]:
     """Return the settings that identify a strategy, also defaults: without functions, and models by name."""
-    subcalls = agent.subcalls
+    subcalls, rules = agent.subcalls, dict(vars(agent.rules))
+    del rules["approve"]
     return {
         "agent": type(agent).__name__,
         "dialect": agent.dialect,
         **{f.name: getattr(agent, f.name) for f in fields(agent) if f.name not in _NOT_SETTINGS},
         **({"answer_tool": False} if not getattr(agent, "answer_tool", True) else {}),
         "budget": agent.budget,
-        "rules": {name: value for name, value in vars(agent.rules).items() if name != "approve"},
+        "rules": rules,
         "subcalls": {
             **vars(subcalls),
             "model": None if subcalls.model is None else model_name(subcalls.model),
-            "models": {name: model_name(model) for name, model in subcalls.listed.items()},
+            "models": {name: model_name(model) for name, model in subcalls.models},
         },
     }
 

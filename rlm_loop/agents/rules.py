@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from rlm_loop.accounting.budget import Budget
 from rlm_loop.actions import CallTool, FinalAnswer, RunCode
@@ -71,11 +71,6 @@ class SubCalls:
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
         object.__setattr__(self, "models", tuple(dict(self.models).items()))
-
-    @property
-    def listed(self) -> dict[str, str | Model]:
-        """The models that a cell may name, by the user's names."""
-        return dict(cast("Sequence[tuple[str, str | Model]]", self.models))  # pairs, since it was made
 
 
 def adapter_of(answer_type: Any) -> TypeAdapter[Any]:

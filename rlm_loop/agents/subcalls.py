@@ -76,7 +76,7 @@ class Recursion:
         limited = budget.cost is not None or (subcalls.budget is not None and subcalls.budget.cost is not None)
         if self.model is not None and self.model.price is None and limited:
             raise UnknownPrice("a cost limit needs a model of sub-calls whose price is known; limit tokens or calls")
-        self.models = {name: get_model(named) for name, named in subcalls.listed.items()}
+        self.models = {name: get_model(named) for name, named in subcalls.models}
         self.max_depth = subcalls.depth if budget.depth is None else min(subcalls.depth, int(budget.depth))
         self.budget, self.concurrency = subcalls.budget, subcalls.concurrency
         self.calls, self.agents = Slots(self.concurrency), Slots(self.concurrency)

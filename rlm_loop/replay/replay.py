@@ -14,6 +14,7 @@ from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.actions import Action, Observation
 from rlm_loop.agents import Agent
 from rlm_loop.agents.checking import in_workspace, unscored
+from rlm_loop.agents.compaction import plan_of
 from rlm_loop.agents.conversation import Conversation
 from rlm_loop.agents.environment import Environment, Unfinished
 from rlm_loop.agents.meter import Meter
@@ -251,7 +252,7 @@ def _run_of(agent: Agent, playback: Playback) -> Run:
     place = agent.environment(task, agent.tools, asks, meter, None, None, make)
     if recorded.problem.get("workspace") is not None:
         problem = in_workspace(problem, place.tools)
-    conversation, asked = Conversation(agent.dialect, agent.compaction()), True
+    conversation, asked = Conversation(agent.dialect, plan_of(agent.history)), True
     messages, sent = recorded.earlier()
     if messages:
         about = start["session"]

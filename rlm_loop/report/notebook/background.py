@@ -96,8 +96,8 @@ class LiveRun:
 def start_live(agent: Agent | AgentSession, question: str, *, show: bool = True, **options: Any) -> LiveRun:
     """Run an agent, or ask a session, in the background: returns at once, and the cell's output shows how far it is.
 
-    `show=False` shows nothing.  `options` are those of `Agent.run` (`context`, `tools`, `workspace`, `trace`) or of the
-    session's `ask`.
+    `show=False` shows nothing.  `options` are those of `Agent.run` (`context`, `workspace`, `trace`) or of the session's
+    `ask`.
     """
     ask = agent.ask if isinstance(agent, AgentSession) else agent.run
     view = (LiveView(how_to_stop=HOW),) if show else ()
