@@ -164,9 +164,9 @@ def test_a_root_call_under_way_is_not_waited_for() -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a stop may strike in a finalizer
 def test_a_stop_finds_its_run_while_the_run_starts_threads() -> None:
-    def work(hooks: tuple[Any, ...]) -> Outcome:
+    def work(hook: Any) -> Outcome:
         for _ in range(100_000):
-            hooks[0].on_step_start()
+            hook.on_step_start()
             begun.set()
             for _ in range(100):
                 threading.Thread(target=int, daemon=True).start()
@@ -174,7 +174,7 @@ def test_a_stop_finds_its_run_while_the_run_starts_threads() -> None:
 
     for _ in range(20):
         begun = threading.Event()
-        run = LiveRun(work, None, lambda stop: None).begin()
+        run = LiveRun(work).begin()
         begun.wait()
         run.stop()
         with pytest.raises(KeyboardInterrupt):
@@ -185,14 +185,14 @@ def test_a_stop_that_a_finalizer_swallowed_is_heard_at_the_next_step(monkeypatch
     monkeypatch.setattr("rlm_loop.report.notebook.background.interrupt_thread", lambda thread: None)
     begun, stopped = threading.Event(), threading.Event()
 
-    def work(hooks: tuple[Any, ...]) -> Outcome:
-        hooks[0].on_step_start()
+    def work(hook: Any) -> Outcome:
+        hook.on_step_start()
         begun.set()
         stopped.wait(30)
-        hooks[0].on_step_start()
+        hook.on_step_start()
         raise AssertionError("the run went on")
 
-    run = LiveRun(work, None, lambda stop: None).begin()
+    run = LiveRun(work).begin()
     begun.wait(30)
     run.stop()
     stopped.set()

@@ -65,7 +65,7 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: Suite([TASK], "s"), "Suite.name is a text"),
     (lambda: Suite("s", TASK), "a list of tasks"),
     (lambda: Suite("s", ["2 + 2?"]), "a suite holds tasks, not '2"),
-    (lambda: study({"lean": LeanAgent(four())}, "computation"), "not 'computation' .a suite by its name: get_suite"),
+    (lambda: study({"lean": LeanAgent(four())}, "computation"), "tasks must be suites or tasks, not 'computation'"),
     (lambda: study({"lean": LeanAgent}, [TASK]).episodes(), "the arm 'lean' is no agent"),
     (lambda: study(5, [TASK]).episodes(), "arms are agents by name"),
     (lambda: study(factors={"max_step": [2]}).episodes(), "no field 'max_step'; .* did you mean 'max_steps'"),

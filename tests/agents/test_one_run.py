@@ -173,12 +173,12 @@ REPLIES = ["```python\nx = 17 + 25\nprint(x)\n```", "```python\nfinal_answer = x
 
 
 def calls_of(work: Callable[[], Any]) -> list[str]:
-    """The files of the package, one for each call of a function in them, in order."""
+    """The files of the package, one for each call of a function in them, in order; the test model's own left out."""
     files: list[str] = []
 
     def called(frame: Any, event: str, _: Any) -> None:
-        if event == "call" and "/rlm_loop/" in frame.f_code.co_filename:
-            files.append(frame.f_code.co_filename)
+        if event == "call" and "/rlm_loop/" in (name := frame.f_code.co_filename) and "models/scripted" not in name:
+            files.append(name)
 
     before = sys.getprofile()
     sys.setprofile(called)
@@ -197,7 +197,7 @@ def test_a_question_of_two_turns_takes_few_calls(caplog: pytest.LogCaptureFixtur
         files = calls_of(lambda agent=agent: agent.run("What is 17 + 25?"))
         whole.append(len(files))
         begin.append(next(n for n, file in enumerate(files) if file.endswith("agents/run.py")))
-    assert min(whole[1:]) <= 450  # 1,555 on 22 November 2026
+    assert min(whole[1:]) <= 430  # 1,555 on 22 November 2026
     assert min(begin[1:]) <= 75  # before the first turn; 284 then
 
 
@@ -205,4 +205,4 @@ def test_a_trivial_cell_takes_few_calls() -> None:
     with open_repl("plain") as session:
         session.start()
         counts = [len(calls_of(lambda: session.run("1"))) for _ in range(8)]
-    assert min(counts) <= 27  # 71 on 22 November 2026; two look at the working folder
+    assert min(counts) <= 29  # 71 on 22 November 2026; two look at the working folder

@@ -96,7 +96,7 @@ class LiveRun:
 def start_live(agent: Agent | AgentSession, question: str, *, show: bool = True, **options: Any) -> LiveRun:
     """Run an agent, or ask a session, in the background: returns at once, and the cell's output shows how far it is.
 
-    `show=False` shows nothing.  `options` are those of `Agent.run` (`context`, `workspace`, `trace`) or of the session's
+    `show=False` shows nothing.  `options` are those of `Agent.run` (`context`, `workspace`, `trace`) or of a session's
     `ask`.
     """
     ask = agent.ask if isinstance(agent, AgentSession) else agent.run
