@@ -203,8 +203,8 @@ class Study:
         agents, arms = self._made()
         grid = self._episodes(agents, arms, limit)
         names = [arm.name for arm in arms]
-        if self.analysis is not None:
-            self.analysis.fits(names)
+        if self.analysis is not None and self.analysis.baseline not in (None, *names):
+            raise StudyError(f"analysis: there is no arm {self.analysis.baseline!r}; there are {', '.join(names)}")
         with Store(folder, self.name, None if share is None else share[0]) as store, ExitStack() as opened:
             old, every = read_lock(folder), list(every_row(folder))
             if share is not None and old is None:

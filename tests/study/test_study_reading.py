@@ -113,7 +113,7 @@ def test_what_is_not_there_is_named(results: Results, part: Callable[[Results], 
 
 def test_an_export_reads_like_the_folder_and_is_deterministic(results: Results, tmp_path: Path) -> None:
     files, again = export(results.folder, tmp_path / "one"), export(results.folder, tmp_path / "two")
-    assert [f.name for f in files] == ["study.json", "results.jsonl.gz", "contract.json", "traces.tar.xz"]
+    assert [f.name for f in files] == ["study.json", "results.jsonl.gz", "traces.tar.xz", "contract.json"]
     assert [f.read_bytes() for f in files] == [f.read_bytes() for f in again]
     copy = load_study(tmp_path / "one")
     assert (list(copy.rows), copy.lock) == (list(results.rows), results.lock)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop.study.compare.columns import Rows, models_told_apart, table_of
 from rlm_loop.study.compare.contrast import MEASURES, TOTAL, Contrast, Judged, at_the_floor
 from rlm_loop.study.compare.effects import rate_effect, ratio_effect
-from rlm_loop.study.compare.noise import NoiseFloor, noise_floors, noise_sentence
+from rlm_loop.study.compare.noise import NoiseFloor, noise_floors
 from rlm_loop.study.compare.pair_keys import PairKey, complete_and_incomplete, crash_sentence
 from rlm_loop.study.compare.pairs import Paired, Pairs
 from rlm_loop.study.compare.sentences import by_suite, differences, methods, verdicts
@@ -73,7 +73,12 @@ class Comparison(Judged):
     @property
     def noise(self) -> str:
         """`noise_floors` in one sentence, or that none was measured."""
-        return noise_sentence(self.noise_floors)
+        told = ", ".join(map(str, self.noise_floors))
+        if not told:
+            return (
+                "No noise floor was measured: no arm was run twice in the same way, so how much is chance is not known."
+            )
+        return f"Noise floor, in pairs that differ in whether the task is resolved: run again with other seeds: {told}."
 
     @property
     def methods(self) -> str:

@@ -10,8 +10,6 @@ from rlm_loop.study import statistics
 from rlm_loop.study.compare.pair_keys import is_resolved
 from rlm_loop.study.store.rows import Row
 
-NOT_MEASURED = "No noise floor was measured: no arm was run twice in the same way, so how much is chance is not known."
-
 
 @dataclass(frozen=True)
 class NoiseFloor:
@@ -46,11 +44,3 @@ def noise_floors(rows: Sequence[Row]) -> list[NoiseFloor]:
             low, high = statistics.wilson_by_cluster(apart, [task for _, task in pairs])
             found.append(NoiseFloor(model, arm, len(apart), int(sum(apart)), low, high))
     return found
-
-
-def noise_sentence(floors: Sequence[NoiseFloor]) -> str:
-    """Return the noise floors in one sentence."""
-    if not floors:
-        return NOT_MEASURED
-    told = ", ".join(map(str, floors))
-    return f"Noise floor, in pairs that differ in whether the task is resolved: run again with other seeds: {told}."

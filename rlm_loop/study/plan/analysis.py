@@ -46,11 +46,6 @@ class Analysis:
         plan = {**asdict(self), "family": list(self.family), "targets": {}}  # of earlier studies, so that hashes agree
         return {**plan, "digest": digest(plan)[:16]}
 
-    def fits(self, arms: Sequence[str]) -> None:
-        """Raises `StudyError` where the study has no such baseline."""
-        if self.baseline is not None and self.baseline not in arms:
-            raise StudyError(f"analysis: there is no arm {self.baseline!r}; there are {', '.join(arms)}")
-
 
 def read(lock: Mapping[str, Any]) -> Analysis | None:
     """The analysis in a study's lock; `None` where nothing was declared.  Raises `StudyError` as `Analysis` does."""

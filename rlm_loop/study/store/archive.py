@@ -26,7 +26,7 @@ TRACES = "traces.tar.xz"
 _LARGEST = 2_000_000_000
 
 
-def export(folder: str | Path, target: str | Path, *, traces: bool = True) -> list[Path]:
+def export(folder: str | Path, target: str | Path) -> list[Path]:
     """Write a study's lock file, fairness check, rows (`results.jsonl.gz`) and traces (`traces.tar.xz`) to `target`.
 
     Only the last row and the trace of each episode are kept.  Names are sorted and times zero, so the same results
@@ -38,11 +38,10 @@ def export(folder: str | Path, target: str | Path, *, traces: bool = True) -> li
     files = {
         LOCK: (json.dumps(lock, indent=1, ensure_ascii=False, sort_keys=True) + "\n").encode(),
         f"{RESULTS}.gz": gzip.compress(packed.encode(), 9, mtime=0),
+        TRACES: _pack(Path(folder), sorted({r["trace"] for r in rows})),
     }
     if (signed := Path(folder) / FAIRNESS).is_file():
         files[FAIRNESS] = signed.read_bytes()
-    if traces:
-        files[TRACES] = _pack(Path(folder), sorted({r["trace"] for r in rows}))
     try:
         Path(target).mkdir(parents=True, exist_ok=True)
         for name, data in files.items():
