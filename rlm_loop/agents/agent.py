@@ -315,7 +315,7 @@ class Agent:
                     conversation = exchange.conversation
                 meter.turn = conversation.number
                 began = meter.account.seconds if meter.node.depth else 0.0
-                run = Run(task, conversation, place, meter, dialect.name, began=began)
+                run = Run(task, conversation, place, meter, began=began)
                 problem, brief = self.problem(task, workspace)
                 record_problem(meter, task, problem, place, brief, mode)
                 if exchange is not None:

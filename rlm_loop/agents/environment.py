@@ -96,7 +96,8 @@ class Environment:
         self._approval = None if approve is None else approval(approve, partial(record.record, "approval"))
         self._limits, self._record = limits, record
         self._characters = min(tools.characters, HARD_CAP)
-        self._ask_for_code = self._rules.require_code
+        self.asks_for_code = self._rules.require_code
+        """True while a text answer would be sent back once, since no code has run."""
         self._effects = None if workspace is None else Effects(workspace, record)
         self._answer: FinalAnswer | None = None
         self._cell: CellResult | None = None  # the latest, of this action
@@ -129,10 +130,6 @@ class Environment:
         if self.cells is not None:
             with shielded():
                 quietly("the session could not be closed", self.cells.leave)
-
-    def acted(self) -> None:
-        """Code was run before this run began, in the part that it goes on from: it is not asked for again."""
-        self._ask_for_code = False
 
     def perform(self, actions: Sequence[Action]) -> tuple[Observation, ...]:
         """Perform the actions in order; one observation for each.
@@ -207,8 +204,8 @@ class Environment:
         match action:
             case Malformed(reason, kind):
                 return failed_action(kind, reason)
-            case Answer() if self._ask_for_code:  # asked once: small models like to answer at once without looking
-                self._ask_for_code = False
+            case Answer() if self.asks_for_code:  # asked once: small models like to answer at once without looking
+                self.asks_for_code = False
                 return failed_action("rejected", LOOK_FIRST)
             case Answer(value):
                 return self._offer(FinalAnswer(value, "text"), Observation())
@@ -237,7 +234,7 @@ class Environment:
         return self._offer(FinalAnswer(result.data, "object"), seen) if name == "final_answer" else seen
 
     def _run(self, code: str) -> CellResult:
-        self._ask_for_code = False
+        self.asks_for_code = False
         if self.cells is None:
             raise RuntimeError("this task has no REPL; open the environment with repl=...")
         try:

@@ -34,7 +34,6 @@ class Run:
     conversation: Conversation
     environment: Environment
     meter: Meter
-    agent: str = ""
     turns: list[Turn] = field(default_factory=list[Turn])
     began: float = 0.0
     """Seconds on the account's clock when this run began; a sub-agent begins later than the whole."""
@@ -117,7 +116,7 @@ class Run:
             run=meter.trace.run,
             question=self.task.question,
             model=meter.model.name,
-            agent=self.agent,
+            agent=self.conversation.dialect.name,
             isolation="" if place.cells is None else place.cells.isolation,
             unfinished=meter.unfinished,
         )

@@ -264,7 +264,7 @@ def _run_of(agent: Agent, playback: Playback) -> Run:
     names = [str(name) for name in recorded.problem.get("told", ())]
     brief = [Told(RecordedInjector(name, recorded.root).opening(problem), name) for name in names]
     conversation.start(problem, place.tools, meter, brief, asks=asked)
-    return Run(task, conversation, place, meter, agent=agent.name)
+    return Run(task, conversation, place, meter)
 
 
 def _told(recorded: Recorded, mode: str) -> tuple[str, str]:
