@@ -152,11 +152,11 @@ def approval(approve: Approve, record: Callable[..., None]) -> Callable[[RunCode
         with _ONE_AT_A_TIME:
             try:
                 said = approve(action)
-                reason = None if said is None or said is True else f"not approved: {said}" if said else "not approved"
-                if said is not False and reason is not None and not isinstance(said, str):
-                    raise TypeError(f"approve returns True, False or a reason, not {said!r:.40}")
             except Exception as error:
-                reason = f"not approved: nobody could be asked ({type(error).__name__}: {error})"
+                said = f"nobody could be asked ({type(error).__name__}: {error})"
+            reason = None
+            if said is not None and said is not True:
+                reason = f"not approved: {said}" if said else "not approved"
             record(action=action, approved=reason is None, reason=reason, asked=who)
         return reason
 

@@ -126,7 +126,7 @@ def raising(action: object) -> bool:
         (False, False, "not approved"),
         ("not in production", False, "not approved: not in production"),
         (raising, False, "not approved: nobody could be asked (EOFError: no terminal)"),
-        (1, False, "approve returns True, False or a reason, not 1"),
+        (1, False, "not approved: 1"),
     ],
 )
 def test_what_is_not_approved_does_not_run(agent: Any, reply: str, approve: Any, runs: bool, told: str) -> None:
