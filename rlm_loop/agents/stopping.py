@@ -27,7 +27,7 @@ def stop_reason(turns: Sequence[Turn], account: Account) -> tuple[Stop, str] | N
     """
     if turns and turns[-1].answer is not None:
         return Stop.ANSWERED, ""
-    trouble = bool(turns) and _trouble(turns[-1])
+    trouble = [seen.failure for seen in turns[-1].observations if seen.failure is not None] if turns else []
     if trouble and (blocked := _malformed(turns[-1], Note.BLOCKED)):
         return Stop.BLOCKED, blocked[0].reason
     steps = account.budget.steps
@@ -37,7 +37,7 @@ def stop_reason(turns: Sequence[Turn], account: Account) -> tuple[Stop, str] | N
         return Stop(spent[0]), spent[1]
     if not turns:
         return None
-    if trouble and (found := _troubled(turns, account.budget)) is not None:
+    if trouble and (found := _troubled(turns, account.budget, trouble[-1].message)) is not None:
         return found
     times = account.budget.repeated
     if times is not None and (period := _period(turns, int(times))):
@@ -48,13 +48,13 @@ def stop_reason(turns: Sequence[Turn], account: Account) -> tuple[Stop, str] | N
         latest_first = (failed for turn in reversed(turns) for failed in reversed(_tool_results(turn)))
         failures = sum(1 for _ in takewhile(bool, latest_first))
         if failures and failures >= most:
-            return Stop.TOOL_FAILURES, f"{failures} failed tool calls in a row; the last: {_message(turns[-1])}"
+            return Stop.TOOL_FAILURES, f"{failures} failed tool calls in a row; the last: {trouble[-1].message}"
     return None
 
 
-def _troubled(turns: Sequence[Turn], budget: Budget) -> tuple[Stop, str] | None:
+def _troubled(turns: Sequence[Turn], budget: Budget, message: str) -> tuple[Stop, str] | None:
     """Return why replies that cannot be read, or refused answers, end the run; `None` to go on."""
-    last, message = turns[-1], _message(turns[-1])
+    last = turns[-1]
     malformed = _last(_unreadable, turns)
     if budget.malformed is not None and malformed and malformed >= budget.malformed:
         kinds = {"refused answers" if _refused(t) else "unreadable replies" for t in turns[-malformed:]}
@@ -66,18 +66,6 @@ def _troubled(turns: Sequence[Turn], budget: Budget) -> tuple[Stop, str] | None:
     if refused > REJECTIONS:
         return Stop.MALFORMED, f"{refused} answers were refused; the last: {message}"
     return None
-
-
-def _trouble(turn: Turn) -> bool:
-    """Return True where an action of the turn could not be read, or came to nothing."""
-    for action, seen in zip(turn.actions, turn.observations, strict=True):
-        if seen.failure is not None or isinstance(action, Malformed):
-            return True
-    return False
-
-
-def _message(turn: Turn) -> str:
-    return next((o.failure.message for o in reversed(turn.observations) if o.failure is not None), "")
 
 
 def _malformed(turn: Turn, note: Note) -> list[Malformed]:
