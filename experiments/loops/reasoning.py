@@ -63,7 +63,6 @@ def _task(family: str, number: int, dataset: Any) -> Task:
         entry["question"],
         partial(score, dataset, entry),
         entry["answer"],
-        tags=("reasoning", family),
         facts={"family": family},
     )
 

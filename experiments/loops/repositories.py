@@ -105,7 +105,6 @@ def _task(problem: HumanEvalProblem, files: Mapping[str, str]) -> Task:
         expected=problem.solution,
         workspace=partial(Checkout, files),
         needs_repl=False,
-        tags=("code", "repair"),
     )
 
 

@@ -84,7 +84,7 @@ def truths() -> dict[str, tuple[str, Any]]:
 def suite() -> Suite:
     """The questions as tasks that hold no files: only a tool can read them, and code is for the arm `code`."""
     tasks = tuple(
-        Task(f"shop-{name}", HEADING + question, expected, tags=("mcp",), needs_repl=False)
+        Task(f"shop-{name}", HEADING + question, expected, needs_repl=False)
         for name, (question, expected) in truths().items()
     )
     return Suite("shop", tasks, "made for this experiment", "Apache-2.0")

@@ -97,4 +97,4 @@ def family(name: str, split: Split, tasks: int) -> Suite:
 def _task(name: str, split: Split, number: int) -> Task:
     asked, texts, truth = FAMILIES[name](random.Random(f"recursion/{name}/{split}/{number}"))
     question = FORM.format(LENGTH, asked)
-    return Task(f"{name}-{number}", question, Match(truth), truth, context=texts, tags=("recursion", name))
+    return Task(f"{name}-{number}", question, Match(truth), truth, context=texts)

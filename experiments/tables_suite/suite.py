@@ -51,7 +51,6 @@ def _task(row: Mapping[str, Any], made: Mapping[str, str], tables: Tables) -> Ta
         files=mine,
         inline=inline_text(mine),
         level=row["level"],
-        tags=("tables", row["kind"]),
     )
 
 

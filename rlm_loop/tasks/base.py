@@ -6,7 +6,7 @@ A task knows no agent, model or loop, so every strategy meets exactly the same p
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -81,7 +81,6 @@ class Task:
     inline: str = ""
     needs_repl: bool = True
     level: int = 1
-    tags: tuple[str, ...] = ()
     check: Callable[[Workspace], CheckResult] | None = None
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
     submissions: tuple[Submission, ...] = ("answer",)
@@ -138,14 +137,10 @@ class Suite:
     licence: str = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str):
-            raise TypeError(f"Suite.name is a text, not {self.name!r:.60}: Suite(name, tasks)")
-        if isinstance(self.tasks, (str, Task)) or not isinstance(self.tasks, Iterable):
-            raise TypeError(f"Suite.tasks is a list of tasks, not {self.tasks!r:.60}")
         object.__setattr__(self, "tasks", tuple(self.tasks))
         for task in self.tasks:
             if not isinstance(task, Task):
-                raise TypeError(f"a suite holds tasks, not {task!r:.60}: Task(id, question, answer)")
+                raise TypeError(f"a suite holds tasks, not {task!r:.60}: Suite(name, [Task(id, question, answer)])")
 
     def __repr__(self) -> str:
         return f"Suite({self.name!r}, {len(self.tasks)} tasks)"

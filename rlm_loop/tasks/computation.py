@@ -25,4 +25,4 @@ def _task(row: dict[str, Any], texts: dict[str, Any]) -> Task:
     for name, text in texts.items():
         question = question.replace(f"{{{name}}}", str(text))
     score = Match(expected, row.get("how", "exact"))
-    return Task(f"computation-{row['name']}", question, score, expected, level=row["level"], tags=("computation",))
+    return Task(f"computation-{row['name']}", question, score, expected, level=row["level"])

@@ -62,7 +62,6 @@ def _task(row: Mapping[str, Any], table: Mapping[str, Any], split: int) -> Task:
         row["expected"],
         context=Deferred(f"frames/{key}", partial(_frame, key), partial(_line, key)),
         level=row["level"],
-        tags=("frames", row["table"], row["kind"]),
         facts={"table": row["table"], "rows": table["rows"][split]},
     )
 

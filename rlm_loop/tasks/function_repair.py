@@ -131,7 +131,6 @@ def _task(case: Case) -> Task:
         collect=collect_expression(case),
         inline=INLINE,
         level=case.level,
-        tags=("function-repair", case.kind),
         submissions=("artifact", "answer"),
     )
 

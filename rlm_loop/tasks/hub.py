@@ -54,7 +54,6 @@ def dataset_suite(
             scorer(of(answer)),
             of(answer),
             context=None if context is None else of(context),
-            tags=(title,),
         )
         if task.id in tasks:
             raise SuiteFileError(f"{place}: id {task.id!r} was used before; ids must differ")

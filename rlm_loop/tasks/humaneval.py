@@ -130,7 +130,6 @@ def _task(problem: HumanEvalProblem, timeout: float) -> Task:
         question=_QUESTION + problem.prompt.strip("\n"),
         score=partial(score, problem, timeout),
         expected=problem.solution,
-        tags=("code", "humaneval"),
         submissions=("artifact", "answer"),
     )
 

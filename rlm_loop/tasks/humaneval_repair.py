@@ -84,6 +84,5 @@ def _task(problem: HumanEvalProblem, bug: Mutation, timeout: float) -> Task:
         workspace=partial(Workspace, {FILE: buggy}),
         inline=f"{FILE}:\n{buggy}",
         needs_repl=False,
-        tags=("code", "repair", "humaneval", bug.kind),
         facts={"file": FILE},
     )

@@ -115,7 +115,6 @@ def _task(line: Any, path: Path, texts: dict[Path, str]) -> Task:
         context=context,
         files=line.files,
         inline=inline_text(line.files) if line.files else "",
-        tags=(path.stem,),
     )
 
 

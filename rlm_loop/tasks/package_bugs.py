@@ -123,7 +123,6 @@ def _task(bug: Bug, timeout: float) -> Task:
         expected=f"{bug.file}:{bug.mutation.line}: {bug.mutation.before}",
         workspace=partial(_offered, bug, timeout),
         needs_repl=False,
-        tags=("code", "repair", "package", bug.package.name, bug.mutation.kind),
         facts={
             "package": bug.package.name,
             "file": bug.file,

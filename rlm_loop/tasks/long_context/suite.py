@@ -67,7 +67,6 @@ def _task(family: str, size: int, seed: int, number: int) -> Task:
         plan.expected,
         context=Deferred(key, lambda: _text(family, size, number, key), lambda: f"{key}; {label()}"),
         level=1 + list(FAMILIES).index(family) // 3,
-        tags=("long_context", family),
         facts={"family": family, "size": size, "number": number, "seed": seed, "text": "docstrings"},
     )
 
