@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
 import tarfile
 import tempfile
 from collections.abc import Mapping
@@ -50,43 +48,42 @@ class Package:
         """The name and version as pip takes them."""
         return f"{self.name}=={self.version}"
 
+    @property
+    def file(self) -> Path:
+        """Where its source distribution lies: in `$RLM_LOOP_CACHE/sdists`, else in the platform's cache folder."""
+        return cache_folder().with_name("sdists") / f"{self.name}-{self.version}.tar.gz"
 
-def _target(package: Package) -> Path:
-    return cache_folder().with_name("sdists") / f"{package.name}-{package.version}.tar.gz"
 
-
-def cached(package: Package) -> Path | None:
-    """The checked file of a package, if it is on this machine; a damaged one counts as absent."""
-    file = _target(package)
-    with contextlib.suppress(OSError):
-        if hashlib.sha256(file.read_bytes()).hexdigest() == package.sha256:
-            return file
-    return None
+def is_here(package: Package) -> bool:
+    """Whether the checked file of a package is on this machine; a damaged one counts as absent."""
+    return package.file.is_file() and _sha256(package.file) == package.sha256
 
 
 def pull(package: Package) -> Path:
     """Make sure that a package's source distribution is here, and return its file.
 
-    It lies in `$RLM_LOOP_CACHE/sdists`, else in the platform's cache folder for `rlm-loop`.  Raises `PackageMissing`
-    where it cannot be fetched, or is not the file that was pinned.
+    Raises `PackageMissing` where it cannot be fetched, or is not the file that was pinned.
     """
-    if file := cached(package):
+    file = package.file
+    if is_here(package):
         return file
-    target = _target(package)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as folder:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=file.parent) as folder:
             fetched = _fetch(package, Path(folder))
-            if (digest := hashlib.sha256(fetched.read_bytes()).hexdigest()) != package.sha256:
+            if (digest := _sha256(fetched)) != package.sha256:
                 raise PackageMissing(f"{fetched.name} must be the pinned file, got SHA-256 {digest[:12]}...")
-            os.replace(fetched, target)
-            return target
+            return fetched.replace(file)
     except FetchFailed as error:
         message = f"{package.requirement} is not on this machine ({error}); try again with a connection"
         raise PackageMissing(message) from error
     except OSError as error:
-        reason = f"cannot write to {target.parent} ({error.strerror or error})"
+        reason = f"cannot write to {file.parent} ({error.strerror or error})"
         raise PackageMissing(f"{reason}: set RLM_LOOP_CACHE to another folder") from error
+
+
+def _sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def _fetch(package: Package, folder: Path) -> Path:
@@ -99,9 +96,8 @@ def _fetch(package: Package, folder: Path) -> Path:
     options = ("--no-binary=:all:", "--no-build-isolation", "--use-pep517")
     variables = {"PYTHONPATH": str(folder / "backends"), "RLM_LOOP_SDIST": package.requirement}
     run_pip(package.requirement, folder, *options, **variables)
-    for file in folder.glob("*.tar.gz"):
-        return file
-    raise FetchFailed(f"pip brought no tar file of {package.requirement}")
+    (file,) = folder.glob("*.tar.gz")
+    return file
 
 
 @lru_cache(maxsize=8)

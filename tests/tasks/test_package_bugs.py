@@ -15,7 +15,7 @@ import pytest
 from rlm_loop.tasks import Attempt
 from rlm_loop.tasks.mutation import Mutation
 from rlm_loop.tasks.package_bugs import Bug, package_bugs, recorded
-from rlm_loop.tasks.sdists import Package, PackageMissing, cached, pull, source_files
+from rlm_loop.tasks.sdists import Package, PackageMissing, is_here, pull, source_files
 
 FILE = "src/lengths/__init__.py"
 CODE = """def clamp(value, low, high):
@@ -72,7 +72,7 @@ def test_pip_fetches_a_package_once_and_again_when_damaged_and_never_runs_it(pac
     fetched = file.stat().st_ino, file.stat().st_mtime_ns
     assert (file.read_bytes(), pull(package).stat().st_ino, file.stat().st_mtime_ns) == (published, *fetched)
     file.write_bytes(b"torn")
-    assert cached(package) is None
+    assert not is_here(package)
     assert pull(package).read_bytes() == published
     for change, name in (({"sha256": "0" * 64}, "lengths-1.0"), ({"version": "9"}, "lengths==9")):
         with pytest.raises(PackageMissing, match=name):
@@ -115,7 +115,7 @@ def test_the_recorded_bugs_are_many_spread_and_small() -> None:
 @pytest.mark.parametrize("name", ["inflection", "xmltodict"])  # fetched by `make slow`
 def test_a_sample_is_as_recorded_and_resolved_by_taking_the_bug_back(name: str) -> None:
     bug = next(bug for bug in recorded() if bug.package.name == name)
-    if cached(bug.package) is None:
+    if not is_here(bug.package):
         pytest.skip(f"{name} is not here: make slow")
     (task, *_) = package_bugs(bugs=[bug]).tasks
     with task.workspace() as space:

@@ -1,12 +1,10 @@
 """SWE-bench: its instances as tasks, predictions for its harness, and the harness's verdicts read back."""
 
-from rlm_loop.tasks.swebench.clones import CloneError
 from rlm_loop.tasks.swebench.harness import HarnessError, evaluate_predictions
-from rlm_loop.tasks.swebench.instance import Instance, read_instance
+from rlm_loop.tasks.swebench.instance import Instance, read_instance, read_instances, select
 from rlm_loop.tasks.swebench.predictions import Prediction, Predictions, read_predictions
 from rlm_loop.tasks.swebench.report import InstanceResult, Report, read_report
-from rlm_loop.tasks.swebench.source import read_instances, select
-from rlm_loop.tasks.swebench.suite import swebench
+from rlm_loop.tasks.swebench.suite import CloneError, swebench
 
 __all__ = [
     "CloneError",

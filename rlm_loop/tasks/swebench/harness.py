@@ -13,9 +13,9 @@ from contextlib import closing
 from pathlib import Path
 
 from rlm_loop.errors import install_line
+from rlm_loop.tasks.swebench.instance import place_of, read_instances, select
 from rlm_loop.tasks.swebench.predictions import read_predictions
 from rlm_loop.tasks.swebench.report import Report, read_report
-from rlm_loop.tasks.swebench.source import place_of, read_instances, select
 
 
 class HarnessError(Exception):

@@ -1,20 +1,26 @@
-"""Instances of SWE-bench's schema (a repository at a commit, an issue, tests), and the judge of a patch."""
+"""Instances of SWE-bench's schema (a repository at a commit, an issue, tests): read from a set, and chosen."""
 
 from __future__ import annotations
 
 import json
-import os
+import random
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from rlm_loop.outcome import Score
-from rlm_loop.tasks.attempt import Attempt
-from rlm_loop.tasks.jsonl import SuiteFileError
-from rlm_loop.workspace import Workspace
-from rlm_loop.workspace.evaluation import evaluate
+from rlm_loop.errors import nearest
+from rlm_loop.tasks.hub import dataset_rows
+from rlm_loop.tasks.jsonl import SuiteFileError, rows_of
 
+#: The published sets by the names that people use.
+SETS = {
+    "lite": "hf://SWE-bench/SWE-bench_Lite",
+    "verified": "hf://SWE-bench/SWE-bench_Verified",
+    "full": "hf://SWE-bench/SWE-bench",
+    "multilingual": "hf://SWE-bench/SWE-bench_Multilingual",
+}
 #: Columns that cannot be done without: the pattern of their text, and what it is.
 _NEEDED = {
     "instance_id": (r"[^/]*[^/.][^/]*", "a plain name, without a slash"),
@@ -69,38 +75,59 @@ def _tests(value: Any, column: str, place: str) -> tuple[str, ...]:
     return tuple(names)  # pyright: ignore
 
 
-NOT_EVALUATED = "not evaluated; run `rlm-loop swebench evaluate`"
-_SECONDS = 1800.0  # for one run of the tests
-_PYTEST = re.compile(r"[^\s:]+\.py(::.+)?", re.DOTALL)
+def place_of(name: str) -> str:
+    """Return where the set of this name is: `hf://OWNER/NAME`, or a file.  Raises `SuiteFileError` for none of them."""
+    place = SETS.get(name, name)
+    if not place.startswith("hf://") and not Path(place).expanduser().is_file():
+        known = f"known are {', '.join(SETS)}, hf://OWNER/NAME, or a file of JSON Lines"
+        raise SuiteFileError(f"there is no set {name!r} of SWE-bench instances: {known}")
+    return place
 
 
-@dataclass(frozen=True)
-class InstanceScorer:
-    """Judges patches for one instance; an attempt is judged by its artifact, the diff.
+def read_instances(name: str, **options: Any) -> Iterator[Instance]:
+    """Yield the instances of a set, in its order.
 
-    Without `python` nothing is run and the score's `resolved` is `None`: it is the official harness that has to say.
+    `options` are for sets of the hub: `split` (`test` where none is given), `revision`.  Raises `SuiteFileError` that
+    names the file, the line and the field, and `ImportError` that names the extra to install.
     """
+    place, lines = place_of(name), dict[str, str]()
+    hub = place.startswith("hf://")
+    if options and not hub:
+        raise ValueError(f"{', '.join(options)} is for sets of the hub (hf://OWNER/NAME), not for files")
+    for row, where in dataset_rows(place.removeprefix("hf://"), **options) if hub else rows_of(place):
+        instance = read_instance(row, where)
+        before = lines.setdefault(instance.instance_id, where)
+        if before != where:
+            raise SuiteFileError(f"{where}: field 'instance_id': {instance.instance_id!r} was used before, in {before}")
+        yield instance
 
-    instance: Instance
-    workspace: Callable[[], Workspace] = field(repr=False)
-    python: str | None = None
 
-    def __call__(self, attempt: Attempt) -> Score:
-        patch, instance = attempt.artifact, self.instance
-        if not isinstance(patch, str) or not patch.strip():
-            return Score(False, 0.0, "empty patch: nothing was changed")
-        if self.python is None:
-            return Score(None, 0.0, NOT_EVALUATED)
-        if not instance.fail_to_pass or not all(
-            map(_PYTEST.fullmatch, (*instance.fail_to_pass, *instance.pass_to_pass))
-        ):
-            return Score(None, 0.0, f"{NOT_EVALUATED}: here only pytest's tests can be run")
-        return evaluate(
-            self.workspace,
-            patch,
-            fail_to_pass=instance.fail_to_pass,
-            pass_to_pass=instance.pass_to_pass,
-            test_patch=instance.test_patch,
-            python=os.path.expanduser(self.python),
-            timeout=_SECONDS,
-        ).score()
+def select(
+    instances: Iterable[Instance],
+    *,
+    ids: Collection[str] | None = None,
+    only: str | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+) -> tuple[Instance, ...]:
+    """Return the instances with these `ids`, of a repository (`only`: OWNER/NAME), and of these a draw.
+
+    The draw of `sample` depends on the seed and on the ids alone, not on the order of the file; the set's order is
+    kept, and a draw of more than there are takes all.  Raises `SuiteFileError` that names what is not there.
+    """
+    chosen = list(instances)
+    if ids is not None:
+        known = {i.instance_id for i in chosen}
+        if missing := sorted(set(ids) - known):
+            raise SuiteFileError(f"there is no instance {missing[0]!r}{nearest(missing[0], known)}")
+        chosen = [i for i in chosen if i.instance_id in ids]
+    if only is not None:
+        repos = sorted({i.repo for i in chosen})
+        if only not in repos:
+            raise SuiteFileError(f"there is no instance of {only!r}; there are those of {', '.join(repos)}")
+        chosen = [i for i in chosen if i.repo == only]
+    if sample is not None:
+        names = sorted(i.instance_id for i in chosen)
+        drawn = set(random.Random(f"swebench:{seed}").sample(names, min(sample, len(names))))
+        chosen = [i for i in chosen if i.instance_id in drawn]
+    return tuple(chosen)

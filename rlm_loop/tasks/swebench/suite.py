@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rlm_loop.models.weights import cache_folder
+from rlm_loop.outcome import Score
+from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.base import Suite, Task
 from rlm_loop.tasks.jsonl import SuiteFileError
-from rlm_loop.tasks.swebench.clones import CloneError, clone_of, need
-from rlm_loop.tasks.swebench.instance import Instance, InstanceScorer
-from rlm_loop.tasks.swebench.source import read_instances, select
-from rlm_loop.workspace import Workspace
-from rlm_loop.workspace.git import Git
+from rlm_loop.tasks.swebench.instance import Instance, read_instances, select
+from rlm_loop.workspace import Workspace, WorkspaceError, sources
+from rlm_loop.workspace.evaluation import evaluate
+from rlm_loop.workspace.git import Git, mirror
+
+NOT_EVALUATED = "not evaluated; run `rlm-loop swebench evaluate`"
+_SECONDS = 1800.0  # for one run of the tests
+_PYTEST = re.compile(r"[^\s:]+\.py(::.+)?", re.DOTALL)
+
+
+class CloneError(ValueError):
+    """A repository, or a commit of it, that is not there; the message is one line that says what to do."""
 
 
 def swebench(
@@ -68,6 +80,41 @@ def _clones(
     return found
 
 
+def clone_of(name: str, folder: Path, url: str = "") -> Git:
+    """Return the clone of `OWNER/NAME` in a folder: a checkout or a bare mirror called `OWNER__NAME` or `NAME`, with or
+    without `.git`.
+
+    Where there is none, a bare mirror is made of `url`, if that is given; it appears under its name only when it is
+    complete.  Raises `CloneError` that says what was looked for.
+    """
+    wanted = folder / name.replace("/", "__")
+    found = [p for p in (wanted, folder / name.rpartition("/")[2]) for p in (p, p.with_name(f"{p.name}.git"))]
+    path = next((p for p in found if p.is_dir()), None)
+    try:
+        if path is None and url:
+            path, part = found[1], wanted.with_name(f".{wanted.name}.part")
+            shutil.rmtree(part, ignore_errors=True)  # of a clone that was interrupted
+            folder.mkdir(parents=True, exist_ok=True)
+            mirror(url, part)
+            part.rename(path)
+        git = None if path is None else sources.find(path.resolve())
+    except WorkspaceError as error:
+        raise CloneError(f"there is no clone of {name} in {folder}, and none could be made: {error}") from None
+    if git is None:
+        how = f"put one there with `git clone --mirror https://github.com/{name}.git {wanted}.git`, or use clone=True"
+        raise CloneError(f"there is no clone of {name} in {folder}: {how}")
+    return git
+
+
+def need(git: Git, commit: str, why: str) -> None:
+    """Raise `CloneError` that says how to get it, if the commit is not in a clone."""
+    try:
+        git("cat-file", "-e", f"{commit}^{{tree}}")
+    except WorkspaceError:
+        how = f"run `git fetch origin {commit}` in it"
+        raise CloneError(f"{why}: the clone {git.folder} has no commit {commit[:12]}; {how}") from None
+
+
 def _task(instance: Instance, clone: Git | None, hints: bool, python: str | None) -> Task:
     opened: Callable[[], Workspace] = partial(_no_workspace, instance.repo)
     if clone is not None:
@@ -80,7 +127,6 @@ def _task(instance: Instance, clone: Git | None, hints: bool, python: str | None
         instance.patch or None,
         workspace=opened,
         needs_repl=False,
-        tags=("code", "repair", "swebench", instance.repo),
         facts={"repo": instance.repo, "base_commit": instance.base_commit},
     )
 
@@ -88,3 +134,35 @@ def _task(instance: Instance, clone: Git | None, hints: bool, python: str | None
 def _no_workspace(repo: str) -> Workspace:
     """Stand for a workspace where no folder of repositories was named."""
     raise CloneError(f"{repo} is needed: name a folder of clones with get_suite(..., repos=FOLDER), or use clone=True")
+
+
+@dataclass(frozen=True)
+class InstanceScorer:
+    """Judges patches for one instance; an attempt is judged by its artifact, the diff.
+
+    Without `python` nothing is run and the score's `resolved` is `None`: it is the official harness that has to say.
+    """
+
+    instance: Instance
+    workspace: Callable[[], Workspace] = field(repr=False)
+    python: str | None = None
+
+    def __call__(self, attempt: Attempt) -> Score:
+        patch, instance = attempt.artifact, self.instance
+        if not isinstance(patch, str) or not patch.strip():
+            return Score(False, 0.0, "empty patch: nothing was changed")
+        if self.python is None:
+            return Score(None, 0.0, NOT_EVALUATED)
+        if not instance.fail_to_pass or not all(
+            map(_PYTEST.fullmatch, (*instance.fail_to_pass, *instance.pass_to_pass))
+        ):
+            return Score(None, 0.0, f"{NOT_EVALUATED}: here only pytest's tests can be run")
+        return evaluate(
+            self.workspace,
+            patch,
+            fail_to_pass=instance.fail_to_pass,
+            pass_to_pass=instance.pass_to_pass,
+            test_patch=instance.test_patch,
+            python=os.path.expanduser(self.python),
+            timeout=_SECONDS,
+        ).score()
