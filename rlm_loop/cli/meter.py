@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import statistics
 import sys
 import threading
 import webbrowser
@@ -112,14 +111,9 @@ def _line(call: MeteredCall) -> None:
     where = call.session if call.node == "0" else f"{call.session} {call.node}"
     if call.call is None:
         note(f"{where}: refused with {call.status}: {call.error or call.unread}")
-        return
-    cached = f" ({call.cached_tokens:,} cached)" if call.cached_tokens else ""
-    between = "" if call.harness_seconds is None else f", framework {call.harness_seconds:.3f} s"
-    left = f"; not applied: {', '.join(call.not_applied)}" if call.not_applied else ""
-    note(
-        f"{where} turn {call.turn}: {number(call.input_tokens)} tokens in{cached}, {number(call.output_tokens)} out, "
-        f"model {call.model_seconds:.2f} s{between}{left}"
-    )
+    else:
+        tokens = f"{number(call.input_tokens)} tokens in, {number(call.output_tokens)} out"
+        note(f"{where} turn {call.turn}: {tokens}, model {call.model_seconds:.2f} s")
 
 
 def _show(figures: Figures) -> None:
@@ -132,14 +126,11 @@ def _show(figures: Figures) -> None:
     rows: list[list[str]] = []
     for name, (ledger, calls) in figures.sessions.items():
         usage, replies = ledger.usage, sum(call.call is not None for call in calls)
-        between = [call.harness_seconds for call in calls if call.harness_seconds is not None]
-        median = f"{1000 * statistics.median(between):,.1f}" if between else ""
-        each = f"{1000 * sum(call.meter_seconds for call in calls) / max(len(calls), 1):.2f}"
         tokens = map(number, (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens))
-        seconds = f"{sum(call.model_seconds for call in calls):,.1f}", f"{sum(between):,.1f}"
-        rows.append([name, str(replies), str(len(calls) - replies), *tokens, *seconds, median, each])
-    columns = ("session", "replies", "refused", "in", "out", "cached", "model s", "frame s", "median ms", "meter ms")
-    show_table(Table("Times by session", columns, rows))
+        spent = sum(call.model_seconds for call in calls), sum(call.harness_seconds or 0.0 for call in calls)
+        rows.append([name, str(replies), str(len(calls) - replies), *tokens, *(f"{seconds:,.1f}" for seconds in spent)])
+    columns = ("session", "replies", "refused", "in", "out", "cached", "model s", "framework s")
+    show_table(Table("Tokens and times by session", columns, rows))
 
 
 def _tree(root: Branch) -> Table:

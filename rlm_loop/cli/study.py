@@ -71,9 +71,8 @@ def load(experiment: str, **options: Any) -> Study:
     where = place_of(experiment)
     if not where.exists():
         there = sorted(p.parent.name for p in Path("experiments").glob("*/study.py"))
-        repository = ": experiments are in the repository, not in the package; `rlm-loop study init` writes one"
-        known = f"; experiments/ has {', '.join(there)}" if there else repository
-        raise StudyError(f"there is no experiment {experiment}{known}")
+        known = ", ".join(there) or "nothing here: they are in the repository; `rlm-loop study init` writes one"
+        raise StudyError(f"there is no experiment {experiment}; experiments/ has {known}")
     try:
         return load_study_file(where, **options)
     except (TypeError, ValueError) as error:
@@ -83,11 +82,11 @@ def load(experiment: str, **options: Any) -> Study:
 
 
 def run_study(study: Study, folder: str, *, show: bool = True, **options: Any) -> int:
-    """Run what is left of a study with progress on standard error, then show its table (unless `show` is off).
+    """Run what is left of a study with progress on standard error, then show its tables (unless `show` is off).
 
     `options` are those of `Study.run`.
     """
-    from rlm_loop.study import StudyInterrupted, StudyWarning, Unfair
+    from rlm_loop.study import StudyError, StudyInterrupted, StudyWarning, Unfair
 
     try:
         with warnings.catch_warnings():
@@ -100,25 +99,23 @@ def run_study(study: Study, folder: str, *, show: bool = True, **options: Any) -
         note(unfair.diff)
         raise
     if show:
+        if not results.complete_pairs:
+            crash = f"; the first crash: {results.crashed[0]['error']}" if results.crashed else ""
+            raise StudyError(f"no task was tried by every arm{crash or ' yet; run the same command again to go on'}")
         show_results(results)
+        note(f"results: {folder}/results.jsonl\ntraces:  {folder}/traces")
+        note(f"one run: rlm-loop trace show {folder}/{results.rows[0]['trace']}")
     return 0
 
 
-def show_results(results: Results) -> None:
-    """The table of the arms, and where everything lies."""
-    from rlm_loop.report import arm_table, resolve_against_tokens, save
-    from rlm_loop.study import StudyError
+def show_results(results: Results, baseline: str | None = None) -> None:
+    """The tables of arms and suites, and the figure."""
+    from rlm_loop.report import arm_table, resolve_against_tokens, save, suite_table
 
-    if not results.complete_pairs:
-        crash = f"; the first crash: {results.crashed[0]['error']}" if results.crashed else ""
-        raise StudyError(f"no task was tried by every arm{crash or ' yet; run the same command again to go on'}")
-    if results.crashes:
-        note(results.crashes)
-    show_table(arm_table(results))
-    folder = Path(results.folder)
-    note(f"plot:    {save(resolve_against_tokens(results), folder / 'figure')[0]}")
-    note(f"results: {folder / 'results.jsonl'}\ntraces:  {folder / 'traces'}")
-    note(f"one run: rlm-loop trace show {folder / results.rows[0]['trace']}")
+    for table in (arm_table(results, baseline), suite_table(results, baseline)):
+        show_table(table)
+        echo()
+    note(f"plot:    {save(resolve_against_tokens(results), Path(results.folder) / 'figure')[0]}")
 
 
 @app.command("run")
@@ -272,16 +269,17 @@ def check(
     from rlm_loop.study import StudyError, fairness_check
     from rlm_loop.study.store.reading import FAIRNESS, read_fairness_check
 
-    recorded = read_fairness_check(experiment) if (Path(experiment) / FAIRNESS).is_file() else None
-    study = load(experiment, **options_of(chosen, model)) if recorded is None else None
-    checked = fairness_check(study) if study is not None else recorded
-    assert checked is not None
-    echo(fitting(checked))
-    if study is not None:
+    checked, power = read_fairness_check(experiment) if (Path(experiment) / FAIRNESS).is_file() else None, ""
+    if checked is None:
+        study = load(experiment, **options_of(chosen, model))
+        checked = fairness_check(study)
         try:
-            echo(f"\n{study.power()}")
+            power = f"\n{study.power()}"
         except StudyError as error:  # scipy is not installed
-            note(str(error))
+            power = str(error)
+    echo(fitting(checked))
+    if power:
+        echo(power)
     return 0 if checked.fair else 1
 
 
@@ -289,26 +287,20 @@ def check(
 def report(
     folder: Folder,
     baseline: Baseline = None,
-    markdown: Markdown = False,
     html: Annotated[str | None, Option(metavar="OUT.html", help="Write a page, and OUT_traces/ beside it.")] = None,
     no_traces: Annotated[bool, Option("--no-traces", help="With --html: no pages of the traces.")] = False,
 ) -> None:
     """The tables of a study and its figure; or, with --html, a page with all that is known of it."""
     from tqdm import tqdm
 
-    from rlm_loop.report import arm_table, resolve_against_tokens, save, suite_table
     from rlm_loop.report.study import write_study_page
     from rlm_loop.study import load_study
 
-    if html is not None:
-        progress: Any = partial(tqdm, desc="traces", unit="", disable=None, leave=False)
-        echo(write_study_page(folder, html, baseline=baseline, traces=not no_traces, progress=progress))
+    if html is None:
+        show_results(load_study(folder), baseline)
         return
-    results = load_study(folder)
-    for table in (arm_table(results, baseline), suite_table(results, baseline)):
-        show_table(table, markdown=markdown)
-        echo()
-    note(f"figure: {save(resolve_against_tokens(results), Path(folder) / 'figure')[0]}")
+    progress: Any = partial(tqdm, desc="traces", unit="", disable=None, leave=False)
+    echo(write_study_page(folder, html, baseline=baseline, traces=not no_traces, progress=progress))
 
 
 #: Runs as it is.  Its tasks are ones whose truth a reader can check.
