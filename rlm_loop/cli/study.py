@@ -93,7 +93,7 @@ def run_study(study: Study, folder: str, *, show: bool = True, **options: Any) -
             warnings.simplefilter("always", StudyWarning)
             results = study.run(folder, progress=True, **options)
     except StudyInterrupted as stopped:
-        note(stopped.message)
+        note(str(stopped))
         return INTERRUPTED
     except Unfair as unfair:
         note(unfair.diff)

@@ -14,15 +14,4 @@ class StudyWarning(UserWarning):
 
 
 class StudyInterrupted(KeyboardInterrupt):
-    """The user stopped a study.  Everything finished is on disk; the message says how to go on.
-
-    `finished` and `planned` count episodes; `exit_code` is the shell's convention for Ctrl-C.
-    """
-
-    exit_code = 130
-
-    def __init__(self, message: str, finished: int, planned: int) -> None:
-        super().__init__(message)
-        self.message = message
-        self.finished = finished
-        self.planned = planned
+    """The user stopped a study.  Everything finished is on disk; the message says how to go on."""

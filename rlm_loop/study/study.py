@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.models.names import default_model, model_name
-from rlm_loop.study.errors import StudyError, StudyInterrupted, StudyWarning
+from rlm_loop.study.errors import StudyError, StudyWarning
 from rlm_loop.study.plan.analysis import Analysis, StudyPower, agreed, planned, planned_power
 from rlm_loop.study.plan.fairness import Unfair, declared_factors, fairness_check
 from rlm_loop.study.plan.grid import (
@@ -243,11 +243,7 @@ class Study:
                 executor = opened.enter_context(in_threads)
             shown = opened.enter_context(closing(Progress(done, len(grid), shown=progress)))
             runner = Runner(self.name, todo, agent_of, store, shown, every, spending, seconds)
-            try:
-                runner.run_on(executor, jobs)
-            except StudyInterrupted as stopped:
-                message = f"{stopped.message} (results: {folder})"
-                raise StudyInterrupted(message, len(done) + stopped.finished, len(grid)) from None
+            runner.run_on(executor, jobs)
         return self._ended(runner, spending, replace(load_study(folder), recorded=False))
 
     def _plan(self, arms: Sequence[str], agents: Agents) -> dict[str, Any]:

@@ -108,9 +108,8 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path, as_outcome: bool) -> None:
             return replace(super().attempt(task, **more), stop=Stop.INTERRUPTED)  # type: ignore[arg-type]
 
     tasks = suite("a", 3)
-    with pytest.raises(StudyInterrupted, match="same command again") as stopped:
+    with pytest.raises(StudyInterrupted, match=r"stopped with 3 episodes to go.* same command again"):
         Study("mine", {"x": Arm(), "y": Stopped()}, tasks).run(tmp_path, False)
-    assert (stopped.value.exit_code, stopped.value.finished, stopped.value.planned) == (130, 3, 6)
     assert [(r["arm"], r["task"]) for r in load_study(tmp_path).rows] == [("x", "a-1"), ("y", "a-1"), ("x", "a-2")]
     found = status(tmp_path)
     assert (found.running, found.done, found.left) == (False, 3, 3)

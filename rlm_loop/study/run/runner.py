@@ -54,7 +54,7 @@ class Runner:
         for row in rows:
             self._crashed_alike(row)
         self.done = self._never_begun = 0
-        self.planned = len(episodes)
+        self._planned = len(episodes)
         self._study, self._agents, self._store, self._folder = study, agents, store, store.folder.absolute()
         self._progress, self._spending, self._versions = progress, spending, versions_of(rows)
         self._until = float("inf") if seconds is None else time.monotonic() + seconds
@@ -67,7 +67,7 @@ class Runner:
     @property
     def left(self) -> int:
         """The number of episodes without a row."""
-        return self.planned - self.done
+        return self._planned - self.done
 
     def run_on(self, executor: Executor, jobs: int) -> None:
         """Run the episodes on an executor, `jobs` at a time, started in order, a row for each; a crash is a row.
@@ -90,8 +90,10 @@ class Runner:
                 self._record(self._ended())
         except KeyboardInterrupt:
             self._end_softly(in_threads=isinstance(executor, ThreadPoolExecutor))
-            told = f"stopped with {self.left} episodes to go; finished episodes are kept, run the same command again to"
-            raise StudyInterrupted(f"{told} go on", self.done, self.planned) from None
+            raise StudyInterrupted(
+                f"stopped with {self.left} episodes to go; finished episodes are kept, run the same command again to "
+                f"go on (results: {self._store.folder})"
+            ) from None
         finally:
             for future in self._running:
                 future.cancel()
