@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import ast
 import builtins
-import contextlib
 import functools
-import importlib
 import operator
 import pydoc
 import string
 import sys
 import types
 from _string import formatter_field_name_split  # pyright: ignore[reportMissingImports]
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -124,56 +122,40 @@ _WITHOUT = {
 }
 
 
-class Facade(types.ModuleType):
-    """Stands for a module.  Attributes are looked up when asked for; a module among them is a facade or not there."""
-
-    def __init__(self, module: types.ModuleType, permitted: Callable[[str], bool]) -> None:
-        super().__init__(module.__name__, module.__doc__)
-        public = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
-        only = _ONLY.get(module.__name__, "").split() or public
-        without = _WITHOUT.get(module.__name__, "").split()
-        self.__all__ = sorted(n for n in public if n in only and n not in without)
-        self._module, self._permitted = module, permitted  # cells read no private parts
-
-    def __getattr__(self, name: str) -> Any:
-        full = f"{self.__name__}.{name}"
-        if name in self.__all__ or (full in sys.modules and self._permitted(full)):
-            value = getattr(self._module, name)
-            if not isinstance(value, types.ModuleType):
-                return value
-            if value.__name__.startswith(f"{self.__name__}."):
-                return Facade(value, self._permitted)
-        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r} in a restricted session")
+imports: frozenset[str] = frozenset()
+"""The modules that the cells of this process may import."""
 
 
-def importer(allowed: Iterable[str]) -> Callable[..., Any]:
-    """`__import__` for a session: facades of the allowed modules.
+def allowed(module: str) -> bool:
+    """Return True for a listed module, and for each module of a listed package that is not the standard library's."""
+    package = module.partition(".")[0]
+    return module in imports or (package in imports and package not in sys.stdlib_module_names)
 
-    A package that is not of the standard library is allowed with its submodules.
-    """
-    names = frozenset(allowed)
-    listed = ", ".join(sorted(n for n in names if n != "__future__" and "." not in n))
 
-    def permitted(name: str) -> bool:
-        package = name.partition(".")[0]
-        return name in names or (package in names and package not in sys.stdlib_module_names)
+def offered(module: types.ModuleType, name: str) -> bool:
+    """Return True for what cells see of a module: what it offers by name, and its own modules that are allowed."""
+    value = getattr(module, name, None)
+    if isinstance(value, types.ModuleType):
+        return value.__name__ == f"{module.__name__}.{name}" and allowed(value.__name__)
+    public = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
+    only = _ONLY.get(module.__name__, "").split() or public
+    around = any(one.startswith(f"{module.__name__}.") for one in imports)
+    found = name in public and name in only and name not in _WITHOUT.get(module.__name__, "").split()
+    return found and (around or allowed(module.__name__))
 
-    def facade(name: str) -> Facade:
-        return Facade(importlib.import_module(name), permitted)
 
-    def import_(
-        name: str, globals: Any = None, locals: Any = None, fromlist: tuple[str, ...] | None = (), level: int = 0
-    ) -> Any:
-        if level or not permitted(name):
-            raise ImportError(f"{name!r} cannot be imported here, only {listed}")
-        found = facade(name)
-        for item in fromlist or ():
-            if permitted(f"{name}.{item}"):
-                with contextlib.suppress(ImportError):  # an attribute, or the import statement says what is missing
-                    importlib.import_module(f"{name}.{item}")
-        return found if fromlist else facade(name.partition(".")[0])
-
-    return import_
+def import_(
+    name: str, globals: Any = None, locals: Any = None, fromlist: tuple[str, ...] | None = (), level: int = 0
+) -> Any:
+    """`__import__` for cells."""
+    if level or not allowed(name):
+        listed = ", ".join(sorted(n for n in imports if n != "__future__" and "." not in n))
+        raise ImportError(f"{name!r} cannot be imported here, only {listed}")
+    module = builtins.__import__(name, fromlist=fromlist or ())
+    for item in fromlist or ():
+        if not offered(module, item):
+            raise ImportError(f"cannot import {item!r} from {name!r} in a restricted session")
+    return module
 
 
 # ----------------------------------------------------------------------------------------------- built-ins
@@ -189,7 +171,10 @@ _AS_THEY_ARE = (
 def get_attribute(o: Any, name: str, *default: Any) -> Any:
     """`getattr` for cells: no way to frames, code, other modules or private parts of what is not theirs."""
     value = getattr(o, _permitted(o, name), *default)
-    if isinstance(value, types.ModuleType) and not isinstance(value, Facade):
+    if isinstance(o, types.ModuleType):
+        if not offered(o, name):
+            raise AttributeError(f"module {o.__name__!r} has no attribute {name!r} in a restricted session")
+    elif isinstance(value, types.ModuleType):
         raise AttributeError(f"the attribute {name!r} is a module; import it, if that is allowed")
     if value is str.format or value is str.format_map:
         raise AttributeError("a restricted session formats by the method of a text, as in '{}'.format(1)")
@@ -217,8 +202,6 @@ def _permitted(o: Any, name: str, use: str = "read") -> str:
 
     Private parts are those of what cells made, and those that are part of an interface.
     """
-    if isinstance(o, types.ModuleType) and not isinstance(o, Facade):
-        raise AttributeError("this module was not imported by a cell; import it, if that is allowed")
     kind = o if isinstance(o, type) else type(o)
     own = name in PUBLIC or (o.__self_class__ if kind is super else kind).__module__ == "__main__"
     if type(name) is not str or forbidden_attribute(name) or (name[:1] == "_" != name[1:2] and not own):
@@ -261,7 +244,7 @@ def help_(o: Any) -> None:
     print(pydoc.plain(pydoc.render_doc(o)))
 
 
-def restricted_builtins(imports: Iterable[str], folder: str, names: Mapping[str, Any]) -> dict[str, Any]:
+def restricted_builtins(folder: str, names: Mapping[str, Any]) -> dict[str, Any]:
     """The `__builtins__` of cells: `open` works in `folder`, `names` is the namespace."""
 
     def public() -> dict[str, Any]:
@@ -275,7 +258,7 @@ def restricted_builtins(imports: Iterable[str], folder: str, names: Mapping[str,
         **{n: getattr(builtins, n) for n in _AS_THEY_ARE.split()},
         **STAND_INS,
         "__build_class__": builtins.__build_class__,
-        "__import__": importer(imports),
+        "__import__": import_,
         "open": functools.partial(_open, folder),
         "help": help_,
         "dir": dir_,
@@ -300,9 +283,11 @@ def restricted_builtins(imports: Iterable[str], folder: str, names: Mapping[str,
 class RestrictedRepl(Repl):
     """The REPL of restricted cells."""
 
-    def __init__(self, link: Link, cap: int, imports: list[str]) -> None:
+    def __init__(self, link: Link, cap: int, allow: list[str]) -> None:
+        global imports
         super().__init__(link, cap)
-        self.guarded = restricted_builtins(imports, self.folder, self.names)
+        imports = frozenset(allow)
+        self.guarded = restricted_builtins(self.folder, self.names)
         self.names["__builtins__"] = self.guarded
         self.answer = AnswerSlot(self.names, self.guarded)
 

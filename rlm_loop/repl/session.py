@@ -588,7 +588,7 @@ class RestrictedREPL(ProcessSession):
 
 def _restricted(imports: tuple[str, ...], options: Mapping[str, Any]) -> Launch:
     return replace(
-        plain(sys.executable, {**options, "beside": _beside("restricted", imports=imports)}), kind="restricted"
+        plain(sys.executable, {**options, "beside": _beside("restricted", allow=imports)}), kind="restricted"
     )
 
 
