@@ -298,6 +298,3 @@ class RestrictedRepl(Repl):
         restored = super()._tidy()
         self.names["__builtins__"] = self.guarded
         return restored
-
-
-REPL = RestrictedRepl

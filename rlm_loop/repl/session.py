@@ -533,9 +533,7 @@ def _in_kernel(name: str, options: Mapping[str, Any]) -> Launch:
     if "-m" not in argv:
         raise ReplError(f"the kernel {name!r} does not begin with a Python that runs a module: {' '.join(argv)}")
     *before, python = argv[: argv.index("-m")]
-    launch = plain(
-        sys.executable if python in ("python", "python3") else python, {**options, "beside": _beside("kernel")}
-    )
+    launch = plain(sys.executable if python in ("python", "python3") else python, {**options, "ipython": True})
     environment = {**launch.env, "IPYTHONDIR": str(Path(options["home"]) / "ipython"), **spec.env}  # an empty profile
     return Launch((*before, *launch.argv), environment, "kernel")
 
@@ -587,11 +585,5 @@ class RestrictedREPL(ProcessSession):
 
 
 def _restricted(imports: tuple[str, ...], options: Mapping[str, Any]) -> Launch:
-    return replace(
-        plain(sys.executable, {**options, "beside": _beside("restricted", allow=imports)}), kind="restricted"
-    )
-
-
-def _beside(module: str, **settings: Any) -> dict[str, Any]:
-    """Return the option that makes the child use the REPL of another module in the worker's folder."""
-    return {"folder": str(WORKER.parent), "module": module, **settings}
+    restricted = {"folder": str(WORKER.parent), "imports": imports}
+    return replace(plain(sys.executable, {**options, "restricted": restricted}), kind="restricted")

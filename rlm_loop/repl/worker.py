@@ -1,4 +1,4 @@
-"""The REPL's own process: run as a script, standard library only, never imports the package.
+"""The REPL's own process: run as a script, standard library only (and IPython on request), never imports the package.
 
 Frames are JSON without blanks, one a line, on one socket to the host.  They begin with their type `t`:
 
@@ -9,7 +9,8 @@ The first message brings the descriptor of a pipe for all that is printed.  Desc
 which only the host has the other end.  When that is closed, by the host or by its death, the kernel kills the REPL's
 process group, whatever a cell is doing.
 
-The first half (the codec) is imported by the host too; importing this module does nothing else.
+The first half (the codec) is imported by the host too; importing this module does nothing else.  A kernel session runs
+it by another Python, 3.8 or newer, with none of our dependencies: hence the old syntax.
 """
 
 from __future__ import annotations
@@ -986,6 +987,45 @@ class Repl(Cells):
             sys.stderr.write(f"Exception in {name}:\n" + "".join(explain(args.exc_value, self._is_user)))
 
 
+class IPythonRepl(Repl):
+    """The REPL with IPython's syntax (`%magic`, `!command`), `display` and rich forms.
+
+    Cells are run by our own code and not by `run_cell`, so that all is the same.
+    """
+
+    def __init__(self, link: Link, cap: int) -> None:
+        from IPython.core.interactiveshell import InteractiveShell  # pyright: ignore[reportMissingImports]
+        from traitlets.config import Config  # pyright: ignore[reportMissingImports]
+
+        config = Config()
+        config.HistoryManager.enabled = False
+        self.shell: Any = InteractiveShell.instance(config=config)
+        super().__init__(link, cap)
+        self.shell.user_module, self.shell.user_ns = self.module, self.names  # what `get_ipython()` works on
+        self.shell.builtin_trap.activate()
+        builtins.exit = builtins.quit = leave  # type: ignore[assignment]
+        self.shell.system = self.shell.system_raw  # a terminal of its own would colour what `!command` prints
+        self.shell.display_pub.publish = self.displays.publish
+        show_as_ipython(self.shell, self.displays)
+
+    def _job_exec(self, job: dict[str, Any], report: dict[str, Any]) -> None:
+        super()._job_exec({**job, "code": as_python(self.shell, job["code"])}, report)
+
+
+def show_as_ipython(shell: Any, displays: Displays) -> None:
+    """Show values in the forms that IPython has for them, too."""
+    by_methods, formats = displays.bundle, shell.display_formatter.format
+    displays.bundle = lambda value: by_methods(value) or formats(value, include=RICH)[0]
+
+
+def as_python(shell: Any, code: str) -> str:
+    """Return a cell in IPython's syntax as Python."""
+    try:
+        return shell.transform_cell(code)
+    except Exception:  # what is wrong with it is told when it is run
+        return code
+
+
 def leave(code: Any = None) -> None:
     """`exit`: the cell ends, not the process."""
     raise SystemExit(code)
@@ -1135,7 +1175,9 @@ def serve(options: dict[str, Any]) -> None:
         else:
             sock = _socket.socket(fileno=os.dup(1))
         confine(options)
-        make = _beside(**options["beside"]) if "beside" in options else Repl
+        make = IPythonRepl if options.get("ipython") else Repl
+        if "restricted" in options:
+            make = _restricted(**options["restricted"])
         make(Link(sock, Interrupts()), int(options.get("cap", 65536))).serve()
     except BaseException:
         traceback.print_exc(file=sys.__stderr__)
@@ -1143,13 +1185,13 @@ def serve(options: dict[str, Any]) -> None:
         os._exit(CANNOT_GO_ON)
 
 
-def _beside(folder: str, module: str, **settings: Any) -> Callable[[Link, int], Repl]:
-    """Return the REPL of a module that lies beside the worker's in `folder`."""
+def _restricted(folder: str, imports: list[str]) -> Callable[[Link, int], Repl]:
+    """Return the REPL whose cells are restricted; its file lies beside the worker's in `folder`."""
     package = sys.modules["_rlm_loop"] = types.ModuleType("_rlm_loop")
     package.__path__ = [folder]
     sys.modules["_rlm_loop.worker"] = sys.modules["__main__"]
-    beside: Any = __import__("_rlm_loop." + module, fromlist=("",))
-    return lambda link, cap: beside.REPL(link, cap, **settings)
+    beside: Any = __import__("_rlm_loop.restricted", fromlist=("",))
+    return lambda link, cap: beside.RestrictedRepl(link, cap, imports)
 
 
 if __name__ == "__main__":

@@ -23,11 +23,21 @@ from rlm_loop.repl.host.child import Ended, Stopped
 from rlm_loop.repl.host.launch import Launch
 from rlm_loop.repl.host.shielded import raise_in
 from rlm_loop.repl.in_process.streams import CellOutput, captured
-from rlm_loop.repl.kernel import as_python, show_as_ipython
 from rlm_loop.repl.records import MOST, asked_with, kept
 from rlm_loop.repl.session import ProcessSession
 from rlm_loop.repl.settings import Settings
-from rlm_loop.repl.worker import MISSING, STAND_INS, Cells, HostEnded, form_of, load, restore, tool_error
+from rlm_loop.repl.worker import (
+    MISSING,
+    STAND_INS,
+    Cells,
+    HostEnded,
+    as_python,
+    form_of,
+    load,
+    restore,
+    show_as_ipython,
+    tool_error,
+)
 
 
 class NotebookREPL(ProcessSession):
