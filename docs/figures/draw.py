@@ -29,7 +29,7 @@ DRAWN: dict[str, Callable[[], Any]] = {
     "causes": lambda: figures.stacked_causes(study("lean_vs_react")),
     "differences": lambda: figures.paired_differences(study("lean_vs_react"), baseline="react-text"),
     "overhead": lambda: figures.overhead_by_turn(
-        mean_session(study("lean_vs_react"), arms=["lean", "react-text"], tasks=12)
+        mean_session(study("lean_vs_react").only("lean", "react-text"), tasks=12)
     ),
 }
 

@@ -78,7 +78,7 @@ def test_a_text_is_put_between_the_marks_of_a_file_and_a_file_without_them_is_le
         (lambda: report.resolve_rates(LEAN), "code: 14 of 36 (39 %, interval 25 to 55)"),  # Wilson's
         (lambda: report.resolve_rates(LEAN, by_suite=True), "tables"),
         (lambda: report.stacked_causes(LEAN), "react-native"),
-        (lambda: report.overhead_by_turn(report.mean_session(LEAN, arms=["lean"], tasks=2)), "in that of turn"),
+        (lambda: report.overhead_by_turn(report.mean_session(LEAN.only("lean"), tasks=2)), "in that of turn"),
     ],
 )
 def test_a_figure_says_its_numbers(draw: Callable[[], Any], says: str) -> None:
@@ -124,13 +124,11 @@ def test_arms_are_named_in_the_legend_inside_the_figure() -> None:
 @pytest.mark.parametrize(
     ("draw", "says"),
     [
-        (lambda: report.resolve_rates(LEAN, arms=["gone"]), "gone"),
         (lambda: report.stacked_causes(LEAN.frame().assign(by_cause=None)), "says where"),
         (lambda: report.resolve_against_tokens(Results([])), "draw"),
         (lambda: report.save(report.resolve_rates(LEAN), Path(__file__) / "figure"), "choose another folder"),
         (lambda: report.overhead(pd.DataFrame({"turn": [1], "cause": ["task"]})), "tokens"),
         (lambda: report.overhead(frame().iloc[:0]), "no rows"),
-        (lambda: report.overhead_by_turn(frame(), arms=("lean",)), "lean"),
     ],
 )
 def test_what_cannot_be_drawn_is_one_line(draw: Callable[[], Any], says: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,6 +18,9 @@ from rlm_loop.study.results import Results
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+
+_MEASURES = ("resolved", "input_tokens")
 
 
 @dataclass(frozen=True)
@@ -43,16 +46,14 @@ def paired_differences(
     results: Results | pd.DataFrame,
     *,
     baseline: str | None = None,
-    arms: Iterable[str] | None = None,
-    measures: Sequence[str] = ("resolved", "input_tokens"),
     margin: float | None = None,
     intervals: pd.DataFrame | None = None,
 ) -> Figure:
     """Draw a panel for each measure: how each arm differs from the baseline on the same tasks, with intervals.
 
     `results` are a study's, or its `frame()`.  The intervals are those of `rlm_loop.study.compare`; its `frame()` can
-    be handed in as `intervals` (say, with another policy for missing pairs).  Resolved tasks differ in points, all
-    other measures as ratios.  `margin` shades where the arm resolves fewer by more than so much (a share; by default
+    be handed in as `intervals` (say, with another policy for missing pairs).  Resolved tasks differ in points,
+    prompt tokens as ratios.  `margin` shades where the arm resolves fewer by more than so much (a share; by default
     the margin that the study declared, and no shade where it declared none).  Raises `StudyError` where there is
     nothing to draw, or something to draw it with is missing.
     """
@@ -63,17 +64,13 @@ def paired_differences(
         intervals = compare(rows, baseline).frame()
     plan = read(rows.lock)
     margin = plan.margin if margin is None and plan is not None else margin
-    arms = None if arms is None else list(arms)
     found = cast("list[dict[str, Any]]", intervals.to_dict("records"))
-    effects = _effects_of(found, measures, arms)
+    effects = _effects_of(found)
     if not effects:
-        there = ", ".join(dict.fromkeys(str(r["measure"]) for r in found))
-        raise StudyError(
-            f"there is no interval of {', '.join(measures)} for these arms; compared are {there or 'none'}"
-        )
+        raise StudyError("there is no interval of resolved tasks or prompt tokens for any arm, so nothing to draw")
     against = str(found[0]["baseline"])
     names = list(dict.fromkeys(e.label for e in effects))
-    panels = [m for m in measures if any(e.measure == m for e in effects)]
+    panels = [m for m in _MEASURES if any(e.measure == m for e in effects)]
     drawn = marks(list(dict.fromkeys([*rows.arms, *names])))  # those of the other figures of the study
     used = [r for r in found if r["measure"] in panels]
     with style():
@@ -95,23 +92,15 @@ def paired_differences(
     return made
 
 
-def _effects_of(
-    rows: Sequence[Mapping[str, Any]], measures: Sequence[str], arms: Sequence[str] | None
-) -> list[_Effect]:
-    """The rows of `Comparison.frame()` for these measures that have a whole interval, in the order of `arms`."""
-    chosen = [r for r in rows if r["measure"] in measures and (arms is None or r["arm"] in arms)]
-    if arms is not None:
-        chosen.sort(key=lambda r: arms.index(r["arm"]))
-    several = len({r.get("model") for r in chosen}) > 1
+def _effects_of(rows: Sequence[Mapping[str, Any]]) -> list[_Effect]:
+    """The rows of `Comparison.frame()` that are drawn: those that have a whole interval."""
+    several = len({r["model"] for r in rows}) > 1
     found: list[_Effect] = []
-    for row in chosen:
-        numbers = [row[name] for name in ("estimate", "low", "high")]
-        if any(v is None or v != v for v in numbers):
-            continue
-        share = str(row.get("effect") or ("difference" if row["measure"] == "resolved" else "ratio")) == "difference"
-        label = f"{row['arm']}, {row.get('model')}" if several else str(row["arm"])
-        figures = [(100.0 if share else 1.0) * float(v) for v in numbers]
-        found.append(_Effect(label, str(row["measure"]), share, *figures))
+    for row in rows:
+        share, numbers = row["effect"] == "difference", [row[name] for name in ("estimate", "low", "high")]
+        if row["measure"] in _MEASURES and not any(v is None or v != v for v in numbers):
+            label = f"{row['arm']}, {row['model']}" if several else str(row["arm"])
+            found.append(_Effect(label, row["measure"], share, *[(100.0 if share else 1.0) * v for v in numbers]))
     return found
 
 

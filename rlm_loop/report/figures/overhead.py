@@ -7,12 +7,12 @@ Text that is added in every turn grows with the turns in the window, and with th
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.agents.past_run import ledger_of
-from rlm_loop.report.figures.rows import Arm, arms_of, wanted_arms
+from rlm_loop.report.figures.rows import Arm, arms_of
 from rlm_loop.report.figures.style import (
     HATCHES,
     PAGE,
@@ -42,7 +42,7 @@ WORK = ("task", "assistant", "tool_result", "repl_output", "error", "summary")
 CACHED_PRICE = 0.1
 
 
-def _by_turn(frame: pd.DataFrame, arms: Iterable[str] | None) -> dict[str, Any]:
+def _by_turn(frame: pd.DataFrame) -> dict[str, Any]:
     """Of each arm the overhead by turn and cause: tokens in the window, sent in all calls, and of them sent before."""
     if missing := [name for name in ("turn", "cause", "tokens", "resent") if name not in frame.columns]:
         raise StudyError(f"the frame has no column {', '.join(missing)}; give one like Ledger.frame()")
@@ -54,12 +54,11 @@ def _by_turn(frame: pd.DataFrame, arms: Iterable[str] | None) -> dict[str, Any]:
     last = rows.groupby(["arm", "turn"])["call"].transform("last")  # rows are in the order of the calls
     rows = rows.assign(window=rows["tokens"].where(rows["call"] == last, 0))
     rows.loc[rows["cause"].isin(WORK), ["window", "tokens", "resent"]] = 0
-    of_arm = dict(list(rows.groupby("arm", sort=False)))
     sums = ["window", "tokens", "resent"]
-    return {arm: of_arm[arm].groupby(["turn", "cause"])[sums].sum() for arm in wanted_arms(arms, of_arm)}
+    return {arm: of.groupby(["turn", "cause"])[sums].sum() for arm, of in rows.groupby("arm", sort=False)}
 
 
-def overhead(frame: pd.DataFrame, *, arms: Iterable[str] | None = None) -> pd.DataFrame:
+def overhead(frame: pd.DataFrame) -> pd.DataFrame:
     """A row for each arm and turn: the tokens that are not the work itself, in the window and on the bill.
 
     `window` are those in the turn's last prompt, `billed` those of all prompts so far, `cached` the same bill if every
@@ -68,12 +67,12 @@ def overhead(frame: pd.DataFrame, *, arms: Iterable[str] | None = None) -> pd.Da
 
     `frame` has one row a call, cause and turn of origin, as `Ledger.frame()` has it.  It needs the columns `turn`,
     `cause`, `tokens` and `resent`; `arm` (else there is one arm without a name) and `call` (else each turn is one call)
-    are used where they are there.  Rows of sub-calls (`depth` above 0) are left out.  `arms` are those to show in their
-    order (default: all).  Raises `StudyError` where a column or an arm is missing or there are no rows.
+    are used where they are there.  Rows of sub-calls (`depth` above 0) are left out.  Raises `StudyError` where a
+    column is missing or there are no rows.
     """
     import pandas
 
-    return pandas.concat({arm: _totals(of) for arm, of in _by_turn(frame, arms).items()}, names=["arm"])
+    return pandas.concat({arm: _totals(of) for arm, of in _by_turn(frame).items()}, names=["arm"])
 
 
 def _totals(of: Any) -> Any:
@@ -86,13 +85,13 @@ def _totals(of: Any) -> Any:
 _ACROSS = 3
 
 
-def overhead_by_turn(frame: pd.DataFrame, *, arms: Iterable[str] | None = None) -> Figure:
+def overhead_by_turn(frame: pd.DataFrame) -> Figure:
     """Draw a panel for each arm (overhead in the window by turn, its causes stacked), and below what was billed so far.
 
-    `frame` and `arms` are as for `overhead`.  Raises `StudyError` where there is nothing to draw, or matplotlib is
+    `frame` is as for `overhead`.  Raises `StudyError` where there is nothing to draw, or matplotlib is
     missing.
     """
-    found = _by_turn(frame, arms)
+    found = _by_turn(frame)
     totals = {arm: _totals(of) for arm, of in found.items()}
     order = sorted({c for of in found.values() for _, c in of.index[of["tokens"] > 0]}, key=cause_place)
     across = 2 if len(found) == 4 else min(len(found), _ACROSS)
@@ -157,7 +156,7 @@ def _finish(axes: Any, title: str, turns: int) -> None:
     finish(axes, title, "turn")
 
 
-def mean_session(results: Results, *, arms: Iterable[str] | None = None, tasks: int | None = None) -> pd.DataFrame:
+def mean_session(results: Results, *, tasks: int | None = None) -> pd.DataFrame:
     """The frame of a study for `overhead_by_turn` and `overhead`: mean tokens of each turn and cause.
 
     The columns are `arm, turn, cause, tokens, resent`.  A turn's means are over the tasks that reach it, as long as at
@@ -166,7 +165,7 @@ def mean_session(results: Results, *, arms: Iterable[str] | None = None, tasks: 
     """
     import pandas
 
-    wanted = {str(r["trace"]): arm.label for arm in arms_of(results, arms).arms for r in list(arm.rows)[:tasks]}
+    wanted = {str(r["trace"]): arm.label for arm in arms_of(results).arms for r in list(arm.rows)[:tasks]}
     found = {name: _session(name, path) for name, path in trace_files(results, wanted)}
     if gone := [name for name in wanted if name not in found]:
         raise _unreadable(gone[0], "it is not there")
@@ -199,14 +198,14 @@ def _means(sessions: Sequence[Any], arm: str) -> Any:
     return sums[3 * running >= len(sessions)].assign(arm=arm)
 
 
-def stacked_causes(results: Results | pd.DataFrame, *, arms: Iterable[str] | None = None) -> Figure:
+def stacked_causes(results: Results | pd.DataFrame) -> Figure:
     """Mean prompt tokens a task of each arm, stacked by cause.
 
     `results` are a study's, or its `frame()`; the column `by_cause` is used.  Re-sent and cached tokens count each time
     they were sent; sub-calls are included.  Neighbours in a bar differ in hatch as well as in colour.  Raises
     `StudyError` where there is nothing to draw, or matplotlib is missing.
     """
-    found = arms_of(results, arms)
+    found = arms_of(results)
     means = {arm.label: _cause_means(arm) for arm in found.arms}
     order = sorted({c for of in means.values() for c in of}, key=cause_place)
     names = {cause: cause.replace("scaffold:", "added: ").replace("_", " ") for cause in order}

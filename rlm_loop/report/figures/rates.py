@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,16 +30,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def resolve_rates(
-    results: Results | pd.DataFrame, *, arms: Iterable[str] | None = None, by_suite: bool = False
-) -> Figure:
+def resolve_rates(results: Results | pd.DataFrame, *, by_suite: bool = False) -> Figure:
     """The share of tasks that each arm resolved, with 95 % Wilson intervals and the counts written out.
 
     `results` are a study's, or its `frame()`.  With `by_suite` each suite is a group of its own, below that of all
     tasks.  Tasks that nothing judged are not counted.  Raises `StudyError` where there is nothing to draw, or
     matplotlib is missing.
     """
-    found = arms_of(results, arms)
+    found = arms_of(results)
     groups = {"all tasks": found.arms}
     for suite in sorted({r["suite"] for a in found.arms for r in a.rows}) if by_suite else ():
         parts = [replace(a, rows=[r for r in a.rows if r["suite"] == suite]) for a in found.arms]
@@ -96,9 +94,7 @@ class _Point(NamedTuple):
         return here != there and here[0] >= there[0] and here[1] >= there[1]
 
 
-def resolve_against_tokens(
-    results: Results | pd.DataFrame, *, arms: Iterable[str] | None = None, intervals: bool = True
-) -> Figure:
+def resolve_against_tokens(results: Results | pd.DataFrame, *, intervals: bool = True) -> Figure:
     """Resolve rate against the tokens of a task; the line is the Pareto front, arms off it are hollow.
 
     An arm is on the front if no other arm resolves at least as much for at most as many tokens, and is better in one of
@@ -106,7 +102,7 @@ def resolve_against_tokens(
     `intervals` no arm has one of its own, as is right beside paired differences.  Raises `StudyError` where there is
     nothing to draw, or matplotlib is missing.
     """
-    found = arms_of(results, arms)
+    found = arms_of(results)
     points = [_Point(a, a.tokens, a.rate.percent) for a in found.arms if a.tokens and a.rate.percent]
     if not points:
         raise StudyError("no arm has the tokens of every task and a judged one, so there is nothing to draw")
@@ -190,7 +186,7 @@ def factor_response(results: Results | pd.DataFrame, factor: str | None = None) 
     lines: dict[str, list[Arm]] = {}
     for name in dict.fromkeys(_base(r, found.models) for r in every):
         of = {v: [r for r in every if (_base(r, found.models), _factors(r).get(chosen)) == (name, v)] for v in values}
-        lines[name] = [Arm(name, "", f"{name}, {chosen} {v}", rows) for v, rows in of.items()]
+        lines[name] = [Arm(f"{name}, {chosen} {v}", rows) for v, rows in of.items()]
     drawn = marks(list(lines))
     with style():
         made = sheet(PAGE, 3.4)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -47,8 +47,6 @@ class Rate(NamedTuple):
 class Arm:
     """An arm with one model, or one value of a factor, and its rows."""
 
-    name: str
-    model: str
     label: str
     rows: Sequence[Row]
 
@@ -90,34 +88,23 @@ class Arms:
         return f"{models}{many} {what} an arm, every arm on the same{left}"
 
 
-def arms_of(results: Results | pd.DataFrame, arms: Iterable[str] | None = None) -> Arms:
+def arms_of(results: Results | pd.DataFrame) -> Arms:
     """The arms of results or of their `frame()`, on the pairs that every arm was tried on.
 
-    `arms` are those to use, in their order: by default all, in the order of the study, or of their first row in a
-    frame.  Where there are several models, each arm is there once a model.  Raises `StudyError` where a column is
-    missing, for an unknown arm, for a pair with two rows, and where there is no pair that every arm was tried on.
+    They are in the order of the study, or of their first row in a frame.  Where there are several models, each arm is
+    there once a model.  Raises `StudyError` where a column is missing, for a pair with two rows, and where there is no
+    pair that every arm was tried on.
     """
     found = results_of(results)
-    wanted = wanted_arms(arms, found.arms)
-    found = replace(found, rows=[r for r in found.rows if r["arm"] in wanted])
     by_episode(found.rows)  # an episode with two rows is told here
     there: list[Arm] = []
     for model in found.models:
-        for arm in wanted:
+        for arm in found.arms:
             rows = [r for r in found.complete_pairs if (r["arm"], r["model"]) == (arm, model)]
-            there.append(Arm(arm, model, f"{arm}, {model}" if len(found.models) > 1 else arm, rows))
+            there.append(Arm(f"{arm}, {model}" if len(found.models) > 1 else arm, rows))
     if not found.complete_pairs:
         raise StudyError("there is no task that every arm was tried on, so there is nothing to draw yet")
     return Arms(there, found.models, found.left_out)
-
-
-def wanted_arms(arms: Iterable[str] | None, there: Iterable[str]) -> list[str]:
-    """The arms that are asked for, by default all that are there.  Raises `StudyError` for one that is not there."""
-    known = list(there)
-    wanted = known if arms is None else list(arms)
-    if unknown := [arm for arm in wanted if arm not in known]:
-        raise StudyError(f"there is no arm {unknown[0]!r}; there are {', '.join(known)}")
-    return wanted
 
 
 def results_of(results: Results | pd.DataFrame) -> Results:

@@ -7,13 +7,12 @@ import re
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rlm_loop.accounting.ledger import Ledger
-from rlm_loop.accounting.tree import Node, summed
-from rlm_loop.messages import Usage
 from rlm_loop.outcome import Outcome, Turn
 from rlm_loop.report.notebook.formatting import (
     causes_line,
@@ -26,41 +25,6 @@ from rlm_loop.report.notebook.formatting import (
     visible,
 )
 from rlm_loop.traces.kept import in_kernel
-
-
-class SubCalls:
-    """The sub-calls of one turn of the root.  It may be read while a hook, which has the view's lock, writes to it."""
-
-    def __init__(self) -> None:
-        self._nodes: dict[str, Node] = {}
-
-    def start(self, node: str, kind: str) -> None:
-        self._nodes[node] = Node(node, kind)
-
-    def end(self, node: str, ok: bool, usage: Usage) -> None:
-        """A sub-call ended; `usage` is that of its whole subtree, so that what its children spent is taken off."""
-        if node in self._nodes:  # else it began in an earlier turn
-            below = [n for path, n in self._nodes.items() if path.startswith(node + ".")]
-            self._nodes[node] = replace(self._nodes[node], ok=ok, own=usage - summed(below))
-
-    @property
-    def agents(self) -> bool:
-        """True where a sub-agent is at work: the steps that happen now are its."""
-        return any(n.kind == "agent" and n.ok is None for n in list(self._nodes.values()))
-
-    def __contains__(self, node: str) -> bool:
-        return node in self._nodes
-
-    def line(self) -> str:
-        """The state of things, in a few words; empty where there is no sub-call."""
-        nodes = list(self._nodes.values())
-        failed = sum(n.ok is False for n in nodes)
-        going = sum(n.ok is None for n in nodes)
-        known = summed(n for n in nodes if n.ok is not None).total_tokens
-        counts = [f"{len(nodes) - failed - going} done", f"{going} running"] + [f"{failed} failed"] * bool(failed)
-        counts += [] if known is None else [f"{known:,} tokens"]
-        return f"sub-calls: {', '.join(counts)}" if nodes else ""
-
 
 #: Characters of a reply that are kept for the view; the whole reply is in the turn.
 KEPT = 4_000
@@ -175,34 +139,35 @@ class LiveView:
 
     def on_step_start(self, *, turn_index: int) -> None:
         with self._lock:
-            if not self._calls.agents:  # else it is a sub-agent's
-                self._turn, self._calls, self._writing = turn_index, SubCalls(), Writing()
+            if not self._agents:  # else it is a sub-agent's
+                self._turn, self._calls, self._writing = turn_index, {}, Writing()
                 self._doing = str(self._writing)
                 self._draw()
 
     def on_tool_start(self, *, tool: str) -> None:
         with self._lock:
-            if not self._calls.agents:
+            if not self._agents:
                 self._doing = f"{tool} runs"
                 self._draw(soon=True)
 
     def on_step_end(self, *, turn: Turn) -> None:
         with self._lock:
-            if not self._calls.agents:
+            if not self._agents:
                 self._turns.append(turn)
-                self._doing, self._writing, self._calls = "", Writing(), SubCalls()
+                self._doing, self._writing, self._calls = "", Writing(), {}
                 self._draw()
                 if self._handle is None:
                     _say(step_text(turn))
 
     def on_subcall_start(self, *, node: str, kind: str, **_: Any) -> None:
         with self._lock:
-            self._calls.start(node, kind)
+            self._calls[node] = kind, "running"
             self._draw(soon=True)
 
-    def on_subcall_end(self, *, node: str, ok: bool, usage: Usage, **_: Any) -> None:
+    def on_subcall_end(self, *, node: str, ok: bool, **_: Any) -> None:
         with self._lock:
-            self._calls.end(node, ok, usage)
+            if node in self._calls:  # else it began in an earlier turn
+                self._calls[node] = self._calls[node][0], "done" if ok else "failed"
             self._draw(soon=True)
 
     def on_run_end(self, *, outcome: Outcome) -> None:
@@ -221,7 +186,9 @@ class LiveView:
         self._question, self._agent, self._model, self._ledger = question, agent, model, ledger
         self._turns: list[Turn] = []
         self._turn, self._doing, self._error = 0, "", ""
-        self._calls, self._writing = SubCalls(), Writing()
+        self._calls: dict[str, tuple[str, str]] = {}
+        """Kind and state of each sub-call of this turn."""
+        self._writing = Writing()
         self._over = threading.Event()
         self.outcome: Outcome | None = None
 
@@ -275,10 +242,21 @@ class LiveView:
     def _title(self) -> str:
         return f"{self._agent} with {self._model}: {' '.join(clipped(self._question, 300).split())}"
 
+    @property
+    def _agents(self) -> bool:
+        """True where a sub-agent is at work: the steps that happen now are its."""
+        return ("agent", "running") in self._calls.values()
+
+    def _sub_calls(self) -> str:
+        """What became of the sub-calls of this turn, in a few words; empty where there is none."""
+        counts = Counter(state for _, state in self._calls.values())
+        told = [f"{counts[state]} {state}" for state in ("done", "running", "failed") if counts[state]]
+        return f"sub-calls: {', '.join(told)}" if told else ""
+
     def _now(self) -> str:
         """Say what goes on now, in a few words."""
         turn = f"turn {self._turn}" if self._turn else "starting"
-        line = ": ".join(filter(None, [turn, self._calls.line() or self._doing]))
+        line = ": ".join(filter(None, [turn, self._sub_calls() or self._doing]))
         seconds = self._clock() - self._began
         return f"{line} · {seconds:.0f} s" if seconds >= 1 else line
 

@@ -14,7 +14,16 @@ from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation, R
 from rlm_loop.outcome import Turn
 from rlm_loop.report.call_tree import FOLD, head, status
 from rlm_loop.report.figures.style import cause_place
-from rlm_loop.report.notebook.formatting import compaction_line, counted, labelled, number, plural, prose, value_text
+from rlm_loop.report.notebook.formatting import (
+    action_text,
+    compaction_line,
+    counted,
+    labelled,
+    number,
+    plural,
+    prose,
+    value_text,
+)
 from rlm_loop.report.run.marked import brief, is_patch, parts, patch, plain_text, python_code
 from rlm_loop.report.run.view import OUTPUT, Event, RunView, by_cause, mapping, spans_of
 from rlm_loop.report.templates import escaped
@@ -197,18 +206,11 @@ def _gist(turn: Turn) -> str:
     """The line of a turn in the list of steps: its first telling line of code, call or text."""
     if not turn.actions:
         return brief(turn.reply.text) or "no text"
-    action, more = turn.actions[0], len(turn.actions) - 1
-    match action:
-        case RunCode():
-            lines = [line.strip() for line in action.code.splitlines() if line.strip()]
-            told = [line for line in lines if not line.startswith(_DULL)] or lines
-            return parts().gist(bool(told), "", brief(told[0]) if told else "an empty cell", more)
-        case CallTool():
-            return parts().gist(True, action.name, brief(action.arguments, 70), more)
-        case Answer():
-            return parts().gist(False, "", brief(value_text(action.value)), more)
-        case Malformed():
-            return parts().gist(False, "", brief(action.reason), more)
+    action = turn.actions[0]
+    name, text = (action.name, action.arguments) if isinstance(action, CallTool) else ("", action_text(action)[1])
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["empty"]
+    told = next((line for line in lines if not line.startswith(_DULL)), lines[0])
+    return parts().gist(isinstance(action, RunCode | CallTool), name, brief(told), len(turn.actions) - 1)
 
 
 def _cost(turn: Turn) -> str:

@@ -227,7 +227,7 @@ def _overhead(results: Results, baseline: str) -> tuple[str, Callable[[], Figure
     shown = [arm for arm in results.arms if arm in (baseline, *others)]
     part = f", {', '.join(shown)} of {len(results.arms)} arms" if len(shown) < len(results.arms) else ""
     name = f"Overhead by turn, mean of the runs that reach it{part}"
-    return name, lambda: overhead_by_turn(mean_session(results, arms=shown))
+    return name, lambda: overhead_by_turn(mean_session(results.only(*shown)))
 
 
 def _factors(results: Results) -> dict[str, list[Any]]:

@@ -25,11 +25,6 @@ class Table:
     notes: Sequence[str] = ()
     labels: int = 1
 
-    def __post_init__(self) -> None:
-        for row in self.rows:
-            if len(row) != len(self.columns):
-                raise ValueError(f"{len(row)} cells for {len(self.columns)} columns: {row}")
-
     def to_markdown(self) -> str:
         """The table for a README, its notes below."""
         rule = ["---" if i < self.labels else "---:" for i in range(len(self.columns))]
