@@ -204,6 +204,12 @@ class Agent:
         agent = self.hearing(hooks, live) if hooks or live else self
         return agent.attempt(asked(question, context), trace=kept_in_notebook(trace), workspace=workspace)
 
+    async def arun(self, question: str, *, hooks: Iterable[object] = (), **options: Any) -> Outcome:
+        """Run as `run` does, without blocking the event loop; the run stops where the awaiting task is cancelled."""
+        from rlm_loop.agents.background import LiveRun, awaited  # asyncio takes 30 ms, which only who awaits should pay
+
+        return await awaited(LiveRun(lambda run: self.run(question, hooks=(*hooks, run), **options)).begin())
+
     def session(
         self,
         *,

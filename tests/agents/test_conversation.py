@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from dataclasses import replace
 from itertools import pairwise
@@ -17,7 +18,7 @@ from rlm_loop.models import ModelError
 from rlm_loop.outcome import Outcome
 from rlm_loop.replay import ReplayError, fork, replay
 from rlm_loop.report import LiveRun, start_live
-from rlm_loop.traces import read_all
+from rlm_loop.traces import Trace, read_all
 from tests.agents.replies import Held, broken_off, cell, code, final
 
 
@@ -162,6 +163,22 @@ def test_a_root_call_under_way_is_not_waited_for() -> None:
         assert s.ask("Again?").answer == "too late"
 
 
+def test_a_run_is_awaited_and_a_cancelled_task_stops_it() -> None:
+    model, trace = Held(), Trace()
+
+    async def main() -> None:
+        assert (await DirectAgent(model=ScriptedModel(["one"])).arun("Alone?")).answer == "one"
+        task = asyncio.create_task(DirectAgent(model=model).arun("How many?", trace=trace))
+        await asyncio.to_thread(model.asked.wait, 300)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert trace.events[-1]["stop"] == "interrupted"
+    model.go.set()
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a stop may strike in a finalizer
 def test_a_stop_finds_its_run_while_the_run_starts_threads() -> None:
     def work(hook: Any) -> Outcome:
@@ -182,7 +199,7 @@ def test_a_stop_finds_its_run_while_the_run_starts_threads() -> None:
 
 
 def test_a_stop_that_a_finalizer_swallowed_is_heard_at_the_next_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rlm_loop.report.notebook.background.interrupt_thread", lambda thread: None)
+    monkeypatch.setattr("rlm_loop.agents.background.interrupt_thread", lambda thread: None)
     begun, stopped = threading.Event(), threading.Event()
 
     def work(hook: Any) -> Outcome:

@@ -2,95 +2,14 @@
 
 from __future__ import annotations
 
-import contextvars
-import threading
-from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
-from rlm_loop.agents import Agent, Interrupted
+from rlm_loop.agents import Agent
+from rlm_loop.agents.background import LiveRun
 from rlm_loop.agents.session import AgentSession
-from rlm_loop.outcome import Outcome
-from rlm_loop.repl.host.shielded import interrupt_thread
 from rlm_loop.report.notebook.live import LiveView
 
 HOW = "to stop: run.stop() in a cell; what was done until then is kept"
-
-
-class LiveRun:
-    """A run under way in a thread of its own; `start_live` makes it.
-
-    `work` runs it with this as one of its hooks.  `outcome` is what it came to, `None` while it goes on; after
-    `stop`, and after a fault, it is what was done until then, and `error` is the fault.
-    """
-
-    def __init__(self, work: Callable[[object], Outcome]) -> None:
-        self.outcome: Outcome | None = None
-        self.error: BaseException | None = None
-        self._work, self._lock = work, threading.Lock()
-        self._begun = self._over = self._stop_requested = False
-        context = contextvars.copy_context()  # so that a kernel shows its output under the cell that started it
-        self._thread = threading.Thread(target=context.run, args=(self._run,), name="rlm-loop run", daemon=True)
-
-    def begin(self) -> Self:
-        """Start the thread."""
-        self._thread.start()
-        return self
-
-    @property
-    def running(self) -> bool:
-        return self._thread.is_alive() and not self._over
-
-    def stop(self) -> None:
-        """Ask the run to stop, as Ctrl-C does, and return at once; called again it does nothing more.
-
-        A cell is interrupted; a reply that the model is writing is not waited for.
-        """
-        with self._lock:
-            if self._over or self._stop_requested or self._thread.ident is None:
-                return
-            self._stop_requested = True
-            if self._begun:  # else the first step ends it: what is made ready before it has no outcome yet
-                interrupt_thread(self._thread.ident)
-
-    def result(self, seconds: float | None = None) -> Outcome:
-        """Wait for the end and return the outcome; of a run that was stopped, the partial one.
-
-        Raises the fault of a model or of ours, and `TimeoutError` where the run is not over after so many seconds.
-        """
-        self._thread.join(seconds)
-        if self._thread.is_alive():
-            raise TimeoutError(f"the run is not over after {seconds:g} s; .stop() ends it")
-        if self.error is not None:
-            raise self.error
-        assert self.outcome is not None  # an interrupted run has one too
-        return self.outcome
-
-    def on_step_start(self) -> None:
-        """Hear, as a hook of the run, of its steps: from the first on it can be interrupted.
-
-        A stop that came before it ends it here; so does one that struck in a finalizer, where Python drops it.
-        """
-        with self._lock:
-            self._begun = True
-            if self._stop_requested:
-                raise KeyboardInterrupt
-
-    def _run(self) -> None:
-        try:
-            try:
-                self.outcome = self._work(self)
-            except BaseException as error:
-                self.outcome = getattr(error, "outcome", None)
-                if not isinstance(error, Interrupted):
-                    self.error = error
-            with self._lock:
-                self._over = True
-        except KeyboardInterrupt:  # the stop came when the run was over
-            self._over = True
-
-    def __repr__(self) -> str:
-        state = "under way" if self.running else f"over: {self.error or self.outcome!r}"
-        return f"<{type(self).__name__} {state}>"
 
 
 def start_live(agent: Agent | AgentSession, question: str, *, show: bool = True, **options: Any) -> LiveRun:
