@@ -14,8 +14,6 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any, ClassVar, Literal, cast
 
-#: Tokens, dollars, seconds that no run reaches.
-IMPOSSIBLE = 1e15
 Role = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "error"]
 

@@ -129,8 +129,7 @@ class Outcome:
         """Write the run as a notebook file and return its path; see `report.notebook.saved`."""
         return drawing("rlm_loop.report.notebook.saved.write_notebook")(self, path)
 
-    def _repr_html_(self) -> str:
-        return self.to_html()
+    _repr_html_ = to_html
 
     def __repr__(self) -> str:
         """Short, since notebooks and tracebacks show it; the turns are in `turns`."""
