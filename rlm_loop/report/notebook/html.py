@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rlm_loop.accounting.tree import TraceTree
     from rlm_loop.outcome import Outcome, Turn
 
-#: Warnings of a ledger that are shown; the others are counted.
+#: Warnings of a ledger that are shown.
 _WARNINGS = 8
 
 
@@ -97,9 +97,7 @@ def ledger_html(ledger: Ledger) -> str:
         f"{number(usage.output_tokens)} out",
         f"by cause: {ledger.counting}" if ledger.counting else "",
     ]
-    warnings = ledger.usage_warnings()
-    more = [f"and {len(warnings) - _WARNINGS} more"] if len(warnings) > _WARNINGS else []
-    notes = [" · ".join(filter(None, facts)), *warnings[:_WARNINGS], *more]
+    notes = [" · ".join(filter(None, facts)), *ledger.usage_warnings()[:_WARNINGS]]
     return Table("Ledger", ["cause", "tokens", "first sent", "re-sent", "from cache"], cells, notes).to_html()
 
 

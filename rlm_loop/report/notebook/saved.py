@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.actions import Answer, CallTool, Malformed, Observation, RunCode
 from rlm_loop.errors import install_line
-from rlm_loop.report.notebook.formatting import action_text, answer_text, closing_line, observation_text, prose
+from rlm_loop.report.notebook.formatting import answer_text, closing_line, labelled, observation_text, prose
 from rlm_loop.traces.redact import redact
 
 if TYPE_CHECKING:
@@ -28,50 +28,45 @@ def write_notebook(outcome: Outcome, path: str | Path) -> Path:
         import nbformat
     except ImportError:
         raise ImportError(f"to write a notebook: {install_line('jupyter')}") from None
-    v4: Any = nbformat.v4
-    book = v4.new_notebook(metadata={"kernelspec": _KERNEL})
-    for number, (text, outputs) in enumerate(_cells(outcome)):
-        if outputs is None:
-            made = v4.new_markdown_cell(text)
-        else:
-            made = v4.new_code_cell(text, execution_count=number, outputs=[v4.new_output(**o) for o in outputs])
-        made.id = f"cell-{number}"  # the same run gives the same file
-        book.cells.append(made)
+    made: Any = nbformat.v4
+    book = made.new_notebook(metadata={"kernelspec": _KERNEL})
+    book.cells = list(_cells(outcome, made))
+    for number, cell in enumerate(book.cells):
+        cell.id = f"cell-{number}"  # the same run gives the same file
     target = Path(path)
     target.write_text(nbformat.writes(book), encoding="utf-8")
     return target
 
 
-_Cell = tuple[str, list[dict[str, Any]] | None]
+def _cells(outcome: Outcome, made: Any) -> Iterator[Any]:
+    """The cells of a run; `made` are nbformat's functions."""
 
+    def said(title: str, text: str) -> Any:
+        return made.new_markdown_cell(_said(title, text))
 
-def _cells(outcome: Outcome) -> Iterator[_Cell]:
-    """Source and outputs of each cell; Markdown has `None`."""
-    yield _said("Question", outcome.question)
+    yield said("Question", outcome.question)
     for turn in outcome.turns:
         *before, after = prose(turn)
         for words, action, seen in zip(before, turn.actions, turn.observations, strict=True):
             if words:
-                yield _said(f"Turn {turn.index}", words)
+                yield said(f"Turn {turn.index}", words)
             match action:
-                case RunCode(code):
-                    yield redact(code), list(_outputs(seen))
-                case CallTool(name, arguments):
-                    yield redact(_call(name, arguments)), list(_outputs(seen))
                 case Answer() | Malformed():
-                    for label, text in (action_text(action), *([observation_text(seen)] if seen.failure else [])):
-                        yield _said(f"Turn {turn.index}: {label}", text)
+                    yield from (said(f"Turn {turn.index}: {label}", text) for label, text in labelled(action, seen))
+                case RunCode() | CallTool():
+                    code = action.code if isinstance(action, RunCode) else _call(action.name, action.arguments)
+                    yield made.new_code_cell(redact(code), execution_count=turn.index, outputs=_outputs(seen, made))
         if after:
-            yield _said(f"Turn {turn.index}", after)
-    yield _said("Answer" if outcome.answered else "No answer", f"{answer_text(outcome)}\n{closing_line(outcome)}")
+            yield said(f"Turn {turn.index}", after)
+    yield said("Answer" if outcome.answered else "No answer", f"{answer_text(outcome)}\n{closing_line(outcome)}")
 
 
-def _said(title: str, text: str) -> _Cell:
+def _said(title: str, text: str) -> str:
     """A title, and below it a text in a fence that is longer than any in the text."""
     fence = "```"
     while fence in text:
         fence += "`"
-    return f"**{title}**\n\n{fence}text\n{redact(text)}\n{fence}", None
+    return f"**{title}**\n\n{fence}text\n{redact(text)}\n{fence}"
 
 
 def _call(name: str, arguments: str) -> str:
@@ -84,11 +79,11 @@ def _call(name: str, arguments: str) -> str:
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in given.items())})"
 
 
-def _outputs(seen: Observation) -> Iterator[dict[str, Any]]:
+def _outputs(seen: Observation, made: Any) -> list[Any]:
     text = observation_text(seen)[1]
-    if text:
-        name = "stdout" if seen.failure is None else "stderr"
-        yield {"output_type": "stream", "name": name, "text": redact(text)}
+    stream = {"name": "stdout" if seen.failure is None else "stderr", "text": redact(text)}
+    shown = [made.new_output("stream", **stream)] if text else []
     for display in seen.displays:
         data = display.data if display.mime in ("image/png", "image/jpeg") else redact(display.data)
-        yield {"output_type": "display_data", "data": {display.mime: data}}
+        shown.append(made.new_output("display_data", data={display.mime: data}))
+    return shown

@@ -314,18 +314,8 @@ def _shown(row: Row | None, arm: str, task: str, links: Mapping[str, str]) -> Ep
     if row is None:
         return EpisodeCell(now, _MARKS[now], f"{arm}: not run")
     tokens = total_tokens(row)
-    said = f"{arm} on {task}: {now}; {', '.join(filter(None, _episode_facts(row, tokens)))}"
+    steps = f"{row['steps']} steps" if row["steps"] is not None else ""
+    facts = row.get("error") or row.get("stop"), steps, row.get("score_reason")
+    said = f"{arm} on {task}: {now}; {', '.join(str(fact) for fact in facts if fact)}"
     link = links.get(row.get("trace") or "", "")
     return EpisodeCell(now, _MARKS[now], said, link, "" if tokens is None else f"{tokens:,}")
-
-
-def _episode_facts(row: Mapping[str, Any], tokens: int | None) -> Iterator[str]:
-    yield str(row.get("error") or row.get("stop") or "")
-    if row.get("steps") is not None:
-        yield f"{row['steps']} steps"
-    yield f"{tokens:,} tokens" if tokens is not None else "tokens not known"
-    if row.get("seconds") is not None:
-        yield f"{row['seconds']:.1f} s"
-    if row.get("cost"):
-        yield f"${row['cost']:.4f}"
-    yield str(row.get("score_reason") or "")
