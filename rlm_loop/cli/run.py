@@ -172,12 +172,14 @@ def _where(trace: str | None) -> str:
 
 
 def given_tools(source: str, until: contextlib.ExitStack) -> Iterable[Tool]:
-    """The tools of a server, ended with `until`, or the `@tool` functions of a Python file, which is run."""
+    """The tools of a server, or the `@tool` functions of a Python file, which is run; `until` ends its import path."""
     from rlm_loop.tools import McpTools, Tool
 
     try:
         if not source.endswith(".py") or (" " in source and not Path(source).exists()):
-            return until.enter_context(McpTools(source))
+            found = McpTools(source)
+            len(found)  # a server that cannot be used is told of here
+            return found
         folder = str(Path(source).resolve().parent)
         sys.path.insert(0, folder)
         until.callback(sys.path.remove, folder)

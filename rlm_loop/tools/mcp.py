@@ -17,9 +17,9 @@ import shlex
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TextIO, TypeVar, cast
 
@@ -91,12 +91,14 @@ class Connection:
 
     def close(self) -> None:
         """End the server; one that starts just now is ended when it has."""
-        self._closed = True
-        ending = threading.Thread(target=self._end)  # which the end of this process waits for
-        ending.start()
-        ending.join(_CLOSING)
+        if not self._closed:  # at the end of this process no thread can be started any more
+            self._closed = True
+            ending = threading.Thread(target=self._end)  # which the end of this process waits for
+            ending.start()
+            ending.join(_CLOSING)
 
     def _end(self) -> None:
+        self._closed = True
         with self._lock, suppress(Exception):
             self._until.close()
         atexit.unregister(self._end)
@@ -243,6 +245,7 @@ class RemoteFunction:
 
     def __init__(self, server: McpTools, tool: Listed) -> None:
         self.server, self._tool = server, tool
+        self.connection: Connection | None = None  # of a run
         stated: Any = untitled(tool.input_schema)
         properties: dict[str, Any] = stated.get("properties") or {}
         self._theirs = dict(zip(python_names(list(properties)), properties, strict=True))
@@ -263,8 +266,10 @@ class RemoteFunction:
         given = self.__signature__.bind(*args, **kwargs).arguments
         required = self.schema.get("required", ())
         arguments = {self._theirs[k]: v for k, v in given.items() if v is not None or k in required}
-        with self.server.lent() as connection:
-            return connection.call(self._tool, arguments)
+        if self.connection is not None:
+            return self.connection.call(self._tool, arguments)
+        with closing(Connection(self.server)) as own:
+            return own.call(self._tool, arguments)
 
 
 class ServedTool(Tool):
@@ -273,14 +278,13 @@ class ServedTool(Tool):
     function: RemoteFunction  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def for_run(self, servers: dict[int, Any], until: ExitStack) -> Tool:
-        """Return the same tool over the server of a run, of which `until` is the end (see `serving`)."""
-        server = self.function.server
-        if server.held is not None:
+        """Return the same tool over the connection of a run, of which `until` is the end (see `serving`)."""
+        if self.function.connection is not None:
             return self
-        if id(server) not in servers:
-            servers[id(server)] = until.enter_context(copy.copy(server))
-        remote = copy.copy(self.function)
-        remote.server = servers[id(server)]
+        remote, key = copy.copy(self.function), id(self.function.server)
+        if key not in servers:
+            servers[key] = until.enter_context(closing(Connection(remote.server)))
+        remote.connection = servers[key]
         return self.over(remote)
 
     @property
@@ -298,8 +302,8 @@ class McpTools:
     call.  Raises `ImportError` without the extra `mcp`.
 
     The server is started when the tools are first looked at, and ended again.  Each run that is given them has a server
-    of its own from its first call to its end, so that no run finds what another left there.  As a `with` block they
-    have one server, from the first use to the end of the block: all runs within share it.
+    of its own from its first call to its end, so that no run finds what another left there; a call outside of any run
+    has one for itself.
     """
 
     def __init__(
@@ -320,7 +324,6 @@ class McpTools:
             raise ValueError("server must be a command or a URL, got nothing")
         self.prefix, self.timeout = prefix, timeout
         self.env, self.headers = env or {}, headers or {}
-        self.held: Connection | None = None
 
     @property
     def name(self) -> str:
@@ -330,7 +333,7 @@ class McpTools:
 
     @functools.cached_property
     def _tools(self) -> tuple[Tool, ...]:
-        with self.lent() as connection:
+        with closing(Connection(self)) as connection:
             listed = connection.listed()
         limit = 2 * self.timeout  # a start and a call: the server's own limits come first
         tools: list[Tool] = []
@@ -338,29 +341,6 @@ class McpTools:
             description = " ".join((tool.description or tool.title or tool.name).split())
             tools.append(ServedTool(name, description, RemoteFunction(self, tool), limit))
         return tuple(tools)
-
-    @contextmanager
-    def lent(self) -> Generator[Connection]:
-        """Yield the block's connection, or one for this use alone."""
-        if self.held is not None:
-            yield self.held
-        else:
-            with closing(Connection(self)) as own:
-                yield own
-
-    def __enter__(self) -> McpTools:
-        self.held = Connection(self)
-        try:
-            _ = self._tools  # a server that cannot be used is told of here
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        held, self.held = self.held, None
-        if held is not None:
-            held.close()
 
     def __getitem__(self, name: str) -> Tool:
         for tool in self._tools:
@@ -373,9 +353,6 @@ class McpTools:
 
     def __len__(self) -> int:
         return len(self._tools)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "held": None}  # a connection is of this process, and of one run or block
 
 
 def _parameter(name: str, schema: Any, *, needed: bool) -> inspect.Parameter:

@@ -8,7 +8,6 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from lazy import needs
 from rlm_loop import LeanAgent, ToolLoopAgent
 from rlm_loop.models import Reply, ScriptedModel
 from rlm_loop.tools import McpError, McpTools, ToolGateway
+from rlm_loop.tools.gateway import serving
 from rlm_loop.tools.mcp import python_names, type_of
 from tests.agents.replies import call, calls, code
 from tests.repl.processes import gone
@@ -28,9 +28,8 @@ SERVER = [sys.executable, str(Path(__file__).parent / "mcp_server.py")]
 
 
 @pytest.fixture(scope="module")
-def tools() -> Iterator[McpTools]:
-    with McpTools(SERVER, timeout=20) as made:
-        yield made
+def tools() -> McpTools:
+    return McpTools(SERVER, timeout=20)
 
 
 def seen(tools: Any, *replies: Reply | str, loop: Any = LeanAgent) -> list[str]:
@@ -106,7 +105,9 @@ def test_a_server_that_died_is_said_by_each_later_call() -> None:
 HOST = """
 import os, signal, sys
 from rlm_loop.tools import McpTools
-print(McpTools(sys.argv[1:]).__enter__()["pid"](), flush=True)
+from rlm_loop.tools.gateway import serving
+run = serving(list(McpTools(sys.argv[1:])))
+print(run.__enter__()[0][-1](), flush=True)
 os.kill(os.getpid(), signal.SIGKILL) if "kill" in sys.argv else None
 """
 
@@ -158,15 +159,6 @@ def test_each_run_has_a_server_of_its_own_which_ends_with_it(tmp_path: Path) -> 
     assert started.read_text() == "started\n" * 3
 
 
-def test_a_block_has_one_server_for_all_its_runs(tmp_path: Path) -> None:
-    with McpTools([*SERVER, str(tmp_path / "started")]) as tools:
-        agent = ToolLoopAgent(ScriptedModel(COUNT * 2), tools=tools)
-        assert [agent.run("How often?").answer for _ in range(2)] == ["1", "2"]
-        pids = tools["pid"]().split()
-    assert ended(*pids)
-    assert (tmp_path / "started").read_text() == "started\n"
-
-
 def test_a_sub_agent_has_the_server_of_its_run() -> None:
     script = [code("final_answer = (count(), llm_query('How often?'))"), *COUNT]
     agent = ToolLoopAgent(ScriptedModel(script), tools=McpTools(SERVER), max_depth=2)
@@ -183,8 +175,8 @@ def test_a_run_that_ends_in_the_middle_of_a_call_ends_its_server() -> None:
 
 def test_it_works_where_an_event_loop_runs_already() -> None:
     async def notebook() -> Any:
-        with McpTools(SERVER) as tools:
-            return tools["add_numbers"](1, 2), ToolLoopAgent(ScriptedModel(COUNT), tools=tools).run("How often?").answer
+        tools = McpTools(SERVER)
+        return tools["add_numbers"](1, 2), ToolLoopAgent(ScriptedModel(COUNT), tools=tools).run("How often?").answer
 
     assert asyncio.run(notebook()) == ("3", "1")
 
@@ -225,9 +217,10 @@ def test_a_server_at_an_address(form: str) -> None:
     with subprocess.Popen([sys.executable, "-c", AT_AN_ADDRESS, form], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
-            with McpTools(f"http://127.0.0.1:{int(process.stdout.readline())}/mcp") as tools:
-                gateway = ToolGateway(tools)
-                assert tools["add"].signature == "add(a: int, b: int) -> int: Add."
+            tools = McpTools(f"http://127.0.0.1:{int(process.stdout.readline())}/mcp")
+            assert tools["add"].signature == "add(a: int, b: int) -> int: Add."
+            with serving(list(tools)) as (shared,):
+                gateway = ToolGateway(shared)
                 assert gateway.call("add", '{"a": 1, "b": 2}').data == 3
                 assert gateway.call("text", f'{{"characters": {5 << 20}}}').truncated
                 process.kill()
