@@ -79,7 +79,7 @@ def export_run(
     from rlm_loop.formats import export_trace
 
     record = record_of(file, run)
-    export_trace(file, to, out, run=record.id)  # pyright: ignore[reportArgumentType]
+    export_trace(file, to, out, run=record.id)
     echo(redact(out))
 
 

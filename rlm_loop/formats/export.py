@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 from rlm_loop.formats.conversation import Conversation, FormatError, conversation_of
 from rlm_loop.formats.inspect_log import write_log
@@ -14,8 +13,6 @@ from rlm_loop.outcome import Score
 from rlm_loop.study.results import Results, load_study
 from rlm_loop.traces.reader import Run, read
 
-#: Formats that are written.
-Format = Literal["inspect", "otel"]
 Writer = Callable[[Sequence[Conversation], Path], None]
 #: What writes each, and how its files are called.
 _WRITERS: Mapping[str, tuple[Writer, str]] = {"inspect": (write_log, ".eval"), "otel": (write_spans, ".otlp.jsonl")}
@@ -23,14 +20,14 @@ _WRITERS: Mapping[str, tuple[Writer, str]] = {"inspect": (write_log, ".eval"), "
 _EPISODE = ("study", "arm", "model", "suite", "task", "seed")
 
 
-def export_trace(source: str | Path | Conversation, to: Format, out: str | Path, *, run: Run = None) -> None:
+def export_trace(source: str | Path | Conversation, to: str, out: str | Path, *, run: Run = None) -> None:
     """Write one run in another tool's format, or send it to an OTLP endpoint, such as Phoenix's or MLflow's.
 
-    `source` is a trace file (`run` chooses as in `rlm_loop.traces.read`) or a conversation.  `out` is a file, which is
-    replaced, or for `otel` the `http` address of an endpoint; one without a path gets `/v1/traces`, and headers are
-    those of `OTEL_EXPORTER_OTLP_HEADERS`.  Raises `FormatError` for an unknown format, a file that is its own source,
-    or an endpoint that does not take the spans, `TraceError` as `read` does, `ImportError` where a format needs a
-    package that is not installed, `OSError` as writing does.
+    `to` is `inspect` or `otel`.  `source` is a trace file (`run` chooses as in `rlm_loop.traces.read`) or a
+    conversation.  `out` is a file, which is replaced, or for `otel` the `http` address of an endpoint; one without a
+    path gets `/v1/traces`, and headers are those of `OTEL_EXPORTER_OTLP_HEADERS`.  Raises `FormatError` for an unknown
+    format, a file that is its own source, or an endpoint that does not take the spans, `TraceError` as `read` does,
+    `ImportError` where a format needs a package that is not installed, `OSError` as writing does.
     """
     write, _ = _writer(to)
     conversation = source if isinstance(source, Conversation) else conversation_of(read(source, run=run))
@@ -45,7 +42,7 @@ def export_trace(source: str | Path | Conversation, to: Format, out: str | Path,
         write([conversation], target)
 
 
-def export_study(study: str | Path | Results, to: Format, out: str | Path) -> list[Path]:
+def export_study(study: str | Path | Results, to: str, out: str | Path) -> list[Path]:
     """Write every run of a study, with its score, into the folder `out`: a file for each arm, model and suite.
 
     `study` is the folder of a study's results, or the results.  Episodes that have no trace are left out.  Returns the

@@ -100,7 +100,7 @@ def spans_of(conversation: Conversation) -> list[ReadableSpan]:
         judged = sent(_score(run.score)) if span is root else {}
         name, attributes = _described(run, span)
         attributes |= {"gen_ai.conversation.id": run.id, "error.type": kind}
-        one = ReadableSpan(
+        made = ReadableSpan(
             _sendable(name),
             context(span.id),
             None if span.parent is None else context(span.parent),
@@ -113,7 +113,7 @@ def spans_of(conversation: Conversation) -> list[ReadableSpan]:
             end_time=end,
             instrumentation_scope=scope,
         )
-        found.append(one)
+        found.append(made)
     return found
 
 

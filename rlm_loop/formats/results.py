@@ -47,7 +47,11 @@ def load_results(
         for source in sources:
             for row in source.rows:
                 rows.append({**row, "arm": name or labels[row["arm"]]})
-                _refuse_twice(rows[-1], source.path, seen)
+                arm, _, _, task, seed = key = tuple(rows[-1][k] for k in ("arm", "model", "suite", "task", "seed"))
+                if key in seen:
+                    where = f"in {seen[key]} and in {source.path}; give one of them, or both as arms (NAME=PATH)"
+                    raise StudyError(f"task {task!r} (seed {seed}) of arm {arm!r} is {where}")
+                seen[key] = source.path
     rows = models_told_apart(rows)
     _refuse_unpaired(rows)
     notes = tuple(dict.fromkeys(note for sources in read for source in sources for note in source.notes))
@@ -71,16 +75,6 @@ def _short(paths: Sequence[Path]) -> list[str]:
         if len(set(found)) == len(found):
             return found
     return [str(path) for path in paths]
-
-
-def _refuse_twice(row: Row, path: Path, seen: dict[tuple[object, ...], Path]) -> None:
-    key = tuple(row[k] for k in ("arm", "model", "suite", "task", "seed"))
-    if key in seen:
-        raise StudyError(
-            f"task {row['task']!r} (seed {row['seed']}) of arm {row['arm']!r} is in {seen[key]} and in {path}; give "
-            "one of them, or both as arms (NAME=PATH)"
-        )
-    seen[key] = path
 
 
 def _refuse_unpaired(rows: Sequence[Row]) -> None:

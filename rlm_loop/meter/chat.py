@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal, cast
+from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -127,24 +129,24 @@ def _usage(usage: Usage | None) -> dict[str, Any] | None:
     return said
 
 
-def write(reply: Reply, request: Request, name: str, created: int) -> dict[str, Any]:
+def write(reply: Reply, request: Request) -> dict[str, Any]:
     """Return the response body.  Every tool call of the reply has an id here (see `session`)."""
     calls = tuple(replace(call, arguments=call.arguments or "{}") for call in reply.tool_calls)
     message = Message("assistant", (Span(reply.text, "assistant"),), calls).to_dict()
     finish = "tool_calls" if calls else "stop" if reply.finish_reason == "error" else reply.finish_reason
     return {
-        "id": f"chatcmpl-{name}",
+        "id": f"chatcmpl-{uuid4().hex}",
         "object": "chat.completion",
-        "created": created,
+        "created": int(time.time()),
         "model": request.model,
         "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}],
         "usage": _usage(reply.usage),
     }
 
 
-def stream(reply: Reply, request: Request, name: str, created: int) -> Iterator[str]:
+def stream(reply: Reply, request: Request) -> Iterator[str]:
     """The same as server-sent events.  The reply is whole before the first: it comes in one piece."""
-    whole = write(reply, request, name, created)
+    whole = write(reply, request)
     (choice,), usage = whole.pop("choices"), whole.pop("usage")
     message, finish = choice["message"], choice["finish_reason"]
     if calls := message.get("tool_calls"):

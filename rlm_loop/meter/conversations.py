@@ -77,10 +77,6 @@ def _replies(said: Sequence[RequestMessage]) -> set[_Said]:
     return {(one.text.strip(), tuple(call.id for call in one.tool_calls)) for one in ours}
 
 
-def _answered(said: Sequence[RequestMessage]) -> bool:
-    return any(one.role == "assistant" for one in said)
-
-
 class Conversations:
     """The conversations of one session, oldest first.
 
@@ -97,13 +93,12 @@ class Conversations:
 
     def find(self, said: Sequence[RequestMessage], arrived: float) -> MeteredConversation | None:
         """The conversation that a request which arrived then goes on from, `None` for a new one."""
-        begun = opening(said)
-        afresh = not _answered(said)
+        begun, again = opening(said), _replies(said)
         same = [c for c in self.all if c.opening == begun]
-        alike = [c for c in same if c.free(arrived) and not (afresh and _answered(c.said))]
+        alike = [c for c in same if c.free(arrived) and (again or not _replies(c.said))]
         if alike:
             return max(reversed(alike), key=lambda c: common(c.said, said))
-        again, task = _replies(said), own_words(begun[-1].text)
+        task = own_words(begun[-1].text)
         recent = [c for c in reversed(self.all[-_RECENT:]) if c.free(arrived)]
         for conversation in recent if again else ():
             if again & (_replies(conversation.said) | conversation.wrote) and conversation.task == task:

@@ -21,7 +21,7 @@ from rlm_loop.meter.figures import Figures, MeteredCall
 from rlm_loop.meter.forward import ForwardedExchange, ForwardedProvider
 from rlm_loop.meter.request import Refused
 from rlm_loop.meter.served import Heard, Served
-from rlm_loop.meter.session import MeterSession
+from rlm_loop.meter.session import MeterSession, Shared
 from rlm_loop.models.base import Model
 from rlm_loop.traces.logs import exception
 from rlm_loop.traces.redact import redact
@@ -67,14 +67,12 @@ class Meter:
                 self.out.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise TraceError(f"cannot write traces to {out}: {error.strerror}; choose another folder") from error
-        self.known = known
-        self.account = Account(NO_LIMITS) if model is None else Account(budget or NO_LIMITS, price=model.price)
+        account = Account(NO_LIMITS) if model is None else Account(budget or NO_LIMITS, price=model.price)
         self._spent = None if budget is None or model is not None else Account(budget, price=(0.0, 0.0))
         self._without_price = ""
-        self.slots = Slots(1 if model is None else model.slots)
+        self._shared = Shared(self.model, account, Slots(1 if model is None else model.slots), known, told)
         self._worker = ThreadPoolExecutor(1, "meter")
         self._news = threading.Condition()
-        self.told = told
         self._lock = threading.Lock()
         versions()  # looked up once, before anything is timed
 
@@ -92,7 +90,7 @@ class Meter:
                 if file is not None:
                     with suppress(OSError):  # the trace says why it cannot be
                         file.touch(mode=0o600)
-                self.sessions[name] = MeterSession(name, self, Trace(file))
+                self.sessions[name] = MeterSession(name, self._shared, Trace(file))
             return self.sessions[name]
 
     def check(self, session: MeterSession, call: MeteredCall) -> None:

@@ -22,7 +22,6 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
-from uuid import uuid4
 
 from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.accounting.scope import Cancelled
@@ -143,11 +142,10 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             request = chat.read(_json(raw))
             reply = session.complete(request, call)
-            about = (uuid4().hex, int(time.time()))
             if request.stream:
-                kind, body = "text/event-stream; charset=utf-8", "".join(chat.stream(reply, request, *about))
+                kind, body = "text/event-stream; charset=utf-8", "".join(chat.stream(reply, request))
             else:
-                kind, body = "application/json", json.dumps(chat.write(reply, request, *about))
+                kind, body = "application/json", json.dumps(chat.write(reply, request))
         except (Exception, BudgetSpent, Cancelled) as error:
             self._refuse(session, call, failure(error))
             return

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from rlm_loop.accounting.budget import BudgetSpent
+from rlm_loop.accounting.budget import Account, BudgetSpent
 from rlm_loop.accounting.call_tree import PATIENCE, Caller
 from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.accounting.scope import Slots
 from rlm_loop.actions import Action, Answer, CallTool, Observation
 from rlm_loop.agents.meter import Meter
 from rlm_loop.messages import Message, Prompt, Reply, common
@@ -24,27 +25,32 @@ from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.trace import Trace
 from rlm_loop.versions import versions
 
-if TYPE_CHECKING:
-    from rlm_loop.meter.forward import ForwardedExchange
-    from rlm_loop.meter.meter import Meter as AnyMeter
-
 #: Note in a trace of how such a run ended: from outside one cannot know.
 ENDED = "metered from outside: the client asked for no more; the last reply stands as the answer"
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What all sessions of a meter share: `known` are texts by cause, `told` is called with each request at its end."""
+
+    model: Served | Heard
+    account: Account
+    slots: Slots
+    known: Mapping[str, Sequence[str]] | None
+    told: Callable[[MeteredCall], None] | None
 
 
 class MeterSession:
     """Requests of one client, told from others by key, header or path.  Safe to use from many threads."""
 
-    def __init__(self, name: str, endpoint: AnyMeter, trace: Trace) -> None:
+    def __init__(self, name: str, shared: Shared, trace: Trace) -> None:
         self.name = name
         self.ledger = Ledger()
         self.trace = trace
         self.calls: list[MeteredCall] = []
-        self.passing: list[ForwardedExchange] = []  # with a provider, not charged yet, in their order
-        self._endpoint = endpoint
-        self._root = Meter(
-            endpoint.model, endpoint.account, self.ledger, trace, Caller(), "metered", slots=endpoint.slots
-        )
+        self.passing: list[Any] = []  # exchanges with a provider that are not charged yet, in their order
+        self._shared = shared
+        self._root = Meter(shared.model, shared.account, self.ledger, trace, Caller(), "metered", slots=shared.slots)
         self._conversations = Conversations()
         self._lock = threading.Condition()
         self._open: dict[int, MeteredCall] = {}
@@ -72,7 +78,7 @@ class MeterSession:
 
         Raises `Refused` for what it cannot read, and what the model raises (`ModelError`, `BudgetSpent`).
         """
-        model = self._endpoint.model
+        model = self._shared.model
         assert isinstance(model, Served)
         if model.model.sampling is None:  # a script or a recording takes none
             request = replace(request, sampling={}, not_applied={**request.sampling, **request.not_applied})
@@ -81,7 +87,7 @@ class MeterSession:
 
     def heard(self, request: Request, reply: Reply, call: MeteredCall) -> None:
         """Charge and record what went through to a provider and came back; the model is named as in tables."""
-        model = self._endpoint.model
+        model = self._shared.model
         assert isinstance(model, Heard)
         request = replace(request, not_applied={}, sampling={})
         self._charge(request, call, replace(model, name=request.model, reply=reply))
@@ -134,8 +140,8 @@ class MeterSession:
                     self._record(call)
                 self._lock.notify_all()
         finally:
-            if self._endpoint.told is not None:
-                self._endpoint.told(call)
+            if self._shared.told is not None:
+                self._shared.told(call)
 
     def record(self) -> RunRecord:
         """The trace so far, read back.  Raises `TraceError` where it cannot be."""
@@ -206,7 +212,7 @@ class MeterSession:
             metered = root.scoped(node, purpose="metered", max_tokens=request.max_tokens)
             about = {"parent": root.node.path, "turn": max(root.turn, 1), "depth": node.depth, "model": root.name}
             self.trace.record("subcall_start", node=node.path, kind="agent", **about)
-        conversation = MeteredConversation(metered, self._endpoint.known)
+        conversation = MeteredConversation(metered, self._shared.known)
         conversation.began = call.arrived
         self._conversations.all.append(conversation)
         return conversation
