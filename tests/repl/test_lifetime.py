@@ -26,6 +26,7 @@ from suite.world import marked
 from rlm_loop import ScriptedModel, ToolLoopAgent
 from rlm_loop.repl import Launch, PythonREPL, ReplError
 from rlm_loop.repl.host.launch import WORKER, worker_environment
+from rlm_loop.report import start_live
 
 CHILDREN = (
     "import os, subprocess\n"
@@ -70,7 +71,8 @@ def test_runs_that_are_stopped_at_any_moment_leave_nothing(tmp_path: Path, monke
     cell = "```python\nfinal_answer = 1\n```"
     before = len(os.listdir("/proc/self/fd"))
     for number in range(60):
-        run = ToolLoopAgent(model=ScriptedModel([cell]), repl=lambda: PythonREPL(launcher="plain")).start("?")
+        agent = ToolLoopAgent(model=ScriptedModel([cell]), repl=lambda: PythonREPL(launcher="plain"))
+        run = start_live(agent, "?", show=False)
         time.sleep(number * 0.0008)
         run.stop()
         with contextlib.suppress(TimeoutError):
