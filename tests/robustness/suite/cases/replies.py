@@ -145,7 +145,6 @@ CASES = (
     one('surrogates-in-the-reply', f'\ud800\n{GIVEN}'),
     two('nul-in-the-code', block('x = 1\x00')),
     reply('sub-call-in-a-cell', block("final_answer = llm_query('what?')"), 'forty-two', answer=('forty-two',), steps=1, needs='llm_query'),
-    two('empty-sub-call', block("llm_query(' ')"), shows=('empty',), needs='llm_query'),
     # reply_calls
     two('tool-call-where-there-are-none', calls(('python', '{"code": "1"}'))),
     reply('look-alike-tool-call', block('{"name": "python", "arguments": {"code": "1"}}', 'json'), GIVEN),
