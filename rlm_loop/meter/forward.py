@@ -136,11 +136,11 @@ class ForwardedExchange:
             stated: Request = self.api.read(parse(self.body))
             request = replace(stated, model=stated.model or self.model, stream=stated.stream or self.stream)
         except _UNREADABLE as error:
-            wrong.append(f"request: {_reason(error)}")
+            wrong.append(f"request: {type(error).__name__}: {error}")
         try:
             reply = self.api.heard(self._whole())
         except _UNREADABLE as error:
-            wrong.append(f"reply: {_reason(error)}")
+            wrong.append(f"reply: {type(error).__name__}: {error}")
         return request, replace(reply, seconds=self.ended - self.began), "; ".join(wrong)
 
     def _whole(self) -> Any:
@@ -158,7 +158,3 @@ class ForwardedExchange:
         with suppress(ValueError, AttributeError, KeyError, TypeError):
             text = str(json.loads(text)["error"]["message"])
         return " ".join(text.split())[:200]
-
-
-def _reason(error: Exception) -> str:
-    return error.message if isinstance(error, Refused | ModelError) else f"{type(error).__name__}: {error}"
