@@ -284,10 +284,15 @@ def _called(found: Decoded, tools: Mapping[str, Tool], *, alone: bool) -> Action
     if name is None or (name not in tools and not alone):
         return None
     key = next((key for key in ARGUMENT_KEYS if key in found.value), None)
+    value, notes = found.value.get(key), found.notes
     if key is None:
-        return f"arguments of {name} are missing" if name in tools and alone else None
-    value, notes = found.value[key], found.notes
-    if value in (None, ""):
+        if name not in tools or not alone:
+            return None
+        value = {k: v for k, v in found.value.items() if v != name}
+        if not value or not value.keys() <= set(tools[name].names):
+            return f"arguments of {name} are missing"
+        notes = (*notes, "arguments beside the name")
+    elif value in (None, ""):
         value, notes = {}, (*notes, "empty arguments")
     elif isinstance(value, str) and isinstance(parsed := loads(value), dict):
         value, notes = parsed, (*notes, "arguments in a string")

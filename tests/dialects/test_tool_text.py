@@ -33,6 +33,7 @@ FRAMES = parts(
         '{"name": "search", "arguments": {"q": """a"""}}',
         '{"name": "search", "arguments": {"q": "a"}',
         '{"arguments": {"q": "a"}, "name": "search", "id": "x"}',
+        '{"name": "search", "q": "a"}',
         '{"name": "search", "arguments": "{\\"q\\": \\"a\\"}"}',
         *[ONE.replace("name", key) for key in ("tool", "function", "action", "toolName")],
         *[ONE.replace("arguments", key) for key in ("args", "parameters", "input", "action_input")],
@@ -81,7 +82,8 @@ def test_calls(text: str, expected: list[tuple[str, Any]]) -> None:
         (f'{F}json\n{{"name": "search", "arguments": {{"q":\n{F}', "unfinished JSON call of search"),
         ('{"name": "run", "arguments": {"code": "print("hi")"}}', "unreadable JSON call of run"),
         ('{"name": "search", "arguments": ["a"]}', "arguments of search must be a JSON object"),
-        ('{"name": "search", "q": "a"}', "arguments of search are missing"),
+        ('{"name": "search", "query": "a"}', "arguments of search are missing"),
+        ('{"name": "search"}', "arguments of search are missing"),
         ("search('a', q='b')", "arguments of search must be given by name, as JSON values"),
     ],
 )
