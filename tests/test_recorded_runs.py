@@ -31,6 +31,7 @@ READ_OTHERWISE = {
     "mcp_as_code/results/traces.tar.xz": 1,
     "noise_floor/results/traces.tar.xz": 126,
     "referee_arms/results/traces.tar.xz": 21,
+    "scaffold_length/results/traces.tar.xz": 11,
 }
 READ = "what the reply asks for"
 

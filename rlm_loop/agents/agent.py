@@ -184,6 +184,7 @@ class Agent:
         question: str,
         *,
         context: Any = None,
+        tools: Iterable[ToolLike] | None = None,
         workspace: Workspace | None = None,
         trace: str | Path | Trace | None = None,
         hooks: Iterable[object] = (),
@@ -194,14 +195,16 @@ class Agent:
 
         `context` becomes the REPL variable of that name, of which the model is told type, size and a preview; a
         `Path` is the file that it names, read where the cells run (`docs/contexts.md`).
-        `trace` is a file to append to; without it a notebook's runs go to the log folder (`RLM_LOOP_LOG`).  `hooks`
-        are told of this run besides the agent's own; `live` shows it while it goes on, in a notebook or as text.
+        `tools` replace the agent's own for this run; `trace` is a file to append to; without it a notebook's
+        runs go to the log folder (`RLM_LOOP_LOG`).  `hooks` are told of this run besides the agent's own; `live` shows
+        it while it goes on, in a notebook or as text.
         Raises `ModelError` (no reply could be had) and `Interrupted` (Ctrl-C), both with the partial outcome, and
         `ContextError` for a path that cannot be read.  `settings` raise `TypeError`: they are the agent's.
         """
         if settings:
             refuse_settings(self, settings)
-        agent = self.hearing(hooks, live) if hooks or live else self
+        agent = self if tools is None else replace(self, tools=tools)
+        agent = agent.hearing(hooks, live) if hooks or live else agent
         return agent.attempt(asked(question, context), trace=kept_in_notebook(trace), workspace=workspace)
 
     async def arun(self, question: str, *, hooks: Iterable[object] = (), **options: Any) -> Outcome:
@@ -214,6 +217,7 @@ class Agent:
         self,
         *,
         context: Any = None,
+        tools: Iterable[ToolLike] | None = None,
         workspace: Workspace | None = None,
         trace: str | Path | Trace | None = None,
     ) -> AgentSession:
@@ -223,8 +227,9 @@ class Agent:
         messages; an agent without it leaves out the oldest turns when the model's window is full.  The arguments are
         those of `run`.  Raises `ContextError` for a path that cannot be read.
         """
-        conversation = Conversation(self.dialect, plan_of(self.history))
-        return AgentSession(self, conversation, context, workspace, kept_in_notebook(trace))
+        agent = self if tools is None else replace(self, tools=tools)
+        conversation = Conversation(agent.dialect, plan_of(agent.history))
+        return AgentSession(agent, conversation, context, workspace, kept_in_notebook(trace))
 
     def attempt(
         self,

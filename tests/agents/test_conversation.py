@@ -163,6 +163,25 @@ def test_a_root_call_under_way_is_not_waited_for() -> None:
         assert s.ask("Again?").answer == "too late"
 
 
+def test_tools_of_a_run_and_of_a_session_replace_those_of_the_agent() -> None:
+    def own() -> str:
+        """Own."""
+        return ""
+
+    def given() -> str:
+        """Given."""
+        return ""
+
+    model = ScriptedModel(["one", "two", "three"])
+    agent = LeanAgent(model=model, tools=[own])
+    agent.run("?")
+    agent.run("?", tools=[given])
+    with agent.session(tools=[given]) as s:
+        s.ask("?")
+    shown = ["own" if "own" in str(prompt.tools) else "given" for prompt in model.prompts]
+    assert shown == ["own", "given", "given"]
+
+
 def test_a_run_is_awaited_and_a_cancelled_task_stops_it() -> None:
     model, trace = Held(), Trace()
 

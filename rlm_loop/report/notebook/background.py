@@ -15,8 +15,8 @@ HOW = "to stop: run.stop() in a cell; what was done until then is kept"
 def start_live(agent: Agent | AgentSession, question: str, *, show: bool = True, **options: Any) -> LiveRun:
     """Run an agent, or ask a session, in the background: returns at once, and the cell's output shows how far it is.
 
-    `show=False` shows nothing.  `options` are those of `Agent.run` (`context`, `workspace`, `trace`) or of a session's
-    `ask`.
+    `show=False` shows nothing.  `options` are those of `Agent.run` (`context`, `tools`, `workspace`, `trace`) or of a
+    session's `ask`.
     """
     ask = agent.ask if isinstance(agent, AgentSession) else agent.run
     view = (LiveView(how_to_stop=HOW),) if show else ()
