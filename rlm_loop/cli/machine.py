@@ -55,7 +55,7 @@ def doctor() -> None:
     parts = {
         f'Isolation of cells; launcher="auto" means {_launched("auto")} here': isolation(),
         "What else is here": surroundings(),
-        "Models": [default_model(), *on_this_machine(), ollama(), keys(os.environ)],
+        "Models": [default_model(), on_this_machine(), ollama(), keys(os.environ)],
     }
     for title, findings in parts.items():
         echo(fitting(title))
@@ -198,16 +198,12 @@ def default_model() -> Finding:
     return Finding(names.MODEL_VARIABLE, True, said)
 
 
-def on_this_machine() -> list[Finding]:
-    """The local models that are known by name."""
+def on_this_machine() -> Finding:
+    """Look which of the local models that are known by name are here."""
     from rlm_loop.models.weights import CATALOG, is_here
 
-    made: list[Finding] = []
-    for known in CATALOG:
-        size, there = _megabytes(known.size), is_here(known)
-        state = f"ready, {size}" if there else f"not here ({size})"
-        made.append(Finding(f"local:{known.name}", there, state, f"rlm-loop models pull {known.name}"))
-    return made
+    here = [f"local:{known.name}" for known in CATALOG if is_here(known)]
+    return Finding("local models", bool(here), ", ".join(here) or "none is here", "rlm-loop models list, models pull")
 
 
 def ollama() -> Finding:

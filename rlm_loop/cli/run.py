@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import runpy
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -58,7 +57,7 @@ def run(
     patch: Annotated[str | None, Option(metavar="FILE", help="Write the workspace's changes as a git diff.")] = None,
     tools: Annotated[
         list[str] | None,
-        Option(metavar="SOURCE", help="An MCP server (command, URL) or a FILE.py with @tool functions."),
+        Option(metavar="SERVER", help="An MCP server: its command or address."),
     ] = None,
     allow: Annotated[
         str | None, Option(metavar="NAMES", help="The tools that may run, by commas; others are not offered.")
@@ -88,9 +87,8 @@ def run(
         made = replace(made, budget=replace(made.budget, tokens=max_tokens))
         if patch is not None and workspace is None:
             raise Misuse("--patch is for what changes in a workspace; name it: --workspace FOLDER")
-        with contextlib.ExitStack() as until:
-            own = tuple(tool for source in tools or () for tool in given_tools(source, until))
-            space = None if workspace is None else until.enter_context(Workspace(workspace))
+        own = tuple(tool for source in tools or () for tool in given_tools(source))
+        with contextlib.nullcontext() if workspace is None else Workspace(workspace) as space:
             if allow is not None:
                 made = replace(made, rules=Rules(allow=allowed(allow, (*own, *(space.tools() if space else ())))))
             outcome = replace(made, tools=own).run(asked, context=given, workspace=space, trace=trace)
@@ -171,25 +169,16 @@ def _where(trace: str | None) -> str:
     return f"the trace is in {trace}: rlm-loop trace show {trace}"
 
 
-def given_tools(source: str, until: contextlib.ExitStack) -> Iterable[Tool]:
-    """The tools of a server, or the `@tool` functions of a Python file, which is run; `until` ends its import path."""
-    from rlm_loop.tools import McpTools, Tool
+def given_tools(source: str) -> Iterable[Tool]:
+    """The tools of an MCP server.  Raises `Misuse` for a server that cannot be had."""
+    from rlm_loop.tools import McpTools
 
     try:
-        if not source.endswith(".py") or (" " in source and not Path(source).exists()):
-            found = McpTools(source)
-            len(found)  # a server that cannot be used is told of here
-            return found
-        folder = str(Path(source).resolve().parent)
-        sys.path.insert(0, folder)
-        until.callback(sys.path.remove, folder)
-        names = runpy.run_path(source, run_name=Path(source).stem)
+        found = McpTools(source)
+        len(found)  # a server that cannot be used is told of here
     except Exception as error:
         raise Misuse(f"--tools {source}: {type(error).__name__}: {error}") from error
-    made = list({id(v): v for v in names.values() if isinstance(v, Tool)}.values())
-    if not made:
-        raise Misuse(f"--tools {source}: no function in it is marked with @tool (from rlm_loop import tool)")
-    return made
+    return found
 
 
 def allowed(names: str, tools: Sequence[Tool]) -> tuple[str, ...]:

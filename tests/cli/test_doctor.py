@@ -19,7 +19,7 @@ def test_the_tables_name_every_kind_and_what_is_missing_and_tell_the_truth(capsy
     out = capsys.readouterr().out
     said = ("plain", "hardened", "sandbox", "container", "isolation.md", 'launcher="auto" means')
     assert [part for part in said if part not in out] == []
-    missing = [f for f in (*machine.isolation(), *machine.surroundings(), *machine.on_this_machine()) if not f.there]
+    missing = [f for f in (*machine.isolation(), *machine.surroundings(), machine.on_this_machine()) if not f.there]
     assert all(f.how and f"{f.name}: {f.how}" in out for f in missing)
     with PythonREPL(launcher="auto", timeout=60) as repl:
         repl.start()
