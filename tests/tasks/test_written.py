@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation, RunCode
 from rlm_loop.messages import Reply
 from rlm_loop.outcome import Turn
-from rlm_loop.tasks.written import Written, definition_of, left_in_repl, written_in
+from rlm_loop.tasks.attempt import Written, definition_of, left_in_repl, written_in
 
 TWO, THREE = "def f(x):\n    return 2 * x", "def f(x):\n    return 3 * x"
 RAN = Observation(cause="repl_output")
