@@ -130,6 +130,9 @@ def decode_within(value: Any, size: int, seconds: float) -> Any:
         raise ValueError("a value that takes too long to read") from None
 
 
+_NOTHING = Piece()
+
+
 class Output:
     """The output of one cell after the other, from the pipe `fd`: `cap` characters of its head, and of its tail."""
 
@@ -138,7 +141,7 @@ class Output:
         self._begin()
 
     def _begin(self) -> None:
-        self._ends = Ends(self._most)
+        self._ends, self._printed = Ends(self._most), False
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
 
     def read(self) -> None:
@@ -148,10 +151,13 @@ class Output:
                 data = os.read(self.fd, _READ)
             except BlockingIOError:
                 return
+            self._printed = True
             self._ends.add(self._decode(data))
 
     def take(self) -> Piece:
         """Return what was printed since it was taken last, as a terminal would show it."""
+        if not self._printed:
+            return _NOTHING
         self._ends.add(self._decode(b"", True))
         piece = self._ends.piece()
         self._begin()
