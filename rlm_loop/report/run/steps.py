@@ -165,11 +165,8 @@ class Steps:
         text = self.view.record.texts.get(str(last.get("patch")))
         if text is None:
             return parts().small("The patch is not in the trace.")
-        lines = text.split("\n")
-        added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
-        removed = sum(line.startswith("-") and not line.startswith("---") for line in lines)
         shown = parts().preformatted(patch(text), "diff") if text else parts().nothing_left()
-        return parts().folded(parts().patch_label(added, removed), shown)
+        return parts().folded("Workspace after this turn, against its start", shown)
 
     def _tokens(self, node: str, turn: Turn) -> str:
         """The turn's tokens by cause, in words."""
