@@ -18,6 +18,7 @@ import pytest
 from rlm_loop import DirectAgent
 from rlm_loop.messages import Message, Prompt, Span, ToolCall, say
 from rlm_loop.models import LocalModel, ModelError, ModelNotFound, RequestRejected
+from rlm_loop.report import start_live
 
 SYSTEM = say("system", "You are terse. user", "system")
 ASK = Message("user", (Span("How much is ", "task"), Span("2 + 3?\n", "scaffold:turns")))
@@ -232,7 +233,8 @@ def test_a_streamed_reply_is_the_same_reply(small: LocalModel) -> None:
 def test_a_stopped_run_frees_the_model_for_the_next_one(small: LocalModel) -> None:
     """It would write for minutes: the window is what ends it."""
     heard = Heard()
-    run = DirectAgent(model=small, max_tokens=100_000).start("Count to a million, one number a line.", hooks=[heard])
+    agent = DirectAgent(model=small, max_tokens=100_000, hooks=[heard])
+    run = start_live(agent, "Count to a million, one number a line.", show=False)
     assert heard.writes.wait(60)
     run.stop()
     assert run.result(60).stop == "interrupted"

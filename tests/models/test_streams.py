@@ -19,6 +19,7 @@ from rlm_loop.messages import Prompt, Reply, Usage
 from rlm_loop.models import ModelError, OpenAICompatibleModel, RateLimited, RequestRejected, RetryPolicy, ScriptedModel
 from rlm_loop.models.listening import listener
 from rlm_loop.models.streams import events_of, joined
+from rlm_loop.report import start_live
 from rlm_loop.traces import Trace
 
 
@@ -128,7 +129,7 @@ class Once:
 def test_a_stop_hangs_up() -> None:
     piece = threading.Event()
     with upstream(GOES_ON) as server:
-        run = DirectAgent(model=model(server)).start("?", hooks=[Once(piece.set)])
+        run = start_live(DirectAgent(model=model(server), hooks=[Once(piece.set)]), "?", show=False)
         assert piece.wait(60)
         run.stop()
         outcome = run.result(60)
