@@ -28,7 +28,17 @@ UNUSED = (107, 111, 119, 123, 127, 131, 135, 139, 151, 155, 159, 163)
 TRIED = {"reasoning": 5, "humaneval": 3, "fresh_frames": 4, "repositories": 4}
 REWORDED = {"reasoning": 12, "humaneval": 3, "fresh_frames": 9}
 #: The chosen texts by part and loop.
-CHOSEN: Mapping[str, Mapping[str, str]] = {"questions": {}, "repairs": {}}
+CHOSEN: Mapping[str, Mapping[str, str]] = {
+    "questions": {
+        "code": "check",
+        "lean": "rule",
+        "react": "both",
+        "react-calls": "check",
+        "program": "solved",
+        "prose": "rule",
+    },
+    "repairs": {},
+}
 #: In what the arms differ; anything else stops the study (`rlm-loop study check`).
 DIFFERS = ("loop", "reply_format", "system", "injectors", "tools", "tool_presentation", "data", "budget")
 #: Declared before the run: each loop against the code loop, in either direction.
