@@ -15,13 +15,13 @@ from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents.cells import Cells
 from rlm_loop.agents.checking import asked, checked, in_workspace, listed, refuse_settings, unscored, with_context
 from rlm_loop.agents.compaction import Compaction, Policy, plan_of, window_of
-from rlm_loop.agents.config import record_problem, record_start, settings_of
+from rlm_loop.agents.config import begun, record_problem, record_start, settings_of
 from rlm_loop.agents.conversation import Conversation
 from rlm_loop.agents.environment import Environment, Offer, quietly
 from rlm_loop.agents.localise import Localise
 from rlm_loop.agents.meter import Meter
 from rlm_loop.agents.rules import AnswerCheck, Rules, SubCalls
-from rlm_loop.agents.run import Interrupted, Run, with_hooks
+from rlm_loop.agents.run import Interrupted, Run
 from rlm_loop.agents.session import AgentSession
 from rlm_loop.agents.subcalls import Recursion, SubcallRunner, query_tools
 from rlm_loop.dialects.base import Dialect, Problem
@@ -115,6 +115,8 @@ class Agent:
     max_steps: InitVar[int | None] = field(default=None, kw_only=True)
     seconds: InitVar[float | None] = field(default=None, kw_only=True)
     max_depth: InitVar[int | None] = field(default=None, kw_only=True)
+    #: Fields of some strategies.
+    answer_tool, window = True, 12_000
 
     def __post_init__(self, max_steps: int | None, seconds: float | None, max_depth: int | None) -> None:
         checked(self)
@@ -156,13 +158,6 @@ class Agent:
         """Return the dialect's own text by the names of its fields, where `system` replaces it."""
         return {} if self.system is None else dict.fromkeys(fields, self.system)
 
-    def _answers_by_tool(self) -> bool:
-        return True
-
-    def inlined(self, context: Any) -> str:
-        """Return the context as text, for a strategy that does not act."""
-        return inline_context(context)
-
     def settings(self) -> dict[str, Any]:
         """Return what identifies the strategy, as JSON types: not models, hooks, functions and tools' code."""
         return plain(settings_of(self))
@@ -172,10 +167,6 @@ class Agent:
         if isinstance(self.model, Model):
             return self.model
         return get_model(self.model, **({"seed": self.model.seed} if isinstance(self.model, Seeded) else {}))
-
-    def recursion(self) -> Recursion:
-        """Return the settings of one run's sub-calls; raises `UnknownPrice` where a cost limit could not be kept."""
-        return Recursion(self.subcalls, self.budget)
 
     # -- running
 
@@ -247,20 +238,22 @@ class Agent:
         hashed = None
         if task.context is not None and trace is not None and (exchange is None or record.path is not None):
             hashed = Fingerprint(task.context, lambda about: record.record("context", **about))
-        account, recursion = Account(self.budget, price=model.price), self.recursion()
+        account, recursion = Account(self.budget, price=model.price), Recursion(self.subcalls, self.budget)
         meter = self.meter(model, account, Ledger(), record, recursion)
         more: dict[str, Any] = {"session": exchange.about} if exchange is not None else {}
         record_start(record, self, task, model, hashed and hashed.known, window=window_of(model), **more)
-
-        def solve() -> Outcome:
-            with self.open(task, meter, recursion, workspace=workspace, exchange=exchange) as run:
-                return run.solve()
-
+        run: Run | None = None
         left: float | None = 0.0  # to wait for the hash
+        opened = self.open(task, meter, recursion, workspace=workspace, exchange=exchange)
         try:
-            outcome = with_hooks(task, self.dialect.name, meter, solve)
+            with begun(task, self.dialect.name, meter), opened as run:
+                outcome = run.solve()
             left = account.seconds_left()
             return outcome
+        except KeyboardInterrupt:
+            if run is None or run.outcome is None:
+                raise
+            raise Interrupted(run.outcome) from None  # also where it was being closed when Ctrl-C came
         finally:
             meter.node.end_children()
             if hashed is not None:
@@ -285,7 +278,7 @@ class Agent:
         """Return the first request of a run of this task.  No model is called or loaded, and no REPL is started."""
         model = ScriptedModel([], name=model_name(self.model))
         meter = Meter(model, Account(Budget(), price=(0.0, 0.0)), Ledger(), Trace())
-        recursion = replace(self, subcalls=replace(self.subcalls, model=None, models=())).recursion()
+        recursion = Recursion(replace(self.subcalls, model=None, models=()), self.budget)
         with self.open(with_context(task), meter, recursion) as run:
             speaks = run.conversation.dialect
             return FirstRequest(run.conversation.prompt, tuple(run.environment.tools.values()), speaks)
@@ -304,47 +297,38 @@ class Agent:
 
         A `workspace` that is given stays open.
         """
-        dialect = self.dialect
-        mode = dialect.action_mode
-        run: Run | None = None
-        try:
-            with ExitStack() as stack:
-                own: Sequence[ToolLike] = ()
-                if self.tools or task.tools:
-                    own, offered = stack.enter_context(serving(self.tools, task.tools))
-                    task = replace(task, tools=tuple(offered)) if offered is not task.tools else task
-                if workspace is None and mode != "none" and task.workspace is not None:
-                    workspace = task.workspace()
-                    stack.callback(quietly, "the workspace could not be closed", workspace.close)
-                queries = SubcallRunner(meter, recursion, partial(self._solve_below, task, own, recursion))
-                place = self.environment(task, own, queries, meter, workspace, exchange)
-                stack.callback(place.close)
-                ended = meter.node.scope.at_end(threading.Thread(target=place.close, daemon=True).start)
-                stack.callback(meter.node.scope.forget, ended)
-                conversation = Conversation(dialect, plan_of(self.history), number=meter.turn)
-                if exchange is not None:
-                    conversation = exchange.conversation
+        mode = self.dialect.action_mode
+        with ExitStack() as stack:
+            tools: Sequence[ToolLike] = (*task.tools, *self.tools)
+            if tools:
+                (tools,) = stack.enter_context(serving(tools))
+            if workspace is None and mode != "none" and task.workspace is not None:
+                workspace = task.workspace()
+                stack.callback(quietly, "the workspace could not be closed", workspace.close)
+            queries = SubcallRunner(meter, recursion, partial(self._solve_below, tools, recursion))
+            place = self.environment(task, tools, queries, meter, workspace, exchange)
+            stack.callback(place.close)
+            ended = meter.node.scope.at_end(threading.Thread(target=place.close, daemon=True).start)
+            stack.callback(meter.node.scope.forget, ended)
+            conversation = Conversation(self.dialect, plan_of(self.history))
+            if exchange is not None:
+                conversation = exchange.conversation
                 meter.turn = conversation.number
-                began = meter.account.seconds if meter.node.depth else 0.0
-                run = Run(task, conversation, place, meter, began=began)
-                problem, brief = self.problem(task, workspace)
-                record_problem(meter, task, problem, place, brief, mode)
-                if exchange is not None:
-                    problem = exchange.begin(problem, meter)
-                if workspace is not None:
-                    problem = in_workspace(problem, place.tools)
-                asks = exchange is None or exchange.about.get("asks", True)
-                conversation.start(problem, place.tools, meter, brief, asks=asks)
-                yield run
-        except KeyboardInterrupt as error:
-            if run is None or run.outcome is None or isinstance(error, Interrupted):
-                raise
-            raise Interrupted(run.outcome) from None  # it was being closed when Ctrl-C came
+            run = Run(task, conversation, place, meter, began=meter.account.seconds if meter.node.depth else 0.0)
+            problem, brief = self.problem(task, workspace)
+            record_problem(meter, task, problem, place, brief, mode)
+            if exchange is not None:
+                problem = exchange.begin(problem, meter)
+            if workspace is not None:
+                problem = in_workspace(problem, place.tools)
+            asks = exchange is None or exchange.about.get("asks", True)
+            conversation.start(problem, place.tools, meter, brief, asks=asks)
+            yield run
 
     def problem(self, task: Task, workspace: Workspace | None) -> tuple[Problem, tuple[Injector, ...]]:
         """Return the task as the model is told it, with what it is told of the workspace's files."""
         if self.dialect.action_mode == "none":
-            inline = "\n\n".join(filter(None, [task.inline, self.inlined(task.context)]))
+            inline = "\n\n".join(filter(None, [task.inline, inline_context(task.context, limit=self.window)]))
             problem = Problem(task.question, "", inline)
         else:
             problem = Problem(task.question, "" if task.context is None else describe_context(task.context))
@@ -373,22 +357,22 @@ class Agent:
             if isinstance(source, str):
                 source = partial(open_repl, source, files=task.files, setup=task.setup)
             cells = Cells(source, task.context)
-        own = tuple(map(as_tool, (*task.tools, *tools)))
+        own = tuple(map(as_tool, tools))
         listed, quiet = ((*own, *queries), ()) if told else (own, queries)
-        offer = Offer(listed, quiet, mode, self._answers_by_tool(), dialect.observation_cap)
+        offer = Offer(listed, quiet, mode, self.answer_tool, dialect.observation_cap)
         rules = self.rules, AnswerCheck(self.answer_type, self.verify)
         return make(cells, offer, workspace, rules, self.budget, meter)
 
     def _solve_below(
-        self, task: Task, tools: Iterable[ToolLike], recursion: Recursion, question: str, context: Any, meter: Meter
+        self, tools: Sequence[ToolLike], recursion: Recursion, question: str, context: Any, meter: Meter
     ) -> Outcome:
         """Run this strategy one level down, with the tools of this run and a REPL of its own.
 
         The answer is not checked: checks are for the whole question.
         """
         repl = "auto" if isinstance(self.repl, Session) else self.repl
-        below = replace(self, model=meter.model, tools=tuple(tools), answer_type=None, verify=None, repl=repl)
-        about = Task("llm_query", question, unscored, context=context, tools=task.tools)
+        below = replace(self, model=meter.model, tools=tools, answer_type=None, verify=None, repl=repl)
+        about = Task("llm_query", question, unscored, context=context)
         with below.open(about, meter, recursion) as inner:
             return inner.solve()
 

@@ -32,23 +32,21 @@ class Cells:
         self.functions: Mapping[str, Callable[..., Any]] = {}
         self._source = source
         self._session: Session | None = None
-        self._seen: CellResult | None = None
 
     @property
     def isolation(self) -> str:
         """The isolation of the cells from this machine; empty where no cell was run."""
         return "" if self._session is None else self._session.isolation
 
-    def new_result(self) -> CellResult | None:
-        """The result of the latest cell, also where running it raised; `None` where it was asked for before."""
-        if self._session is None:
-            return None
-        before, self._seen = self._seen, self._session.last
-        return None if self._seen is before else self._seen
+    @property
+    def last(self) -> CellResult | None:
+        """The result of the cell that was run last, also where running it raised; `None` where it has none."""
+        return None if self._session is None else self._session.last
 
     def run(self, code: str, seconds: float | None, left: float | None) -> CellResult:
         """Run a cell for `seconds`, and no longer than is `left` of the run; raises `BudgetSpent` where none is."""
         session = self._open()
+        session.last = None
         if left is None or (seconds is not None and seconds < left):
             return session.run(code, timeout=seconds)
         if left == 0:
@@ -70,7 +68,6 @@ class Cells:
             return run_again(session, cells, self.functions)
         finally:
             session.new_run()
-            self._seen = session.last
 
     def leave(self) -> None:
         """End the run: close the session, or take from one that stays open the names that the run put into it."""
@@ -92,7 +89,6 @@ class Cells:
             except BaseException:
                 self.leave()
                 raise
-            self._seen = session.last
         return self._session
 
 

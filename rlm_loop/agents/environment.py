@@ -246,7 +246,7 @@ class Environment:
                 f"the REPL's files cannot be written: {error}; free some space, or set TMPDIR to another disk"
             ) from error
         finally:
-            self._cell = self.cells.new_result()
+            self._cell = self.cells.last
             if self._cell is not None and self._cell.calls:
                 made = [{"name": c.name, "asked": c.asked, "outcome": c.outcome} for c in self._cell.calls]
                 self._record.record("cell_calls", calls=made)

@@ -6,7 +6,7 @@ A session, a retry, a sub-call, a replay and a fork make further `Run`s; they ch
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
@@ -48,13 +48,12 @@ class Run:
         """
         try:
             stop, reason = self._take_turns()
-            artifact = self.environment.collect(self.task.collect)
+            return self.finish(stop, reason, self.environment.collect(self.task.collect))
         except KeyboardInterrupt:
             raise Interrupted(self.finish(Stop.INTERRUPTED, "interrupted", self.environment.patch_so_far())) from None
         except Exception as error:
             attach(error, self.finish(Stop.FAILED, describe(error), self.environment.patch_so_far()))
             raise
-        return self.finish(stop, reason, artifact)
 
     def _take_turns(self) -> tuple[Stop, str]:
         try:
@@ -120,14 +119,15 @@ class Run:
             isolation="" if place.cells is None else place.cells.isolation,
             unfinished=meter.unfinished,
         )
-        self.outcome = outcome
         try:
             record_end(outcome, meter, answer_from=source)
         except TraceError as error:  # the trace's disk is full, say: what was done is not lost with it
             if stop not in (Stop.FAILED, Stop.INTERRUPTED):
-                attach(error, outcome)
                 raise
-            return replace(outcome, notes=(*outcome.notes, f"the trace has no end: {error}"))
+            outcome = replace(outcome, notes=(f"the trace has no end: {error}",))
+        self.outcome = outcome
+        if not meter.node.depth and meter.hooks is not NO_HOOKS:
+            meter.hooks.notify("on_run_end", outcome=outcome)
         return outcome
 
     def _steps_left(self) -> int | None:
@@ -194,25 +194,3 @@ def attach(error: BaseException, outcome: Outcome) -> None:
     for name, value in partial.items():
         with contextlib.suppress(AttributeError):  # an exception class with slots keeps what it can
             setattr(error, name, value)
-
-
-def with_hooks(task: Task, agent: str, meter: Meter, solve: Callable[[], Outcome]) -> Outcome:
-    """Return the outcome of a run; the hooks are told when it begins and ends.
-
-    An exception that carries an `outcome` (Ctrl-C, a model's fault) is the end of the run too, any other an error.
-    """
-    if meter.hooks is NO_HOOKS:
-        return solve()
-    about = {"question": task.question, "ledger": meter.ledger, "trace": meter.trace}
-    meter.hooks.notify("on_run_start", task=task.id, agent=agent, model=meter.name, **about)
-    try:
-        outcome = solve()
-    except BaseException as error:
-        left = getattr(error, "outcome", None)
-        if isinstance(left, Outcome):
-            meter.hooks.notify("on_run_end", outcome=left)
-        else:
-            meter.hooks.notify("on_run_error", error=error, trace=meter.trace)
-        raise
-    meter.hooks.notify("on_run_end", outcome=outcome)
-    return outcome

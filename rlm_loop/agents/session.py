@@ -76,11 +76,35 @@ class AgentSession:
         """
         if not self._busy.acquire(blocking=False):
             raise RuntimeError("another question of this session is under way; wait for it, or stop it")
+        conversation, outcome = self.conversation, None
+        before = conversation.prompt, list(conversation.turns), conversation.number
+        self._meter = None
         try:
             if self.closed:
                 raise RuntimeError("the session is closed; begin another with agent.session(...)")
-            return self._ask(question, context, tuple(hooks), live)
+            if context is not None and context is not self.context:
+                self.context, self._context_known = as_context(context), False
+            self.about = {
+                "id": self._id,
+                "question": len(self.outcomes) + 1,
+                "after": self.outcomes[-1].run if self.outcomes else None,
+                "turns": conversation.number,
+                "tells_context": self.context is not None and not self._context_known,
+            }
+            task = asked(question, self.context)
+            agent = self._agent.hearing(hooks, live) if hooks or live else self._agent
+            outcome = agent.attempt(task, trace=self.trace, workspace=self._workspace, exchange=self)
+            return outcome
+        except BaseException as error:
+            outcome = getattr(error, "outcome", None)
+            raise
         finally:
+            if outcome is not None:
+                self.outcomes.append(outcome)
+            if outcome is not None and outcome.turns and self._meter is not None:
+                self._sent, self._context_known = self._meter.sent, True
+            else:
+                conversation.prompt, conversation.turns, conversation.number = before
             self._busy.release()
 
     def begin(self, problem: Problem, meter: Meter) -> Problem:
@@ -106,32 +130,3 @@ class AgentSession:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _ask(self, question: str, context: Any, hooks: tuple[object, ...], live: bool) -> Outcome:
-        if context is not None and context is not self.context:
-            self.context, self._context_known = as_context(context), False
-        conversation = self.conversation
-        before = conversation.prompt, list(conversation.turns), conversation.number
-        self.about = {
-            "id": self._id,
-            "question": len(self.outcomes) + 1,
-            "after": self.outcomes[-1].run if self.outcomes else None,
-            "turns": conversation.number,
-            "tells_context": self.context is not None and not self._context_known,
-        }
-        agent = self._agent.hearing(hooks, live) if hooks or live else self._agent
-        self._meter, outcome = None, None
-        try:
-            task = asked(question, self.context)
-            outcome = agent.attempt(task, trace=self.trace, workspace=self._workspace, exchange=self)
-            return outcome
-        except BaseException as error:
-            outcome = getattr(error, "outcome", None)
-            raise
-        finally:
-            if isinstance(outcome, Outcome):
-                self.outcomes.append(outcome)
-            if isinstance(outcome, Outcome) and outcome.turns and self._meter is not None:
-                self._sent, self._context_known = self._meter.sent, True
-            else:
-                conversation.prompt, conversation.turns, conversation.number = before

@@ -16,7 +16,6 @@ from rlm_loop.dialects.react import ReActText
 from rlm_loop.dialects.wording import CALLS_RULE_WITHOUT_FINAL
 from rlm_loop.models import weights
 from rlm_loop.models.base import Model
-from rlm_loop.repl.contexts.context import inline_context
 
 
 @dataclass(frozen=True)
@@ -53,9 +52,6 @@ class LeanAgent(Agent):
         if self.presentation == "constrained" and (self.rules.may_block or not self.answer_tool):
             only = 'presentation="constrained" lets a reply be a call only'
             raise ValueError(f"{only}: leave may_block off and answer_tool on")
-
-    def _answers_by_tool(self) -> bool:
-        return self.answer_tool
 
     def _speaks(self) -> Dialect:
         shown = self.presentation or default_presentation(self.model)
@@ -109,9 +105,6 @@ class DirectAgent(Agent):
 
     def _speaks(self) -> Dialect:
         return Direct(may_block=self.rules.may_block, **self._words("rule"))
-
-    def inlined(self, context: Any) -> str:
-        return inline_context(context, limit=self.window)
 
 
 def default_presentation(model: str | Model) -> Presentation:

@@ -11,9 +11,10 @@ from typing import Any
 from rlm_loop.accounting.budget import Account
 from rlm_loop.accounting.tree import ROOT, node_of
 from rlm_loop.agents.checking import unscored
-from rlm_loop.agents.config import record_start
+from rlm_loop.agents.config import begun, record_start
 from rlm_loop.agents.past_run import ledger_of
-from rlm_loop.agents.run import Run, with_hooks
+from rlm_loop.agents.run import Run
+from rlm_loop.agents.subcalls import Recursion
 from rlm_loop.models.base import Model
 from rlm_loop.outcome import Outcome, Turn
 from rlm_loop.repl.base import CellCall
@@ -76,7 +77,7 @@ def fork(
     recorded.check_context(put.context)
     past = _until(record, at)
     out = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
-    recursion = driven.recursion()
+    recursion = Recursion(driven.subcalls, driven.budget)
     account = Account(driven.budget, price=live.price)
     meter = driven.meter(live, account, ledger_of(past), out, recursion)
     forked = {"trace": None if isinstance(source, RunRecord) else str(source), "run": record.id, "at": at}
@@ -85,14 +86,10 @@ def fork(
         _copy(past, out)
         for call in meter.ledger.calls:  # no limit stops what was recorded
             meter.account.settle(None, call.usage)
-
-        def solve() -> Outcome:
-            with driven.open(put, meter, recursion) as going_on:
-                notes = _load(past, recorded, going_on) if at else ()
-                outcome = going_on.solve()
-            return replace(outcome, notes=(*outcome.notes, *differences, *notes))
-
-        return with_hooks(put, driven.name, meter, solve)
+        with begun(put, driven.name, meter), driven.open(put, meter, recursion) as going_on:
+            notes = _load(past, recorded, going_on) if at else ()
+            outcome = going_on.solve()
+        return replace(outcome, notes=(*outcome.notes, *differences, *notes))
     finally:
         meter.node.end_children()
         if not isinstance(trace, Trace):

@@ -19,7 +19,7 @@ from rlm_loop.agents.conversation import Conversation
 from rlm_loop.agents.environment import Environment, Unfinished
 from rlm_loop.agents.meter import Meter
 from rlm_loop.agents.run import Interrupted, Run
-from rlm_loop.agents.subcalls import SubcallRunner
+from rlm_loop.agents.subcalls import Recursion, SubcallRunner
 from rlm_loop.dialects.base import Problem
 from rlm_loop.dialects.injectors import Told
 from rlm_loop.messages import Message, Prompt, Reply
@@ -247,7 +247,7 @@ def _run_of(agent: Agent, playback: Playback) -> Run:
     trace = Trace()
     trace.start()
     meter = Meter(playback, Account(agent.budget), Ledger(), trace, max_tokens=agent.max_tokens)
-    asks = SubcallRunner(meter, agent.recursion(), not_here)
+    asks = SubcallRunner(meter, Recursion(agent.subcalls, agent.budget), not_here)
     make = partial(RecordedEnvironment, playback, meter)
     place = agent.environment(task, agent.tools, asks, meter, None, None, make)
     if recorded.problem.get("workspace") is not None:
