@@ -12,8 +12,7 @@ from typing import Any
 
 from rlm_loop.accounting.budget import Account, Budget
 from rlm_loop.accounting.ledger import Ledger
-from rlm_loop.agents.cells import Cells
-from rlm_loop.agents.checking import asked, checked, in_workspace, listed, refuse_settings, unscored, with_context
+from rlm_loop.agents.checking import asked, checked, in_workspace, refuse_settings, unscored, with_context
 from rlm_loop.agents.compaction import Compaction, Policy, plan_of, window_of
 from rlm_loop.agents.config import begun, record_problem, record_start, settings_of
 from rlm_loop.agents.conversation import Conversation
@@ -124,8 +123,6 @@ class Agent:
         object.__setattr__(self, "budget", replace(self.budget, **limits) if limits else self.budget)
         if max_depth is not None:
             object.__setattr__(self, "subcalls", replace(self.subcalls, depth=max_depth))
-        for name in ("tools", "injectors", "hooks"):
-            object.__setattr__(self, name, listed(name, getattr(self, name)))  # never shared with the caller
         sessions = [tool for tool in self.tools if isinstance(tool, (Session, ReplTool))]
         if len(sessions) > 1:
             raise ValueError("a session among the tools is the run's REPL: give one")
@@ -192,8 +189,8 @@ class Agent:
         Raises `ModelError` (no reply could be had) and `Interrupted` (Ctrl-C), both with the partial outcome, and
         `ContextError` for a path that cannot be read.  `settings` raise `TypeError`: they are the agent's.
         """
-        if settings:
-            refuse_settings(self, settings)
+        for name in settings:
+            refuse_settings(self, name)
         agent = self if tools is None else replace(self, tools=tools)
         agent = agent.hearing(hooks, live) if hooks or live else agent
         return agent.attempt(asked(question, context), trace=kept_in_notebook(trace), workspace=workspace)
@@ -351,17 +348,16 @@ class Agent:
         dialect, depth, mode = self.dialect, self.subcalls.depth, self.dialect.action_mode
         queries = query_tools(asks) if mode != "none" and depth > 0 else ()
         told = task.context is not None or depth > 1  # else a cell may ask, and the model is not told of it
-        cells = None
+        source = None
         if mode != "none" and (task.needs_repl or mode == "code" or isinstance(self.repl, Session)):
             source = self.repl if exchange is None else exchange.repl
             if isinstance(source, str):
                 source = partial(open_repl, source, files=task.files, setup=task.setup)
-            cells = Cells(source, task.context)
         own = tuple(map(as_tool, tools))
         listed, quiet = ((*own, *queries), ()) if told else (own, queries)
         offer = Offer(listed, quiet, mode, self.answer_tool, dialect.observation_cap)
         rules = self.rules, AnswerCheck(self.answer_type, self.verify)
-        return make(cells, offer, workspace, rules, self.budget, meter)
+        return make(source, task.context, offer, workspace, rules, self.budget, meter)
 
     def _solve_below(
         self, tools: Sequence[ToolLike], recursion: Recursion, question: str, context: Any, meter: Meter

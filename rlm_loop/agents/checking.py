@@ -27,44 +27,43 @@ from rlm_loop.tasks.base import Task
 _NAME = 256  # characters: no longer text is taken for a file's name
 
 
+#: Fields of an agent, their types, and what a line says that they must be.
+_FIELDS: Sequence[tuple[str, Any, str]] = (
+    ("budget", Budget, "a Budget, such as Budget(...)"),
+    ("subcalls", SubCalls, "a SubCalls, such as SubCalls(...)"),
+    ("rules", Rules, "a Rules, such as Rules(...)"),
+    ("model", (str, Model), 'a name ("local", "ollama/...") or a Model (derive yours from rlm_loop.models.Model)'),
+    ("system", (str, type(None)), "a text or None"),
+    ("temperature", (int, float, type(None)), "a number, 0 or more, or None"),
+    ("max_tokens", (int, type(None)), "a whole number, 0 or more, or None"),
+)
+
+
 def checked(agent: Any) -> None:
     """Raise `TypeError` or `ValueError` for a field that cannot be meant."""
-    for name, kind in (("budget", Budget), ("subcalls", SubCalls), ("rules", Rules)):
-        if not isinstance(value := getattr(agent, name), kind):
-            raise TypeError(f"{name} must be a {kind.__name__}, such as {kind.__name__}(...), got {value!r:.60}")
-    if not isinstance(agent.model, Model) and not (isinstance(agent.model, str) and agent.model.strip()):
-        raise TypeError(
-            'model must be a name ("local", "ollama/...", "openai/...") or a Model (derive yours from '
-            f"rlm_loop.models.Model), got {agent.model!r:.60}"
-        )
-    if isinstance(agent.repl, str):
-        one_of("repl", agent.repl, KINDS)
+    for name, kind, meant in _FIELDS:
+        value = getattr(agent, name)
+        if not isinstance(value, kind) or (isinstance(value, (int, float)) and not value >= 0):  # NaN is not either
+            raise TypeError(f"{name} must be {meant}, got {value!r:.60}")
+    for name in ("tools", "injectors", "hooks"):
+        value = getattr(agent, name)
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            raise TypeError(f"{name} must be a list, got {value!r:.60}: write {name}=[...]")
+        object.__setattr__(agent, name, tuple(value))  # pyright: ignore[reportUnknownArgumentType]: never shared with the caller
     for injector in agent.injectors:
         if not isinstance(injector, (Injector, Localise)):
-            raise TypeError(
-                f"injectors must be Injector (derive yours from rlm_loop.dialects.Injector), got {injector!r:.60}"
-            )
-    for name in ("temperature", "max_tokens"):
-        value = getattr(agent, name)
-        if value is not None and (isinstance(value, (bool, str)) or not value >= 0):  # NaN is not either
-            raise ValueError(f"{name} must be a number, 0 or more, or None, got {value!r}")
-    if agent.system is not None and not isinstance(agent.system, str):
-        raise TypeError(f"system must be a text or None, got {agent.system!r:.60}")
+            meant = "Injector (derive yours from rlm_loop.dialects.Injector)"
+            raise TypeError(f"injectors must be {meant}, got {injector!r:.60}")
+    if isinstance(agent.repl, str):
+        one_of("repl", agent.repl, KINDS)
     plan_of(agent.history)
     if agent.answer_type is not None:
         adapter_of(agent.answer_type)
 
 
-def listed(name: str, value: Any) -> tuple[Any, ...]:
-    """Return a list as a tuple; raise `TypeError` for a single thing in its place."""
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise TypeError(f"{name} must be a list, got {value!r:.60}: write {name}=[...]")
-    return tuple(value)  # pyright: ignore[reportUnknownArgumentType]
-
-
-def refuse_settings(agent: Any, given: Iterable[str]) -> None:
-    """Raise `TypeError` for keywords that a run does not have, and say which of them are the agent's."""
-    name, kind = next(iter(given)), type(agent).__name__
+def refuse_settings(agent: Any, name: str) -> None:
+    """Raise `TypeError` for a keyword that a run does not have, and say whether it is the agent's."""
+    kind = type(agent).__name__
     if name in signature(type(agent)).parameters:
         raise TypeError(f"{name} is a setting of the agent, not of a run: {kind}({name}=...).run(...)")
     raise TypeError(f"{kind}.run() has no argument {name!r}{nearest(name, signature(agent.run).parameters)}")

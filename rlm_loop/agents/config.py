@@ -210,7 +210,7 @@ def record_problem(
         inline_chars=len(problem.inline),
         told=[i.name for i in brief],
         tools=trace.once("tools", tools=told) if told else None,
-        repl=place.cells is not None,
+        repl=place.has_repl,
         workspace=None if place.workspace is None else place.workspace.base,
         setup=trace.text(task.setup) if task.setup else None,
         files={name: sha256(content) for name, content in task.files.items()},

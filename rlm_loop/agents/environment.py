@@ -15,12 +15,13 @@ from typing import Any
 
 from rlm_loop.accounting.budget import Budget, BudgetSpent
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation, RunCode
-from rlm_loop.agents.cells import Cells, Effects, bounded, cell_observation, failed_action
 from rlm_loop.agents.meter import Meter
+from rlm_loop.agents.observations import Effects, bounded, cell_observation, failed_action
 from rlm_loop.agents.rules import AnswerCheck, Rules, approval
 from rlm_loop.dialects.base import ActionMode
-from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError
+from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, Session
 from rlm_loop.repl.host.shielded import shielded
+from rlm_loop.repl.records import CellRecord, run_again
 from rlm_loop.repl.text import HARD_CAP, dedented
 from rlm_loop.tools.function import Tool, describe
 from rlm_loop.tools.gateway import KEY, ToolGateway
@@ -34,6 +35,8 @@ OF_THE_LOOP = ("python", "final_answer")
 #: Names that belong to the REPL protocol as well; no tool may take them.
 _RESERVED = frozenset(("context", *OF_THE_LOOP))
 _PYTHON_HELP = "Run Python code in a persistent REPL and get what it prints."
+_LAST = 2.0  # seconds to take the artifact of a run whose time is up; a `__repr__` of a cell's may never end
+_HURRY = 0.2  # seconds for a cell to stop at the time limit of the run, which is to be kept
 
 
 def _final_answer(answer: Any) -> Any:
@@ -71,14 +74,16 @@ class Offer:
 class Environment:
     """Performs the actions of one run: calls of tools, cells of the REPL, answers.
 
-    `rules` are the agent's, with the check of answers; `record` has the trace, the hooks and the time left.
-    Closing closes the session that the run opened; a session of the caller's stays open, as it was before.  A workspace
-    is closed by who opened it.  Raises `ValueError` where tool names clash, and names all of them.
+    `repl` makes the session when a cell first needs it, or is a session of the caller's; there `context` is the
+    variable of that name.  `rules` are the agent's, with the check of answers; `record` has the trace, the hooks and
+    the time left.  A workspace is closed by who opened it.
+    Raises `ValueError` where tool names clash, and names all of them.
     """
 
     def __init__(
         self,
-        repl: Cells | None,
+        repl: Callable[[], Session] | Session | None,
+        context: Any,
         tools: Offer,
         workspace: Workspace | None,
         rules: tuple[Rules, AnswerCheck],
@@ -90,7 +95,9 @@ class Environment:
         names = [tool.name for tool in reached]
         if clashes := [n for n in names if names.count(n) > 1 or n in _RESERVED]:
             raise ValueError(f"these tool names are taken or used twice: {', '.join(sorted({*clashes}))}; rename them")
-        self.cells, self.workspace = repl, workspace
+        self.has_repl, self.workspace = repl is not None, workspace
+        self._source, self._context = repl, context
+        self._session: Session | None = None
         self._rules, self.check = rules
         approve = self._rules.approve
         self._approval = None if approve is None else approval(approve, partial(record.record, "approval"))
@@ -121,15 +128,33 @@ class Environment:
             approve=self._approval,
         )
         self._polls = {tool.name for tool in reached if tool.polls}
-        if repl is not None:
-            repl.functions = {tool.name: self._caller(tool) for tool in reached}
+        self._functions = {tool.name: self._caller(tool) for tool in reached} if repl is not None else {}
         self.tools: Mapping[str, Tool] = {} if tools.mode == "none" else {t.name: t for t in self._gateway.tools}
 
+    @property
+    def isolation(self) -> str:
+        """The isolation of the cells from this machine; empty where no cell was run."""
+        return "" if self._session is None else self._session.isolation
+
+    def resume(self, cells: Sequence[CellRecord]) -> tuple[str, ...]:
+        """Run recorded cells again, with recorded answers of the host; returns what differed, a line each."""
+        session = self._open()
+        try:
+            return run_again(session, cells, self._functions)
+        finally:
+            session.new_run()
+
     def close(self) -> None:
-        """Close the session that the run opened."""
-        if self.cells is not None:
-            with shielded():
-                quietly("the session could not be closed", self.cells.leave)
+        """Close the session that the run opened, or take from one of the caller's the names that the run put there."""
+        session, self._session = self._session, None
+        if session is None:
+            return
+        with shielded():
+            if session is not self._source:
+                quietly("the session could not be closed", session.close)
+                return
+            with suppress(ReplError):  # it was closed meanwhile, or is broken: there is nothing to give back
+                session.give_back(self._functions if self._context is None else ["context", *self._functions])
 
     def perform(self, actions: Sequence[Action]) -> tuple[Observation, ...]:
         """Perform the actions in order; one observation for each.
@@ -171,30 +196,30 @@ class Environment:
         """
         if self.workspace is not None:
             return self.workspace.diff()
-        if not expression or self.cells is None:
+        if not expression or (self._session is None and not isinstance(self._source, Session)):
             return None
+        limits = self._limits.cell_seconds, self._record.account.seconds_left()
+        seconds = min([limit for limit in limits if limit is not None], default=None)
         with suppress(EvaluationFailed):
-            return self.cells.evaluate(expression, self._limits.cell_seconds, self._record.account.seconds_left())
+            return self._open().get(expression, timeout=None if seconds is None else max(seconds, _LAST))
         return None
 
     def patch_so_far(self) -> str | None:
         """Return the patch where a run broke off: the git diff, else the last one that was seen."""
-        if self.workspace is None:
+        if self.workspace is None or self._effects is None:
             return None
-        with suppress(Exception):  # the workspace itself may be what broke
+        try:
             return self.workspace.diff()
-        return "" if self._effects is None else self._effects.patch
+        except Exception:  # the workspace itself may be what broke
+            return self._effects.patch
 
     def _observed(self, action: Action) -> Observation:
         """Perform one action; in a workspace, see which files changed since the action before."""
         self._may_repeat, self._cell = False, None
-        if self._effects is None or isinstance(action, (Answer, Malformed)):
-            seen = self._perform(action)
-        else:
-            self._effects.begin()
-            seen = self._with_effects(self._perform(action))
-        if len(seen.text) > self._characters:
-            seen = bounded(seen, self._characters)
+        seen = self._perform(action)
+        if not isinstance(action, (Answer, Malformed)):
+            seen = self._with_effects(seen)
+        seen = bounded(seen, self._characters)
         return replace(seen, repeatable=True) if self._may_repeat else seen
 
     def _with_effects(self, observation: Observation) -> Observation:
@@ -235,10 +260,15 @@ class Environment:
 
     def _run(self, code: str) -> CellResult:
         self.asks_for_code = False
-        if self.cells is None:
-            raise RuntimeError("this task has no REPL; open the environment with repl=...")
+        limit, left = self._limits.cell_seconds, self._record.account.seconds_left()
+        if left == 0:
+            return CellResult(error="budget", message="the time of the run is up: the cell was not run")
         try:
-            return self.cells.run(code, self._limits.cell_seconds, self._record.account.seconds_left())
+            session = self._open()
+            session.last = None
+            if left is None or (limit is not None and limit < left):
+                return session.run(code, timeout=limit)
+            return session.run(code, timeout=left, grace=_HURRY)
         except BudgetSpent as spent:
             return CellResult(error="budget", message=spent.reason)
         except OSError as error:  # of ours: what a cell's own code raises is in its result
@@ -246,10 +276,20 @@ class Environment:
                 f"the REPL's files cannot be written: {error}; free some space, or set TMPDIR to another disk"
             ) from error
         finally:
-            self._cell = self.cells.last
+            self._cell = None if self._session is None else self._session.last
             if self._cell is not None and self._cell.calls:
                 made = [{"name": c.name, "asked": c.asked, "outcome": c.outcome} for c in self._cell.calls]
                 self._record.record("cell_calls", calls=made)
+
+    def _open(self) -> Session:
+        if self._session is None:
+            assert self._source is not None  # else no cell could be asked for
+            session = self._session = self._source if isinstance(self._source, Session) else self._source()
+            session.new_run()
+            if self._context is not None:
+                session.set("context", self._context, reserved=True)
+            session.add_tools(self._functions)
+        return self._session
 
     def _cell_observation(self, cell: CellResult) -> Observation:
         seen = cell_observation(cell, self._characters)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from rlm_loop.accounting.charges import calls_of
 from rlm_loop.accounting.ledger import Ledger
@@ -14,7 +14,8 @@ from rlm_loop.traces.reader import RunRecord, reply_of, whole
 
 #: Facts of an outcome that its last event has as they are; older traces have not all of them.
 _AT_END = ("answer_form", "over_budget", "reason", "seconds", "working_seconds", "isolation")
-_ACTIONS = {"RunCode": RunCode, "CallTool": CallTool, "Answer": Answer, "Malformed": Malformed}
+_ACTIONS: dict[str, type[Action]] = {"RunCode": RunCode, "CallTool": CallTool, "Answer": Answer, "Malformed": Malformed}
+T = TypeVar("T")
 
 
 def turns_of(record: RunRecord) -> tuple[Turn, ...]:
@@ -76,34 +77,24 @@ def outcome_of(record: RunRecord, *, trace: str | None = None) -> Outcome:
         )
 
 
-def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in data.items() if key != "is"}
+def _made(data: Mapping[str, Any], kind: type[T], *values: str) -> T:
+    """Return an object of this kind from its stored form, of which `values` may hold anything."""
+    fields = {name: value for name, value in data.items() if name != "is"}
+    return kind(**fields | {name: value_of(fields[name]) for name in values if name in fields})
 
 
 def action_of(data: Mapping[str, Any]) -> Action:
     """An `Action` from its stored form."""
-    values = _fields(data)
-    if "notes" in values:
-        values["notes"] = tuple(values["notes"])
-    if "value" in values:
-        values["value"] = value_of(values["value"])
-    return _ACTIONS[data["is"]](**values)
+    return _made({**data, "notes": tuple(data["notes"])} if "notes" in data else data, _ACTIONS[data["is"]], "value")
 
 
 def observation_of(data: Mapping[str, Any]) -> Observation:
-    """An `Observation` from its stored form; displays are not stored."""
-    values = _fields(data)
-    failure: Mapping[str, Any] | None = values.pop("failure", None)
-    values.pop("displays", None)  # of which a trace has only kind and size
-    values.pop("variables", None)  # older traces have the names in the REPL
-    answer, pending = _given(values.pop("answer", None)), _given(values.pop("pending", None))
-    return Observation(
-        failure=None if failure is None else Failure(**_fields(failure)), answer=answer, pending=pending, **values
-    )
-
-
-def _given(data: Mapping[str, Any] | None) -> FinalAnswer | None:
-    return None if data is None else FinalAnswer(value_of(data["value"]), data.get("form", "text"))
+    """An `Observation` from its stored form; displays, of which a trace has only kind and size, are left out."""
+    fields = {name: value for name, value in data.items() if name not in ("displays", "variables")}  # as older traces
+    for name, kind in (("failure", Failure), ("answer", FinalAnswer), ("pending", FinalAnswer)):
+        if fields.get(name) is not None:
+            fields[name] = _made(fields[name], kind, "value")
+    return _made(fields, Observation)
 
 
 def value_of(stored: Any) -> Any:

@@ -116,7 +116,7 @@ class Run:
             question=self.task.question,
             model=meter.model.name,
             agent=self.conversation.dialect.name,
-            isolation="" if place.cells is None else place.cells.isolation,
+            isolation=place.isolation,
             unfinished=meter.unfinished,
         )
         try:

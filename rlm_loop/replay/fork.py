@@ -133,7 +133,7 @@ def _load(past: RunRecord, recorded: Recorded, run: Run) -> tuple[str, ...]:
     cells = [cell for turn in turns for cell in _cells(past, turn)]
     if cells or any(o.failure and o.failure.kind == "rejected" for turn in turns for o in turn.observations):
         place.asks_for_code = False
-    notes = place.cells.resume(cells) if cells and place.cells is not None else ()
+    notes = place.resume(cells) if cells else ()
     meter.trace.record("resumed", node=ROOT, depth=0, turn=at, cells=len(cells), notes=notes)
     return notes
 

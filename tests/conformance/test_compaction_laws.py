@@ -15,9 +15,9 @@ from test_laws import EVERY, look
 from rlm_loop.accounting import Account, Budget, Ledger, Part
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation
 from rlm_loop.agents import Compaction
-from rlm_loop.agents.cells import PENDING
 from rlm_loop.agents.compaction import History
 from rlm_loop.agents.meter import Meter
+from rlm_loop.agents.observations import PENDING
 from rlm_loop.dialects import Problem
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.models import Model, ModelError, RecordedModel, ScriptedModel
