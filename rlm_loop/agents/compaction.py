@@ -188,11 +188,13 @@ class History:
 
     def shortened(self, prompt: Prompt, turns: Sequence[Turn]) -> Prompt:
         """Return the next request; raises `BudgetSpent` where what must stay fills the model's window."""
+        if not turns:  # uncounted: counting would load a local model before anybody is told that it loads
+            return prompt
         plan, due = self.plan, self._due
         self._sizes.clear()
         long = due is not None and self._size(prompt) > due
         many = plan.max_messages is not None and len(prompt.messages) > plan.max_messages
-        if not turns or not (long or many):
+        if not (long or many):
             return prompt
         policy: Policy = "window" if many and plan.policy == "drop_outputs" else plan.policy
         shorter = fallback = None
