@@ -49,10 +49,6 @@ _SKIPPED = ("hooks", "model", "tools")
 _NOT_SETTINGS = {*_SKIPPED, "repl", "verify", "answer_type", "budget", "rules", "subcalls", "scaffold", "answer_tool"}
 
 
-class NotMade(ValueError):
-    """An agent cannot be made again of what a trace says; the message says what is missing."""
-
-
 def settings_of(agent: Any) -> dict[str, Any]:
     """Return the settings that identify a strategy, also defaults: without functions, and models by name."""
     subcalls, rules = agent.subcalls, dict(vars(agent.rules))
@@ -78,26 +74,34 @@ def agent_from_config(
     """Return the agent, one of a `family` of classes; `unknown` is asked by field and name for what is not known here.
 
     `settings` are all that the run recorded: its numbers and words hold also where today's default is another.  Its
-    model and tools are to be given.  Raises `NotMade` for an agent of the caller's own class.
+    model and tools are to be given.  Raises `ValueError` for an agent of the caller's own class.
     """
     kind = class_named(str(made["is"]))
     if kind is None or not issubclass(kind, family):
-        raise NotMade(f"the agent is of the class {made['is']}, which is not part of rlm_loop: give agent=")
+        raise ValueError(f"the agent is of the class {made['is']}, which is not part of rlm_loop: give agent=")
     given = {name: _value(value, name, unknown) for name, value in made["with"].items()}
     known = {f.name for f in fields(cast("Any", kind)) if f.init}
     plain = {name: value for name, value in settings.items() if name in known and isinstance(value, _PLAIN)}
     try:
         return kind(**(plain | given))
     except (TypeError, ValueError) as error:
-        raise NotMade(f"{kind.__name__} does not take the recorded settings any more: {error}") from error
+        raise ValueError(f"{kind.__name__} does not take the recorded settings any more: {error}") from error
 
 
-def _object(value: Any, skipped: tuple[str, ...] = ()) -> dict[str, Any]:
-    given = dict[str, Any]()
-    for name, default in _defaults(type(value)).items():
-        if name not in skipped and (default is MISSING or default != getattr(value, name)):
-            given[name] = _plain(getattr(value, name))
-    return {"is": type(value).__name__ if _registered(type(value)) else _full_name(value), "with": given}
+def _stored(value: Any, skipped: tuple[str, ...] | None = None) -> Any:
+    """Return a value as a trace holds it; an object of `skipped` fields is an agent, whatever its class."""
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_stored(v) for v in cast("list[Any]", value)]
+    kind = type(value)
+    known, full_name = _classes().get(kind.__name__) is kind, f"{kind.__module__}.{kind.__qualname__}"
+    if known or skipped is not None:
+        parts = {name: getattr(value, name) for name in _defaults(kind) if name not in (skipped or ())}
+        given = {name: _stored(part) for name, part in parts.items() if part != _defaults(kind)[name]}
+        return {"is": kind.__name__ if known else full_name, "with": given}
+    name = getattr(value, "name", None) or getattr(value, "__name__", "")
+    return {"unknown": full_name, "name": name if isinstance(name, str) else ""}
 
 
 @functools.cache
@@ -105,21 +109,6 @@ def _defaults(kind: type[Any]) -> Mapping[str, Any]:
     """Return the defaults of a dataclass by field of `__init__`; `MISSING` where there is none."""
     made = [f for f in fields(kind) if f.init]
     return {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in made}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, _PLAIN):
-        return value
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in cast("list[Any]", value)]
-    if _registered(type(value)):
-        return _object(value)
-    name = getattr(value, "name", None) or getattr(value, "__name__", "")
-    return {"unknown": _full_name(value), "name": name if isinstance(name, str) else ""}
-
-
-def _full_name(value: Any) -> str:
-    return f"{type(value).__module__}.{type(value).__qualname__}"
 
 
 def _value(stored: Any, field: str, unknown: Callable[[str, str], Any]) -> Any:
@@ -152,10 +141,6 @@ def _classes() -> Mapping[str, type[Any]]:
     return {kind.__name__: kind for kind in own if isinstance(kind, type) and is_dataclass(kind)}
 
 
-def _registered(kind: type[Any]) -> bool:
-    return _classes().get(kind.__name__) is kind
-
-
 def record_start(trace: Trace, agent: Any, task: Task, model: Model, context: Any, **more: Any) -> None:
     """Write the first event of a run; `context` is what is known of the context."""
     trace.start(
@@ -167,7 +152,7 @@ def record_start(trace: Trace, agent: Any, task: Task, model: Model, context: An
         budget=agent.budget,
         versions=versions(),
         context=context,
-        made={**_object(agent, _SKIPPED), "tools": [as_tool(tool).name for tool in agent.tools]},
+        made={**_stored(agent, _SKIPPED), "tools": [as_tool(tool).name for tool in agent.tools]},
         price=model.price,
         **more,
     )

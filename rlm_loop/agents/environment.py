@@ -46,14 +46,6 @@ def _final_answer(answer: Any) -> Any:
 FINAL_ANSWER = Tool("final_answer", "Give the answer and end the task.", _final_answer)
 
 
-class Unfinished(KeyboardInterrupt):
-    """Ctrl-C while actions were performed; `observations` holds one for each, the rest as skipped."""
-
-    def __init__(self, observations: tuple[Observation, ...]) -> None:
-        super().__init__("interrupted while actions were performed")
-        self.observations = observations
-
-
 @dataclass(frozen=True)
 class Offer:
     """Tools of a run, and how they are reached.
@@ -103,6 +95,7 @@ class Environment:
         self._approval = None if approve is None else approval(approve, partial(record.record, "approval"))
         self._limits, self._record = limits, record
         self._characters = min(tools.characters, HARD_CAP)
+        self.interrupted = False
         self.asks_for_code = self._rules.require_code
         """True while a text answer would be sent back once, since no code has run."""
         self._effects = None if workspace is None else Effects(workspace, record)
@@ -159,34 +152,28 @@ class Environment:
     def perform(self, actions: Sequence[Action]) -> tuple[Observation, ...]:
         """Perform the actions in order; one observation for each.
 
-        Calls that end the run are done last, so that others in the same reply still happen.  After an answer, or after
-        a cell that raised, further cells are skipped, and their observation says so.  Raises `Unfinished` on Ctrl-C.
+        Calls that end the run are done last, so that others in the same reply still happen.  After an answer, after a
+        cell that raised (further cells) and after Ctrl-C (`interrupted` is true then) the rest is skipped, and its
+        observations say so.
         """
         done: dict[int, Observation] = {}
         failed = False
-        order: Sequence[int] = range(len(actions))
+        order = list(enumerate(actions))
         if len(actions) > 1 and not self._rules.one_action:
-            order = sorted(order, key=lambda i: isinstance(a := actions[i], CallTool) and a.name == "final_answer")
-        for index in order:
-            action = actions[index]
-            if self._rules.one_action and index:
+            order.sort(key=lambda one: isinstance(one[1], CallTool) and one[1].name == "final_answer")
+        for index, action in order:
+            if self.interrupted:
+                done[index] = failed_action("skipped", "not run: the run was interrupted")
+            elif self._rules.one_action and index:
                 done[index] = failed_action("skipped", ONE_ACTION)
             elif self._answer is not None:
                 done[index] = failed_action("skipped", "not run: the answer had been given")
             elif failed and isinstance(action, RunCode):
                 done[index] = failed_action("skipped", "not run: an earlier block failed")
             else:
-                try:
-                    done[index] = self._observed(action)
-                except KeyboardInterrupt:
-                    seen = failed_action("interrupted", "the user interrupted it")
-                    if self._cell is not None:  # what it had printed
-                        seen = self._cell_observation(self._cell)
-                    done[index] = bounded(self._with_effects(seen), self._characters)
-                    rest = failed_action("skipped", "not run: the run was interrupted")
-                    raise Unfinished(tuple(done.get(i, rest) for i in range(len(actions)))) from None
+                done[index] = self._observed(action)
                 failed = failed or (isinstance(action, RunCode) and done[index].failure is not None)
-        return tuple(map(done.__getitem__, range(len(actions))))
+        return tuple([done[index] for index in range(len(actions))])
 
     def collect(self, expression: str) -> Any:
         """Return the task's artifact: the git diff of a workspace, else the value of an expression in the REPL.
@@ -216,14 +203,19 @@ class Environment:
     def _observed(self, action: Action) -> Observation:
         """Perform one action; in a workspace, see which files changed since the action before."""
         self._may_repeat, self._cell = False, None
-        seen = self._perform(action)
-        if not isinstance(action, (Answer, Malformed)):
-            seen = self._with_effects(seen)
-        seen = bounded(seen, self._characters)
+        effects = None if isinstance(action, (Answer, Malformed)) else self._effects
+        try:
+            seen = self._perform(action)
+            seen = seen if effects is None else replace(seen, effects=effects())
+        except KeyboardInterrupt:
+            self.interrupted = True
+            seen = failed_action("interrupted", "the user interrupted it")
+            if self._cell is not None:  # what it had printed
+                seen = self._cell_observation(self._cell)
+            seen = seen if effects is None else replace(seen, effects=effects())
+        if len(seen.text) > self._characters:
+            seen = bounded(seen, self._characters)
         return replace(seen, repeatable=True) if self._may_repeat else seen
-
-    def _with_effects(self, observation: Observation) -> Observation:
-        return observation if self._effects is None else replace(observation, effects=self._effects())
 
     def _perform(self, action: Action) -> Observation:
         match action:

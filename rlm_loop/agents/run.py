@@ -15,7 +15,7 @@ from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.accounting.call_tree import PATIENCE
 from rlm_loop.actions import Action, CallTool, FinalAnswer, Malformed, Note, RunCode
 from rlm_loop.agents.conversation import Conversation
-from rlm_loop.agents.environment import Environment, Unfinished
+from rlm_loop.agents.environment import Environment
 from rlm_loop.agents.meter import Meter
 from rlm_loop.agents.stopping import stop_reason
 from rlm_loop.dialects.reader import is_prose, without_reasoning
@@ -66,27 +66,21 @@ class Run:
     def step(self) -> None:
         """Take one turn: ask, read the reply, act, record, show what came of it."""
         meter, number = self.meter, self.conversation.number + 1
-        began, watched = meter.account.seconds, meter.hooks is not NO_HOOKS
-        if watched:
-            self._tell("on_step_start", turn_index=number)
+        began = meter.account.seconds
+        self._tell("on_step_start", turn_index=number)
         prompt = self.conversation.next_prompt()
         reply = meter.complete(prompt, turn=number)  # billed before it is read
         actions = tuple(self.conversation.dialect.parse_reply(reply, self.environment.tools))
-        broken_off: Unfinished | None = None
-        try:
-            observations = self.environment.perform(actions)
-        except Unfinished as stopped:  # a turn that Ctrl-C ends is a turn too
-            observations, broken_off = stopped.observations, stopped
+        observations = self.environment.perform(actions)
         if meter.samples:  # a repeated reply is chance then
             observations = tuple([replace(seen, repeatable=True) for seen in observations])
         turn = self.conversation.add(Turn(number, reply, actions, observations, meter.account.seconds - began))
         self.turns.append(turn)
         done = {"actions": actions, "observations": turn.observations, "seconds": turn.seconds}
         meter.record("turn", **done, spent=meter.account.spent, steps_remaining=self._steps_left())
-        if broken_off is not None:
-            raise broken_off
-        if watched:
-            self._tell("on_step_end", turn=turn)
+        if self.environment.interrupted:  # a turn that Ctrl-C ends is a turn too
+            raise KeyboardInterrupt
+        self._tell("on_step_end", turn=turn)
 
     def finish(self, stop: Stop, reason: str, artifact: Any) -> Outcome:
         """The outcome of the turns so far, and its event in the trace.
@@ -136,8 +130,9 @@ class Run:
         return None if steps is None else max(0, int(steps) - len(self.turns))
 
     def _tell(self, event: str, **values: Any) -> None:
-        where = {"node": self.meter.node.path, "steps_remaining": self._steps_left()}
-        self.meter.hooks.notify(event, **values, **where)
+        if self.meter.hooks is not NO_HOOKS:
+            where = {"node": self.meter.node.path, "steps_remaining": self._steps_left()}
+            self.meter.hooks.notify(event, **values, **where)
 
 
 class Interrupted(KeyboardInterrupt):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rlm_loop.agents import Agent
-from rlm_loop.agents.config import NotMade, agent_from_config, class_named
+from rlm_loop.agents.config import agent_from_config, class_named
 from rlm_loop.dialects.base import Problem
 from rlm_loop.dialects.injectors import Injector
 from rlm_loop.outcome import Turn
@@ -75,7 +75,7 @@ def agent_of(recorded: Recorded) -> tuple[Agent, list[str], list[str]]:
     try:
         made = _in_todays_settings(start["made"], settings, str(start.get("agent", "")))
         agent = agent_from_config(made, Agent, unknown, {**settings, **_words(settings)})
-    except NotMade as error:
+    except ValueError as error:
         raise ReplayError(str(error)) from None
     if isinstance(agent.repl, str) and agent.repl not in ("auto", "sandbox"):
         notes.append(f"cells of the record ran in repl={agent.repl!r}; give repl= to go on so, this is repl='auto'")

@@ -16,7 +16,7 @@ from rlm_loop.agents import Agent
 from rlm_loop.agents.checking import in_workspace, unscored
 from rlm_loop.agents.compaction import plan_of
 from rlm_loop.agents.conversation import Conversation
-from rlm_loop.agents.environment import Environment, Unfinished
+from rlm_loop.agents.environment import Environment
 from rlm_loop.agents.meter import Meter
 from rlm_loop.agents.run import Interrupted, Run
 from rlm_loop.agents.subcalls import Recursion, SubcallRunner
@@ -219,7 +219,7 @@ class RecordedEnvironment(Environment):
             if len(actions) != len(step.actions):
                 raise RecordEnds
         if self._playback.next_call is None and isinstance(self._playback.ending(), KeyboardInterrupt):
-            raise Unfinished(step.observations)
+            self.interrupted = True
         return step.observations
 
 
