@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-_LEAST = {"memory": 32 << 20, "cpu_seconds": 1, "processes": 0, "open_files": 32, "file_size": 0}
+_LEAST = {"memory": 32 << 20, "processes": 0, "file_size": 0}
 
 
 @dataclass(frozen=True)
@@ -18,20 +18,15 @@ class Limits:
 
     - `memory`: bytes of private writable memory (`RLIMIT_DATA`): beyond it a cell gets a `MemoryError`.  Memory that
       is only reserved does not count, which NumPy and PyTorch do by the gigabyte; nor does shared memory.
-    - `cpu_seconds`: processor time from start to end of a REPL, all cells together; at the limit it is killed, and
-      replaced.
     - `processes`: child processes and threads at one time (`RLIMIT_NPROC`), besides what the same user runs
       already when the REPL starts.  The kernel exempts root: as root it holds in `hardened` and `sandbox` only.
-    - `open_files`: open descriptors of one process.
     - `file_size`: bytes of any one file that is written.
 
     Raises `ValueError` for a value that makes no sense.
     """
 
     memory: int | None = None
-    cpu_seconds: int | None = None
     processes: int | None = None
-    open_files: int | None = None
     file_size: int | None = None
 
     def __post_init__(self) -> None:

@@ -388,7 +388,7 @@ def test_the_command_follows_the_limits(tmp_path: Path) -> None:
         argv = launcher(sys.executable, {**given, "limits": Limits(**limits).as_options()}).argv
         return dict(itertools.pairwise(argv))
 
-    free, limited = words(), words(memory=1 << 30, processes=10, open_files=100)
+    free, limited = words(), words(memory=1 << 30, processes=10)
     assert not {"--memory", "--pids-limit"} & {*free}
     assert {"--cap-drop=all", "--read-only", "--http-proxy=false", "--cpus=1"} <= {*free}
     assert f"type=bind,source={data},target={data},readonly" in free
@@ -397,7 +397,7 @@ def test_the_command_follows_the_limits(tmp_path: Path) -> None:
     assert len({words()["--name"] for _ in range(3)}) == 3
     assert (limited["--memory"], limited["--pids-limit"]) == (str((1 << 30) + (64 << 20)), "18")
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    files = 100 if hard == resource.RLIM_INFINITY else min(100, hard)
+    files = 4096 if hard == resource.RLIM_INFINITY else min(4096, hard)
     assert f"nofile={files}:{files}" in limited
 
 

@@ -144,9 +144,7 @@ def test_a_dead_process_is_a_result_and_setup_runs_again(forgetful: PythonREPL, 
 
 WRONG: dict[str, list[Any]] = {
     "memory": [512, -1, 1e9, True],  # megabytes were meant
-    "cpu_seconds": [0, math.nan, math.inf, "10"],
-    "processes": [-1, 1.5],
-    "open_files": [3],
+    "processes": [-1, 1.5, math.nan, "10"],
     "file_size": [-1, False],
 }
 
@@ -167,29 +165,18 @@ def test_memory_beyond_the_limit_is_an_error_of_the_cell() -> None:
         assert "MemoryError" in repl.run(child).output
 
 
-def test_files_and_their_size_are_limited() -> None:
-    with PythonREPL(limits=Limits(open_files=64, file_size=10_000)) as repl:
-        assert "Too many open files" in repl.run("files = [open('/dev/null') for _ in range(100)]").message
-        repl.run("files = None")
+def test_the_size_of_files_is_limited() -> None:
+    with PythonREPL(limits=Limits(file_size=10_000)) as repl:
         assert "too large" in repl.run("with open('f', 'wb', 0) as f:\n while True: f.write(b'x' * 999)").message
         assert repl.run("import os; os.path.getsize('f')").output == "10000"
-        assert repl.run("print('x' * 50_000)").characters == 50_001  # what it prints is no file
-
-
-@linux
-@pytest.mark.slow
-def test_a_repl_that_ignores_that_its_processor_time_is_used_up_is_replaced() -> None:
-    with PythonREPL(timeout=300, limits=Limits(cpu_seconds=1), rebuild=False) as repl:
-        result = repl.run("import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass")
-        assert (result.error, "SIGKILL" in result.message) == ("died", True)
-        assert repl.run("1").output == "1"
+        assert len(repl.run("print('x' * 50_000)").output) == 50_001  # what it prints is no file
 
 
 @linux
 @pytest.mark.parametrize("raise_it", ["resource.RLIM_INFINITY", "2 ** 40"])
 def test_no_cell_raises_a_limit(raise_it: str) -> None:
-    with PythonREPL(limits=Limits(memory=1 << 30, open_files=64)) as repl:
-        hard = repl.get("[__import__('resource').getrlimit(k)[1] for k in (2, 7)]")  # DATA, NOFILE on Linux
+    with PythonREPL(limits=Limits(memory=1 << 30, file_size=64)) as repl:
+        hard = repl.get("[__import__('resource').getrlimit(k)[1] for k in (2, 1)]")  # DATA, FSIZE on Linux
         assert hard == [1 << 30, 64]
         result = repl.run(f"import resource\nresource.setrlimit(resource.RLIMIT_DATA, ({raise_it}, {raise_it}))")
         assert result.error == "runtime" or os.geteuid() == 0  # root, where it has CAP_SYS_RESOURCE

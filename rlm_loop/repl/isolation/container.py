@@ -113,7 +113,7 @@ def engine() -> str | None:
 def _resources(limits: dict[str, int]) -> list[str]:
     """Always both ulimits: without them an engine asks for more than a confined root may have, and fails."""
     argv: list[str] = []
-    wanted = {"nofile": limits.get("open_files", 4096), "nproc": limits.get("processes", 4096) + 64}
+    wanted = {"nofile": 4096, "nproc": limits.get("processes", 4096) + 64}
     for name, most in wanted.items():
         hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1]
         number = most if hard == resource.RLIM_INFINITY else min(most, hard)
