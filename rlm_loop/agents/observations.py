@@ -25,7 +25,8 @@ def cell_observation(cell: CellResult, cap: int) -> Observation:
     below = [cell.message] if cell.error not in (None, "runtime") else []
     below += [PENDING] if cell.pending is not None else []
     more, _ = clip("\n".join(below), cap // 2)
-    text, cut = clip_again(cell.output, cap - len(more) - (1 if more else 0), cell.characters)
+    shorten = clip_again if cell.truncated else clip  # what looks like a mark may be the cell's own
+    text, cut = shorten(cell.output, cap - len(more) - (1 if more else 0))
     return Observation(
         "\n".join(filter(None, [text, more])),
         None if cell.error is None else Failure(cell.error, cell.message),

@@ -48,8 +48,8 @@ class CellResult:
     """The result of a cell.
 
     - `output`: what the model may see: what the cell printed, else the value of its last expression; on error the
-      traceback (user frames only).  Where `truncated` it is clipped head and tail to the session's cap, out of so many
-      `characters`; `full` has up to 262,144 of them for the record.
+      traceback (user frames only).  Where `truncated` it is clipped head and tail to the session's cap; `full` has
+      up to 262,144 characters of it for the record.
     - `error`: `None`, or `runtime` (it raised), `timeout`, `died` (the process ended; the REPL was restarted),
       `budget` and `interrupted` (a host tool, or Ctrl-C, ended the cell: `run` raises, and only `Session.last` has the
       result).  `message` is the one-line form; for all but `runtime` it says why the cell ended and what became of the
@@ -69,7 +69,6 @@ class CellResult:
     pending: FinalAnswer | None = None
     lost: tuple[str, ...] = ()
     truncated: bool = False
-    characters: int = 0
     seconds: float = 0.0
     displays: tuple[Display, ...] = ()
     full: str = ""

@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from rlm_loop.actions import CallTool, FailureKind, Observation, RunCode
 from rlm_loop.models.wire import arguments_object
@@ -67,8 +67,6 @@ def kept(form: Any) -> Mapping[str, Any]:
 
 #: A cell of a trace that ended so never ran.
 _NOT_RUN: tuple[FailureKind | None, ...] = ("skipped", "invalid_arguments", "denied", "unknown_tool", "malformed")
-#: One that ended so was stopped, and might go on again.
-_STOPPED = ("timeout", "died", "interrupted", "budget")
 _CELL = re.compile(r"(?<=<cell )\d+(?=>)")  # its number is another one
 
 
@@ -81,16 +79,11 @@ def cells_of(
         code = _code(action)
         kind = None if observation.failure is None else observation.failure.kind
         if code is not None and kind not in _NOT_RUN:
-            text = observation.text
-            code = code if kind == "runtime" and _NOT_DEDENTED in text else dedented(code)
-            error = kind if kind == "runtime" or kind in _STOPPED else None
+            error = kind if kind in get_args(CellError) else None
             whole = not observation.truncated and kind in (None, "runtime")
-            cells.append(CellRecord(code, calls, text, error, observation.seconds, (), turn, whole))  # type: ignore[arg-type]
+            ran = CellRecord(dedented(code), calls, observation.text, error, observation.seconds, (), turn, whole)  # type: ignore[arg-type]
+            cells.append(ran)
     return cells
-
-
-#: What a cell came to that was indented as a whole, as long as calls were run as they were written.
-_NOT_DEDENTED = "IndentationError: unexpected indent"
 
 
 def _code(action: object) -> str | None:

@@ -11,7 +11,7 @@ from rlm_loop.actions import Display, FinalAnswer
 from rlm_loop.repl.base import CellCall, CellError, CellResult
 from rlm_loop.repl.host.child import Ended
 from rlm_loop.repl.host.frames import decode_within
-from rlm_loop.repl.text import RECORD_CAP, Piece, clip_parts, shown
+from rlm_loop.repl.text import RECORD_CAP, clip, clip_again, shown
 from rlm_loop.repl.worker import MOST_DISPLAYED, MOST_DISPLAYS, RICH
 
 _NAMES_SHOWN = 20
@@ -49,26 +49,27 @@ def cell_result(
     """
     report = ended.report
     text = ended.out
-    if "echo" in report and not text.characters:
-        text = _piece(report["echo"])
+    if "echo" in report and not text:
+        text = shown(str(report["echo"]))
     error: CellError | None = None
     message = ""
     fault = report.get("error")
     if isinstance(fault, dict):
         fault = cast("dict[str, Any]", fault)
         error, message = "runtime", shown(str(fault.get("message", "")))
-        text = _below(text, _piece(fault.get("text")))
+        text = _below(text, shown(str(fault.get("text", ""))))
     if "restored" in report and (restored := _listed(names_in(report, "restored"))):
-        text = _below(text, Piece(f"[restored after this cell: {restored}. Use other names for your own values.]"))
+        text = _below(text, f"[restored after this cell: {restored}. Use other names for your own values.]")
     if ended.how != "done" or ended.stopped:
         error = ended.stopped or "died"
         message = restarted(ended, limit, loss)
     if restart.note:
-        text = Piece(f"[{restart.note}]\n").then(text)
+        text = f"[{restart.note}]\n{text}"
     answer = None
     if isinstance(report.get("answer"), dict):
         answer = given(report["answer"], report.get("size", 0), limit - ended.seconds)
-    output, truncated = clip_parts(text.head, text.dropped, text.tail, cap)
+    shorten = clip_again if len(text) > 2 * RECORD_CAP else clip  # a mark in a shorter one is the cell's own
+    output, truncated = shorten(text, cap)
     return CellResult(
         output=output,
         error=error,
@@ -77,11 +78,10 @@ def cell_result(
         pending=answer if error is not None else None,
         lost=tuple(dict.fromkeys(restart.lost + loss.lost)),
         truncated=truncated,
-        characters=text.characters if truncated else len(output),
         seconds=ended.seconds,
         displays=displays_in(report) if "displays" in report else (),
         calls=tuple(calls),
-        full=clip_parts(text.head, text.dropped, text.tail, max(cap, RECORD_CAP))[0] if truncated else "",
+        full=shorten(text, max(cap, RECORD_CAP))[0] if truncated else "",
     )
 
 
@@ -161,15 +161,6 @@ def _listed(names: tuple[str, ...]) -> str:
     return ", ".join(names[:_NAMES_SHOWN]) + more
 
 
-def _piece(parts: Any) -> Piece:
-    match parts:
-        case [str(head), int(dropped), str(tail)] if dropped >= 0:
-            return Piece(head, dropped, tail).shown()
-        case _:
-            return Piece()
-
-
-def _below(text: Piece, other: Piece) -> Piece:
+def _below(text: str, other: str) -> str:
     """The second text on a line of its own after the first."""
-    gap = "" if not text.characters or (text.tail or text.head).endswith("\n") else "\n"
-    return text.then(Piece(gap)).then(other)
+    return text + ("" if not text or text.endswith("\n") else "\n") + other

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
-from rlm_loop.repl.worker import RECORD
+from rlm_loop.repl.worker import RECORD, left_out
 
 HARD_CAP = 65_536
 """The most characters of one observation that a model sees, whatever else is set."""
@@ -18,36 +17,8 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
-@dataclass(frozen=True)
-class Piece:
-    """A text of which the middle may be missing: its head, the number of characters dropped, its tail."""
-
-    head: str = ""
-    dropped: int = 0
-    tail: str = ""
-
-    @property
-    def characters(self) -> int:
-        return len(self.head) + self.dropped + len(self.tail)
-
-    def then(self, other: Piece) -> Piece:
-        """Both, one after the other; what lies between the two gaps counts as dropped with them."""
-        if not self.dropped:
-            return Piece(self.head + self.tail + other.head, other.dropped, other.tail)
-        if not other.dropped:
-            return Piece(self.head, self.dropped, self.tail + other.head + other.tail)
-        between = len(self.tail) + len(other.head)
-        return Piece(self.head, self.dropped + between + other.dropped, other.tail)
-
-    def shown(self) -> Piece:
-        """Return it as a terminal would show it."""
-        if self.dropped:
-            return Piece(shown(self.head), self.dropped, shown(self.tail))
-        return Piece(shown(self.head + self.tail))
-
-
 class Ends:
-    """Text of any length, of which `most` characters of the beginning and of the end are kept."""
+    """Text of any length, of which `most` characters of the beginning and of the end are kept, with a mark between."""
 
     def __init__(self, most: int) -> None:
         self._most, self._head, self._dropped = most, "", 0
@@ -61,10 +32,10 @@ class Ends:
         if self._held > 4 * self._most:
             self._shorten()
 
-    def piece(self) -> Piece:
+    def text(self) -> str:
         """Return the text until now, as a terminal would show it."""
         self._shorten()
-        return Piece(self._head, self._dropped, *self._parts).shown()
+        return shown(self._head + (left_out(self._dropped) if self._dropped else "") + self._parts[0])
 
     def _shorten(self) -> None:
         text = "".join(self._parts)
@@ -76,15 +47,12 @@ class Ends:
 
 
 def dedented(code: str) -> str:
-    """Code without the indentation that all of its lines share, where its first line that is no comment has some."""
+    """Code without the indentation that all of its lines share."""
     if not code[:1].isspace() and code[:1] != "#":
         return code
     lines = code.split("\n")
-    first = next((line for line in lines if (text := line.strip()) and not text.startswith("#")), "")
-    if first[:1] not in (" ", "\t"):
-        return code
     indents = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip()]
-    low, high = min(indents), max(indents)  # what these two share at their start, all of them share
+    low, high = min(indents, default=""), max(indents, default="")  # what these two share, all of them share
     margin = next((low[:at] for at, char in enumerate(low) if high[at : at + 1] != char), low)
     return "\n".join([line.removeprefix(margin) for line in lines])
 
@@ -116,41 +84,27 @@ def clip(text: str, limit: int) -> tuple[str, bool]:
 
     Returns the text and whether anything was left out.  Where the limit is too small for a mark, the head alone.
     """
-    return clip_parts(text, 0, "", limit)
+    return (text, False) if len(text) <= limit else (_clipped(text, text, len(text), limit), True)
 
 
-def clip_parts(head: str, dropped: int, tail: str, limit: int) -> tuple[str, bool]:
-    """`clip` for a text of which `dropped` characters between `head` and `tail` are gone already."""
-    if dropped == 0:
-        head, tail = head + tail, ""
-        if len(head) <= limit:
-            return head, False
-        tail = head
-    total = dropped + (len(head) if tail is head else len(head) + len(tail))
-    room = limit - len(_mark(total))  # the mark's number is smaller than the total, so it never takes more
-    if room < 2:
-        return head[: max(limit, 0)], True
-    first, last = head[: (room + 1) // 2], tail[-(room // 2) :]
-    return first + _mark(total - len(first) - len(last)) + last, True
-
-
-def clip_again(text: str, limit: int, total: int | None = None) -> tuple[str, bool]:
-    """`clip` for a text that may have been clipped before, so that the new mark counts all that is missing.
-
-    `total` is how many characters it had at the very first: a mark that does not fit to it is the text's own.
-    """
+def clip_again(text: str, limit: int) -> tuple[str, bool]:
+    """`clip` for a text that may have been clipped before, so that the new mark counts all that is missing."""
     if len(text) <= limit:
         return text, False
-    marks = sorted(_MARKS.finditer(text), key=lambda m: abs(m.start() + m.end() - len(text)))
-    for mark in marks:
-        count = int(mark[1])
-        if total is None or len(text) - len(mark[0]) + count == total:
-            return clip_parts(text[: mark.start()], count, text[mark.end() :], limit)
-    return clip(text, limit)
+    mark = min(_MARKS.finditer(text), key=lambda m: abs(m.start() + m.end() - len(text)), default=None)
+    if mark is None:
+        return clip(text, limit)
+    head, gone, tail = text[: mark.start()], int(mark[1]), text[mark.end() :]
+    return _clipped(head, tail, len(head) + gone + len(tail), limit), True
+
+
+def _clipped(head: str, tail: str, total: int, limit: int) -> str:
+    """At most `limit` characters of a text of `total`."""
+    room = limit - len(left_out(total))  # the mark's number is smaller than the total, so it never takes more
+    if room < 2:
+        return head[: max(limit, 0)]
+    first, last = head[: (room + 1) // 2], tail[-(room // 2) :]
+    return first + left_out(total - len(first) - len(last)) + last
 
 
 _MARKS = re.compile(r"\n\.\.\. \[([0-9]{1,15}) characters left out\] \.\.\.\n")
-
-
-def _mark(count: int) -> str:
-    return f"\n... [{count} characters left out] ...\n"

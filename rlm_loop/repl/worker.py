@@ -55,10 +55,6 @@ _PLAIN_DIGITS = 10_000  # bits; longer ints go as hex, since decimal text of the
 _LARGEST, _MOST = 20 << 20, 500_000  # characters and values of one value from a cell; the host refuses twice that
 
 
-class NotExact(Exception):
-    """The value has no exact form in a frame."""
-
-
 class ToolError(RuntimeError):
     """A host tool raised; the text is `Type: message` of what it raised."""
 
@@ -83,9 +79,6 @@ class SubAnswer(str):
     ok = True
     error = None
 
-    def __reduce__(self) -> Any:  # pickled for another REPL, which does not know these classes
-        return str, (str.__str__(self),)
-
 
 class SubFailure:
     """A failed sub-call of a batch.  It is no text, so that it cannot be taken for an answer."""
@@ -104,9 +97,6 @@ class SubFailure:
     def __bool__(self) -> bool:
         return False
 
-    def __reduce__(self) -> Any:
-        return str, (repr(self),)
-
 
 def tool_error(text: str) -> ToolError:
     """The exception for what a host tool raised, given as `Type: message`: sub-calls have types of their own."""
@@ -121,16 +111,12 @@ def tool_error(text: str) -> ToolError:
 
 def encode(value: Any, depth: int = 0) -> Any:
     """The JSON form that `decode` turns into an equal value, of the base where the type is a subclass (a Counter is a
-    dict, a numpy float a float); raises `NotExact` where there is none."""
+    dict, a numpy float a float); raises `TypeError` where there is none."""
     kind = type(value)
-    if value is None or kind is bool or kind is float:
-        return value
-    if kind is int:
-        return value if value.bit_length() < _PLAIN_DIGITS else {TAG: "int", "v": hex(value)}
-    if kind is str:  # two lone surrogates side by side become one character
-        return value
+    if value is None or kind in (bool, float, str) or (kind is int and value.bit_length() < _PLAIN_DIGITS):
+        return value  # in a text, two lone surrogates side by side become one character
     if depth > DEEPEST:
-        raise NotExact("nested too deeply, or contains itself")
+        raise TypeError("nested too deeply, or contains itself")
 
     def inner(v: Any) -> Any:
         return encode(v, depth + 1)
@@ -143,15 +129,20 @@ def encode(value: Any, depth: int = 0) -> Any:
         return {TAG: "dict", "v": [[inner(k), inner(v)] for k, v in value.items()]}
     if kind in (tuple, set, frozenset):
         return {TAG: kind.__name__, "v": [inner(v) for v in value]}
-    if kind is bytes:
-        return {TAG: "bytes", "v": base64.b64encode(value).decode()}
-    if kind in (datetime.datetime, datetime.date):
-        return {TAG: kind.__name__, "v": value.isoformat()}
-    if kind is SubAnswer:
-        return {TAG: "answer", "v": str.__str__(value)}
-    if kind is SubFailure:
-        return {TAG: "failure", "v": value.error}
+    if kind in _PACK:
+        name, pack = _PACK[kind]
+        return {TAG: name, "v": pack(value)}
     return inner(_plain(value, kind))
+
+
+_PACK: dict[type, tuple[str, Callable[[Any], str]]] = {
+    int: ("int", hex),
+    bytes: ("bytes", lambda v: base64.b64encode(v).decode()),
+    datetime.datetime: ("datetime", datetime.datetime.isoformat),
+    datetime.date: ("date", datetime.date.isoformat),
+    SubAnswer: ("answer", str.__str__),
+    SubFailure: ("failure", lambda v: v.error),
+}
 
 
 def _plain(value: Any, kind: type) -> Any:
@@ -159,14 +150,14 @@ def _plain(value: Any, kind: type) -> Any:
     if kind.__module__ == "numpy":
         if getattr(value, "shape", None) == () and type(item := value.tolist()).__module__ == "builtins":
             return item
-        raise NotExact(kind.__name__)
+        raise TypeError(kind.__name__)
     bases: tuple[Any, ...] = (str, int, float, list, tuple, dict, set, frozenset, bytes)
     for base in bases:
         if isinstance(value, base):
             return str.__str__(value) if base is str else base(value)
     if isinstance(value, datetime.datetime):
         return datetime.datetime.fromisoformat(value.isoformat())
-    raise NotExact(kind.__name__)
+    raise TypeError(kind.__name__)
 
 
 def decode(value: Any) -> Any:
@@ -191,14 +182,8 @@ def _items(form: Any) -> list[Any]:
     return [decode(v) for v in form]
 
 
-def _text(form: Any) -> str:
-    if not isinstance(form, str):
-        raise TypeError("no text")
-    return form
-
-
 def _int(form: Any) -> int:
-    if len(_text(form)) > _DIGITS:
+    if len(form) > _DIGITS:
         raise ValueError("too many digits")
     return int(form, 16)
 
@@ -226,11 +211,11 @@ _UNPACK: dict[str, Callable[[Any], Any]] = {
     "set": lambda v: set(_hashable(_items(v))),
     "frozenset": lambda v: frozenset(_hashable(_items(v))),
     "dict": _dict,
-    "bytes": lambda v: base64.b64decode(_text(v), validate=True),
-    "datetime": lambda v: datetime.datetime.fromisoformat(v),
-    "date": lambda v: datetime.date.fromisoformat(v),
-    "answer": lambda v: SubAnswer(_text(v)),
-    "failure": lambda v: SubFailure(_text(v)),
+    "bytes": lambda v: base64.b64decode(v, validate=True),
+    "datetime": datetime.datetime.fromisoformat,
+    "date": datetime.date.fromisoformat,
+    "answer": SubAnswer,
+    "failure": SubFailure,
     "int": _int,
 }
 
@@ -302,18 +287,15 @@ _parse = json.JSONDecoder().raw_decode  # `json.loads` looks for blanks before a
 class Interrupts:
     """Decides what SIGINT does: raise in a cell's own code, wait while frames are handled, nothing between cells.
 
-    `with interrupts:` defers, in the main thread, where Python runs handlers; the pipe ends a poll() meanwhile.
+    `with interrupts:` defers, in the main thread, where Python runs handlers, except while it is `waiting` for frames.
     """
 
     def __init__(self) -> None:
         self.main = threading.get_ident()
         self.cell: int | None = None
         self.held = 0
-        self.pending = False
+        self.waiting = self.pending = False
         self.count = 0
-        self.wake_r, self.wake_w = os.pipe()
-        os.set_blocking(self.wake_r, False)
-        os.set_blocking(self.wake_w, False)
         self.handler = self.on_signal  # one object, to be told from what a cell may have put in its place
         _signal.signal(signal.SIGINT, self.handler)
 
@@ -334,18 +316,14 @@ class Interrupts:
             if self.cell is not None:
                 raise KeyboardInterrupt
 
-    def wake(self) -> None:
-        with contextlib.suppress(OSError):  # full: it will wake anyway
-            os.write(self.wake_w, b"!")
-
     def on_signal(self, *_: Any) -> None:
         if self.cell is None:
             return
         self.count += 1
-        if not self.held:
+        self.pending = bool(self.held) and not self.waiting
+        if not self.pending:
+            self.waiting = False
             raise KeyboardInterrupt
-        self.pending = True
-        self.wake()
 
 
 # --------------------------------------------------------------------------------------- frames and calls
@@ -376,7 +354,6 @@ class Link:
         self._partial = bytearray()
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
-        self._poll.register(interrupts.wake_r, select.POLLIN)
         os.register_at_fork(after_in_child=self._cut_off)
 
     def _cut_off(self) -> None:
@@ -436,7 +413,6 @@ class Link:
                 for slot in self._waiting.values():
                     slot.setdefault("error", "the cell has ended")
                 self._news.notify_all()
-            self.interrupts.wake()
 
     def _wait(self, news: Any) -> None:
         """Wait until there is something in `news`."""
@@ -454,7 +430,7 @@ class Link:
                 if lead:
                     frames: list[dict[str, Any]] = []
                     try:
-                        frames = self._read()
+                        frames = self._read(main)
                     finally:
                         with self._lock:
                             for frame in frames:
@@ -466,13 +442,11 @@ class Link:
                             self._news.notify_all()
                 self.interrupts.check()
 
-    def _read(self) -> list[dict[str, Any]]:
-        """The frames that come next; none where only an interrupt came."""
-        ready = self._poll.poll()
-        if ready[0][0] != self._fd or len(ready) > 1:
-            os.read(self.interrupts.wake_r, 4096)
-            if self._fd not in [fd for fd, _ in ready]:
-                return []
+    def _read(self, main: bool) -> list[dict[str, Any]]:
+        """The frames that come next, if any are whole."""
+        self.interrupts.waiting = main
+        self._poll.poll()
+        self.interrupts.waiting = False
         data = self.sock.recv(1 << 16)
         if not data:
             os._exit(0)  # the other side is gone
@@ -514,7 +488,6 @@ class Output:
 
     def __init__(self, writer: int) -> None:
         self.writer = writer
-        self.stuck: list[Any] = []
 
     def open_cell(self) -> None:
         os.dup2(self.writer, 1)  # where a cell closed it, this ends the REPL
@@ -530,12 +503,9 @@ class Output:
         sys.__stdout__, sys.__stderr__, sys.__stdin__ = self.stdout, self.stderr, stdin  # type: ignore[misc]
 
     def close_cell(self) -> None:
-        with contextlib.suppress(Exception):  # the cell's own may be anything
-            sys.stdout.flush()
-        try:
-            self.stdout.flush()
-        except Exception:  # descriptor 1 takes nothing: collected, it would write what is left into a later cell
-            self.stuck.append((self.stdout, self.stderr))
+        for stream in (sys.stdout, self.stdout):
+            with contextlib.suppress(Exception):  # the cell's own may be anything
+                stream.flush()
 
 
 # ---------------------------------------------------------------------------------------------- displays
@@ -553,11 +523,6 @@ class Displays:
 
     def __init__(self) -> None:
         self.items: list[list[str]] = []
-        # Attributes that modules get when they are imported: they show things where no notebook runs.
-        self.hooks: dict[str, tuple[str, Any]] = {
-            "matplotlib.backends.backend_agg": ("show", self.flush),
-            "IPython.core.display_functions": ("display", self.show),
-        }
 
     def take(self) -> list[list[str]]:
         """Return the MIME type and data of what was displayed, and forget it."""
@@ -619,8 +584,8 @@ class Displays:
             helpers.Gcf.destroy(manager.num)
 
     def find_spec(self, name: str, path: Any = None, _target: Any = None) -> Any:
-        """Find a module in `hooks`, as a finder of `sys.meta_path`."""
-        if name not in self.hooks:
+        """Find Matplotlib's backend, as a finder of `sys.meta_path`: its `show` shows the figures here."""
+        if name != "matplotlib.backends.backend_agg":
             return None
         from importlib.machinery import PathFinder
 
@@ -630,7 +595,7 @@ class Displays:
 
             def exec_module(module: Any) -> None:
                 execute(module)
-                setattr(module, *self.hooks[name])
+                module.show = self.flush
 
             spec.loader.exec_module = exec_module
         return spec
@@ -731,13 +696,16 @@ class AnswerSlot:
 _ANSWER = "final_answer"
 
 
-def cut(text: str, cap: int) -> list[Any]:
-    """Head, number of characters dropped, tail: enough for the host to clip to `cap`, never a giant frame."""
+def cut(text: str, cap: int) -> str:
+    """Head and tail of a text, enough for the host to clip it to `cap`, never a giant frame."""
     text = text.encode("utf-8", "backslashreplace").decode()
     half = max(cap, RECORD)
-    if len(text) <= 2 * half:
-        return [text, 0, ""]
-    return [text[:half], len(text) - 2 * half, text[-half:]]
+    return text if len(text) <= 2 * half else text[:half] + left_out(len(text) - 2 * half) + text[-half:]
+
+
+def left_out(count: int) -> str:
+    """The mark in the place of so many characters."""
+    return f"\n... [{count} characters left out] ...\n"
 
 
 def restore(names: dict[str, Any], reserved: dict[str, Any]) -> list[str]:
@@ -780,7 +748,7 @@ class Cells:
             if job["t"] == "exec" and self.answer.given():
                 report["answer"] = bounded(self.names[_ANSWER], self.cap)
         except BaseException as error:  # of the text of an error, or of an answer
-            report.setdefault("error", {"message": one_line(error), "text": [one_line(error) + "\n", 0, ""]})
+            report.setdefault("error", {"message": one_line(error), "text": one_line(error) + "\n"})
 
     def _job_exec(self, job: dict[str, Any], report: dict[str, Any]) -> None:
         code, file = job["code"], job["file"]
@@ -1060,8 +1028,6 @@ def load(job: dict[str, Any]) -> Any:
 
             return pickle.load(f)
         raw = f.read(job["size"])
-    if len(raw) < job["size"]:
-        raise OSError(f"{f.name} was cut to {len(raw):,} bytes; it had {job['size']:,} when the run began")
     return raw if form == "bytes" else raw.decode("utf-8", "surrogateescape")
 
 
@@ -1138,15 +1104,11 @@ def limit(limits: dict[str, int]) -> None:
             f.write("500")
     if "processes" in limits:  # the kernel counts all of the user's
         limits = {**limits, "processes": limits["processes"] + (tasks_of_user() or limits.get("others", 1))}
-    kinds = {"memory": "DATA", "cpu_seconds": "CPU", "processes": "NPROC", "open_files": "NOFILE", "file_size": "FSIZE"}
-    for name, kind in kinds.items():
-        number = getattr(resource, "RLIMIT_" + kind, None)
-        if name not in limits or number is None:
-            continue
+    kinds = {"memory": "RLIMIT_DATA", "processes": "RLIMIT_NPROC", "file_size": "RLIMIT_FSIZE"}
+    for number, most in [(getattr(resource, kinds[name]), most) for name, most in limits.items() if name in kinds]:
         hard = resource.getrlimit(number)[1]
-        most = limits[name] + (2 if kind == "CPU" else 0)  # SIGXCPU at the limit, SIGKILL for who ignores it
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(number, (min(limits[name], most), most))
+        resource.setrlimit(number, (most, most))
 
 
 def tasks_of_user() -> int:

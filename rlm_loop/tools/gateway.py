@@ -18,7 +18,7 @@ from rlm_loop.actions import CallTool, Failure
 from rlm_loop.errors import nearest
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.in_process.streams import CellOutput, captured
-from rlm_loop.repl.text import RECORD_CAP, clip, clip_parts
+from rlm_loop.repl.text import RECORD_CAP, clip, clip_again
 from rlm_loop.tools.function import SimpleTool, Tool, ToolError, ToolResult, as_text, as_tool, describe
 from rlm_loop.tools.hooks import NO_HOOKS, Hooks
 from rlm_loop.tools.threads import GivenUp, Pending
@@ -198,8 +198,7 @@ class ToolGateway:
             values["repeated"] = pending is not new
             values["data"], text, error = work() if inline else self._waited(pending, tool)
         finally:
-            piece = output.piece()
-            values["printed"] = clip_parts(piece.head, piece.dropped, piece.tail, RECORD_CAP)[0]
+            values["printed"] = clip_again(output.text(), RECORD_CAP)[0]
         if error is None:
             return text
         if known is not None and isinstance(error, (BudgetSpent, Cancelled)):  # it came to no end of its own

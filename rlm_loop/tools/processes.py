@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlm_loop.repl.text import Ends, clip_parts
+from rlm_loop.repl.text import Ends, clip_again
 
 #: What a child process inherits of the environment: nothing that could hold a key.
 _INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH")
@@ -108,8 +108,7 @@ def watch(
         until = time.monotonic() + _DRAIN  # one that escaped may hold the pipes open for ever
         while streams.get_map() and time.monotonic() < until and _read(streams, 0.05):
             pass
-    piece = ends.piece()
-    output = clip_parts(piece.head, piece.dropped, piece.tail, 2 * _HALF)[0]
+    output = clip_again(ends.text(), 2 * _HALF)[0]
     return Finished(process.returncode, output, timed_out, time.monotonic() - start)
 
 

@@ -66,7 +66,7 @@ SHOWN: list[tuple[str, str | None, list[tuple[str, str]]]] = [
     ("display({'text/html': 'x' * 9_000_000, 'text/plain': 'big'}, raw=True)", "big\n", []),
     ("display({'text/latex': '$x$', 'text/plain': 'x'}, raw=True)\n1/0", None, [("text/latex", "$x$")]),
     (
-        "from IPython.display import HTML, display\nprint('a')\ndisplay(HTML('<i>x</i>'))\nprint('b')",
+        "from IPython.display import HTML\nprint('a')\ndisplay(HTML('<i>x</i>'))\nprint('b')",
         "a\n<IPython.core.display.HTML object>\nb\n",
         [("text/html", "<i>x</i>")],
     ),

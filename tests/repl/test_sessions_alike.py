@@ -222,12 +222,12 @@ def test_errors_show_the_users_frames_only(alike: Any) -> None:
 
 def test_output_is_clipped_in_the_middle(alike: Any) -> None:
     result = alike.run("print('a' * 100_000 + 'é' * 100_000)")
-    assert (result.truncated, result.characters, len(result.output) <= alike.output_cap) == (True, 200_001, True)
+    assert (result.truncated, len(result.output) <= alike.output_cap) == (True, True)
     assert result.full == "a" * 100_000 + "é" * 100_000 + "\n"  # for the record
     assert "characters left out" in result.output
     assert (result.output[0], result.output[-2:]) == ("a", "é\n")
     echo = alike.run("'b' * 200_000")
-    assert (echo.truncated, echo.characters, echo.output[:2]) == (True, 200_002, "'b")
+    assert (echo.truncated, echo.output[:2]) == (True, "'b")
     assert (echo.full, alike.run("1").full) == ("'" + "b" * 200_000 + "'", "")
 
 

@@ -86,21 +86,16 @@ def _few(column: Any) -> list[str]:
     if column.dtype.kind in "bMm" or not 0 < len(column) <= _ROWS:
         return []
     try:
-        most = FEW_NUMBERS if column.dtype.kind in "iuf" else FEW
-        if column.head(1000).nunique() > most:
-            return []
-        values = column.unique().tolist()
+        known = column.dropna().unique().tolist()
     except TypeError:  # of lists, say
         return []
-    missing = [v for v in values if v is None or v != v]
-    known = [v for v in values if not (v is None or v != v)]
-    if len(known) > most:
+    if len(known) > (FEW_NUMBERS if column.dtype.kind in "iuf" else FEW):
         return []
     try:
         known.sort()
     except TypeError:
         known.sort(key=str)
-    texts = [*map(short.repr, known + missing[:1])]
+    texts = [*map(short.repr, known + column[column.isna()].tolist()[:1])]
     return texts if max(map(len, texts)) <= _LONG else []
 
 

@@ -96,7 +96,6 @@ PATIENCE = 2.0
 """Seconds that a run which is over waits for the hash at most."""
 UNFINISHED = "hash unfinished: the run was over"
 _AT_ONCE = 1 << 20  # characters of a text, or bytes; what is longer, and any other value, is hashed beside the run
-_STEP = 1 << 20
 _WRITTEN_OUT = (list, dict, tuple, int, float, bool)  # pickles of equal ones may differ
 
 
@@ -161,17 +160,15 @@ def _type_and_size(context: Any) -> dict[str, Any]:
     return {"type": type(context).__name__, "bytes": len(context) if type(context) is bytes else None}
 
 
-def _pieces(context: Any) -> Iterable[bytes | memoryview]:
+def _pieces(context: Any) -> Iterable[bytes]:
     """Return what is hashed of a value, in steps."""
     if isinstance(context, ContextFile):
         return context.read()
-    data: Any = context
     if type(context) in _WRITTEN_OUT:
-        data = repr(context)
-    elif not isinstance(context, str | bytes | bytearray | memoryview):
+        context = repr(context)
+    elif not isinstance(context, str | bytes):
         try:
-            data = pickle.dumps(context, 5)
+            context = pickle.dumps(context, 5)
         except Exception:
-            data = str(context)
-    view = memoryview(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data).cast("B")
-    return (view[start : start + _STEP] for start in range(0, len(view), _STEP))
+            context = str(context)
+    return [context.encode("utf-8", "surrogatepass") if isinstance(context, str) else context]

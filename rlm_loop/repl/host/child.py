@@ -23,7 +23,6 @@ from rlm_loop.repl.host.frames import FrameReader, Outgoing, Output
 from rlm_loop.repl.host.launch import Launch, tidied
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.settings import Settings
-from rlm_loop.repl.text import Piece
 
 _READ = 1 << 16
 _PASSCRED = getattr(socket, "SO_PASSCRED", 0)  # Linux: the kernel says of each message which process sent it
@@ -51,7 +50,7 @@ class Ended(NamedTuple):
     how: Literal["done", "died", "killed"]
     stopped: Stopped
     report: Mapping[str, Any]
-    out: Piece
+    out: str
     seconds: float
     cause: str = ""
 

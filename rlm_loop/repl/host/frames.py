@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from rlm_loop.repl.contexts.on_disk import ContextError, ContextFile
-from rlm_loop.repl.text import Ends, Piece
+from rlm_loop.repl.text import Ends
 from rlm_loop.repl.worker import DEEPEST, RECORD, encode, values_in
 from rlm_loop.repl.worker import decode as from_form
 
@@ -130,9 +130,6 @@ def decode_within(value: Any, size: int, seconds: float) -> Any:
         raise ValueError("a value that takes too long to read") from None
 
 
-_NOTHING = Piece()
-
-
 class Output:
     """The output of one cell after the other, from the pipe `fd`: `cap` characters of its head, and of its tail."""
 
@@ -154,14 +151,14 @@ class Output:
             self._printed = True
             self._ends.add(self._decode(data))
 
-    def take(self) -> Piece:
+    def take(self) -> str:
         """Return what was printed since it was taken last, as a terminal would show it."""
         if not self._printed:
-            return _NOTHING
+            return ""
         self._ends.add(self._decode(b"", True))
-        piece = self._ends.piece()
+        text = self._ends.text()
         self._begin()
-        return piece
+        return text
 
 
 IN_FRAME = 1_000_000  # bytes or characters; above it a file is quicker than JSON on a pipe, and takes less memory

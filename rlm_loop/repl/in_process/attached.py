@@ -161,7 +161,7 @@ class _Notebook(Cells):
             stopped, calls.ended = "interrupted", KeyboardInterrupt()
         elif calls.ended is not None:
             stopped = "budget"
-        return Ended("done", stopped, report, output.piece(), max(0.0, self._clock() - began - calls.waited)), calls
+        return Ended("done", stopped, report, output.text(), max(0.0, self._clock() - began - calls.waited)), calls
 
     # -- how
 

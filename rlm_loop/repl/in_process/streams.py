@@ -13,7 +13,7 @@ import threading
 from collections.abc import Generator
 from typing import Any
 
-from rlm_loop.repl.text import RECORD_CAP, Ends, Piece
+from rlm_loop.repl.text import RECORD_CAP, Ends
 
 
 class CellOutput:
@@ -30,10 +30,10 @@ class CellOutput:
         with self._lock:
             self._ends.add(text.encode("utf-8", "backslashreplace").decode())
 
-    def piece(self) -> Piece:
+    def text(self) -> str:
         """Return what was printed until now, as a terminal would show it."""
         with self._lock:
-            return self._ends.piece()
+            return self._ends.text()
 
 
 _output: contextvars.ContextVar[CellOutput | None] = contextvars.ContextVar("cell_output", default=None)
