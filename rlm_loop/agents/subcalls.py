@@ -73,10 +73,11 @@ class Recursion:
 
     def __init__(self, subcalls: SubCalls, budget: Budget) -> None:
         self.model = None if subcalls.model is None else get_model(subcalls.model)
-        limited = budget.cost is not None or (subcalls.budget is not None and subcalls.budget.cost is not None)
-        if self.model is not None and self.model.price is None and limited:
-            raise UnknownPrice("a cost limit needs a model of sub-calls whose price is known; limit tokens or calls")
         self.models = {name: get_model(named) for name, named in subcalls.models}
+        limited = budget.cost is not None or (subcalls.budget is not None and subcalls.budget.cost is not None)
+        named = (self.model, *self.models.values())
+        if limited and any(model is not None and model.price is None for model in named):
+            raise UnknownPrice("a cost limit needs models of sub-calls whose price is known; limit tokens or calls")
         self.max_depth = subcalls.depth if budget.depth is None else min(subcalls.depth, int(budget.depth))
         self.budget, self.concurrency = subcalls.budget, subcalls.concurrency
         self.calls, self.agents = Slots(self.concurrency), Slots(self.concurrency)
@@ -91,15 +92,13 @@ class Recursion:
         if name is not None and (model := {**self.models, **own}.get(name)) is None:
             there = ", ".join(dict.fromkeys([*own, *self.models]))
             raise SubCallError(f"no model {name[:100]!r} may be asked here; there are: {there}", "invalid_arguments")
-        if model.price is None and self.account_for(agent).priced:
-            raise SubCallError(f"the price of {model.name} is not known, and this run has a cost limit", "denied")
         return model
 
     def account_for(self, agent: Meter) -> Account:
         """Return the account that a sub-call spends from."""
         if self.budget is None:
             return agent.account
-        return agent.account.scope(self.budget, price=agent.model.price or (0.0, 0.0))
+        return agent.account.scope(self.budget, price=agent.model.price)
 
 
 @dataclass
@@ -113,7 +112,7 @@ class SubcallRunner:
     def llm_query(
         self, prompt: str, context: Any = None, *, model: str | None = None, max_tokens: int | None = None
     ) -> str:
-        (result,) = _Group(self, [(prompt, context)], model, max_tokens).asked()
+        (result,) = self._asked([(prompt, context)], model, max_tokens)
         if isinstance(result, BaseException):
             raise result
         return result
@@ -132,11 +131,67 @@ class SubcallRunner:
         if not prompts:
             return []
         calls = list(zip(prompts, contexts or [None] * len(prompts), strict=True))
-        results = _Group(self, calls, model, max_tokens, self.agent.node.batch()).asked()
+        results = self._asked(calls, model, max_tokens, self.agent.node.batch())
         spent = [result for result in results if isinstance(result, BudgetSpent)]
         if spent and not any(isinstance(result, str) for result in results):
             raise spent[0]
         return [SubAnswer(r) if isinstance(r, str) else SubFailure(r.reason) for r in results]
+
+    def _asked(
+        self, calls: Sequence[tuple[str, Any]], model: str | None, max_tokens: int | None, batch: str | None = None
+    ) -> list[Result]:
+        # Each call is a prompt with its context, asked in a thread; the results are in their order.  `BudgetSpent` is
+        # raised when time is up, and `Cancelled` when the cell or the agent that asked was ended: what is under way
+        # then is given up, and what it gives later goes to nobody.
+        if max_tokens is not None and max_tokens < 1:
+            raise ToolError("invalid_arguments", f"max_tokens is a number of tokens, 1 or more, not {max_tokens}")
+        node, account = self.agent.node, self.agent.account
+        scope, numbers, done = Scope(node.scope, cell_scope.get()), node.numbers(len(calls)), threading.Event()
+        left, results, failures = deque(range(len(calls))), dict[int, Result](), list[BaseException]()
+        width = min(len(calls), self.settings.concurrency)
+        working = [None] * width
+
+        def work() -> None:
+            with suppress(IndexError):  # nothing is left to ask
+                while not failures and not scope.ended:
+                    index = left.popleft()
+                    below = Caller(node, numbers[index], scope)
+                    try:
+                        results[index] = _SubCall(self, below, index, *calls[index], model, max_tokens, batch).ask()
+                    except (SubCallError, BudgetSpent) as error:
+                        results[index] = error
+                        if isinstance(error, DepthExceeded):  # no other one would fare better
+                            failures.append(error)
+                        elif isinstance(error, BudgetSpent) and account.spent_out() is not None:
+                            left.clear()
+                    except BaseException as error:
+                        failures.append(error)
+            working.pop()
+            if not working or failures:
+                done.set()
+
+        account.callers(width - 1)  # who asks waits, and needs no share of what is left
+        try:
+            scope.check()
+            with scope.waking(done.set):
+                for _ in range(width):
+                    run = contextvars.copy_context().run
+                    threading.Thread(target=run, args=(work,), daemon=True, name="llm_query").start()
+                while not done.wait(min(_SLICE, account.seconds_left() or _SLICE)):
+                    if account.seconds_left() == 0:
+                        raise account.spent_out() or BudgetSpent("seconds", "the time is up")
+            scope.check()
+            if failures:
+                raise failures[0]
+        except BaseException as error:
+            scope.end(str(error) or type(error).__name__)
+            raise
+        finally:
+            left.clear()
+            account.callers(1 - width)
+            scope.release()
+        spent = [result for result in results.values() if isinstance(result, BudgetSpent)]
+        return [results[index] if index in results else spent[-1] for index in range(len(calls))]
 
 
 def query_tools(asking: SubcallRunner) -> tuple[Tool, Tool]:
@@ -153,88 +208,6 @@ def _tools() -> tuple[Tool, Tool]:
     batched = Tool("llm_query_batched", HELP_BATCHED, nobody.llm_query_batched, timeout=forever)
     _ = single.signature, batched.signature  # kept with the tools, as their fields are
     return single, batched
-
-
-class _Group:
-    """Sub-calls that are asked in threads, each a prompt with its context; safe to use from several threads.
-
-    A `failure` ends all of them; once everything is `spent`, no further one is begun.
-    """
-
-    def __init__(
-        self,
-        asking: SubcallRunner,
-        calls: Sequence[tuple[str, Any]],
-        model: str | None,
-        max_tokens: int | None,
-        batch: str | None = None,
-    ) -> None:
-        if max_tokens is not None and max_tokens < 1:
-            raise ToolError("invalid_arguments", f"max_tokens is a number of tokens, 1 or more, not {max_tokens}")
-        self._asking, self._calls, self._how = asking, calls, (model, max_tokens, batch)
-        self._agent, self._width = asking.agent, min(len(calls), asking.settings.concurrency)
-        self._scope = Scope(self._agent.node.scope, cell_scope.get())
-        self._numbers = self._agent.node.numbers(len(calls))
-        self._next = deque(range(len(calls)))
-        self._results: dict[int, Result] = {}
-        self._failure: BaseException | None = None
-        self._spent: BudgetSpent | None = None
-        self._done, self._lock, self._working = threading.Event(), threading.Lock(), self._width
-
-    def asked(self) -> list[Result]:
-        """Return the result of each call, in their order.
-
-        Raises `BudgetSpent` when time is up, and `Cancelled` when the cell or the agent that asked was ended: what is
-        under way then is given up, and what it gives later goes to nobody.
-        """
-        account, scope = self._agent.account, self._scope
-        account.callers(self._width - 1)  # who asks waits, and needs no share of what is left
-        try:
-            scope.check()
-            with scope.waking(self._done.set):
-                for _ in range(self._width):
-                    run = contextvars.copy_context().run
-                    threading.Thread(target=run, args=(self._work,), daemon=True, name="llm_query").start()
-                while not self._done.wait(min(_SLICE, account.seconds_left() or _SLICE)):
-                    if account.seconds_left() == 0:
-                        raise account.spent_out() or BudgetSpent("seconds", "the time is up")
-            scope.check()
-            if self._failure is not None:
-                raise self._failure
-        except BaseException as error:
-            scope.end(str(error) or type(error).__name__)
-            raise
-        finally:
-            self._next.clear()
-            account.callers(1 - self._width)
-            scope.release()
-        results = (self._results.get(index, self._spent) for index in range(len(self._calls)))
-        return [result for result in results if result is not None]
-
-    def _work(self) -> None:
-        with suppress(IndexError):  # nothing is left to ask
-            while self._failure is None and not self._scope.ended:
-                self._ask(self._next.popleft())
-        with self._lock:
-            self._working -= 1
-            if not self._working or self._failure is not None:
-                self._done.set()
-
-    def _ask(self, index: int) -> None:
-        node = Caller(self._agent.node, self._numbers[index], self._scope)
-        try:
-            self._results[index] = _SubCall(self._asking, node, index, *self._calls[index], *self._how).ask()
-        except DepthExceeded as error:
-            self._failure = error  # no other one would fare better
-        except SubCallError as error:
-            self._results[index] = error
-        except BudgetSpent as error:
-            self._results[index] = error
-            if self._agent.account.spent_out() is not None:
-                self._spent = error
-                self._next.clear()
-        except BaseException as error:
-            self._failure = error
 
 
 @dataclass
@@ -273,22 +246,12 @@ class _SubCall:
             node.scope.check()
             self._end(text, stop=stop)
             return text
-        except SubCallError as error:
-            self._end(error=(error.kind, error.reason), stop=error.stop)
-            raise
-        except BudgetSpent as spent:
-            self._end(error=("budget", spent.reason))
-            raise
-        except Cancelled as cancelled:
-            self._end(error=("cancelled", str(cancelled)))
-            raise
-        except Exception as error:
-            reason = str(error) if isinstance(error, ModelError) else describe(error)
-            self._end(error=("runtime", reason))
-            raise SubCallError(reason) from error
         except BaseException as error:
-            self._end(error=("interrupted", describe(error)))
-            raise
+            kind, reason = _why(error)
+            self._end(error=(kind, reason), stop=getattr(error, "stop", None))
+            if isinstance(error, (SubCallError, BudgetSpent)) or not isinstance(error, Exception):
+                raise
+            raise SubCallError(reason) from error
         finally:
             node.over()
 
@@ -379,3 +342,18 @@ class _SubCall:
             hashed = None if answer is None else sha256(answer)
             agent.trace.record("subcall_end", **told, error=why, answer_sha256=hashed, stop=stop)
         agent.hooks.notify("on_subcall_end", **told, error=error and error[1], answer=answer)
+
+
+def _why(error: BaseException) -> tuple[str, str]:
+    """Return the kind of an error that ended a sub-call, and one line that says it."""
+    match error:
+        case SubCallError():
+            return error.kind, error.reason
+        case BudgetSpent():
+            return "budget", error.reason
+        case Cancelled():
+            return "cancelled", str(error)
+        case Exception():
+            return "runtime", str(error) if isinstance(error, ModelError) else describe(error)
+        case _:
+            return "interrupted", describe(error)

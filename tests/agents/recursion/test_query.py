@@ -10,7 +10,7 @@ import pytest
 from made_trees import Answering, Root, outcome, upper
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.accounting import BudgetSpent
+from rlm_loop.accounting import BudgetSpent, UnknownPrice
 from rlm_loop.agents import SubCalls, outcome_of
 from rlm_loop.agents.subcalls import DepthExceeded, Meter, SubCallError
 from rlm_loop.messages import Prompt, Reply
@@ -215,10 +215,16 @@ class TestModels:
         root.query("abcd")
         assert root.account.spent.cost == pytest.approx(8 * 0.001 + 1 * 0.01)
 
-    def test_under_a_cost_limit_a_model_without_a_price_is_refused(self) -> None:
-        big = Answering(upper, "big", price=(1.0, 1.0))
-        with pytest.raises(SubCallError, match="price of free is not known"):
-            Root(big, sub_model=Answering(upper, "free"), budget=Budget(cost=5)).query("x")
+    @pytest.mark.parametrize("named", [{"model": ScriptedModel([])}, {"models": {"free": ScriptedModel([])}}])
+    def test_under_a_cost_limit_a_model_without_a_price_is_refused_at_the_start(self, named: Any) -> None:
+        model = ScriptedModel([code("final_answer = 1")], price=(1.0, 1.0))
+        with pytest.raises(UnknownPrice):
+            ToolLoopAgent(model=model, budget=Budget(cost=5), subcalls=SubCalls(**named)).run("q")
+        assert model.prompts == []
+
+    def test_a_cost_limit_of_sub_calls_needs_the_agents_own_price(self) -> None:
+        with pytest.raises(SubCallError, match="price"):
+            Root(says("x"), sub_budget=Budget(cost=5)).query("x")
 
 
 # -- as a model meets it: agents of every dialect, cells in a process of their own
