@@ -59,8 +59,7 @@ class Compaction:
             raise ValueError("a Compaction without threshold_tokens and max_messages never happens; set one of them")
         for name in ("threshold_tokens", "max_messages", "keep_turns", "summary_tokens"):
             value = getattr(self, name)
-            may_be_none = name in ("threshold_tokens", "max_messages")
-            if not (type(value) is int and value >= 1) and not (value is None and may_be_none):
+            if value is not None and (type(value) is not int or value < 1):
                 raise ValueError(f"{name} of a Compaction is a whole number of at least 1, not {value!r}")
 
 
@@ -95,37 +94,31 @@ def without_outputs(prompt: Prompt, kept: Collection[int]) -> Prompt:
 def without_turns(prompt: Prompt, kept: Collection[int], *, summary: str | None = None) -> Prompt:
     """The prompt with only the turns that are `kept`, and a line after the task that says so.
 
-    What was asked in a turn that is left out, by a later question of a session, stays in its place.
+    What a later question of a session asked in a turn that is left out follows the task.
     `summary` stands for all turns left out.  Without one, that of an earlier compaction is kept.
     """
     turns = turns_in(prompt)
     if set(turns) <= set(kept):
         return prompt
-    out = turns[-1] - len({m.turn for m in prompt.messages if m.turn in kept})  # with those of earlier compactions
+    brief, rest = list[Message](), list[Message]()
+    for message in prompt.messages:
+        if message.turn in kept:
+            rest.append(message)
+        elif stay := tuple(s for s in message.spans if (s.cause == "task" if message.turn else s.cause != CAUSE)):
+            _join(brief, Message("user", stay) if message.turn else replace(message, spans=stay))
+    out = turns[-1] - len({m.turn for m in rest})  # with those of earlier compactions
     lines = [summary_in(prompt), LEFT_OUT.format(count=out)]
     if summary is not None:
         lines = [SUMMARY_OF.format(count=out) + summary]
-    messages: list[Message] = []
-    for message in prompt.messages:
-        stays = message
-        if message.turn not in kept:  # of the brief stays what no compaction added, of a turn what was asked in it
-            causes = {s.cause for s in message.spans}
-            stay = causes & {"task"} if message.turn else causes - {CAUSE}
-            if not stay and (message.turn or causes):
-                continue
-            spans = tuple(s for s in message.spans if s.cause in stay)
-            stays = Message("user", spans) if message.turn else replace(message, spans=spans)
-        if not stays.turn and messages and not messages[-1].turn and messages[-1].role == stays.role == "user":
-            messages[-1] = replace(messages[-1], spans=(*messages[-1].spans, *stays.spans))
-        else:
-            messages.append(stays)
-    brief = next((index for index, m in enumerate(messages) if m.turn), len(messages))  # before the turns that stay
-    added = tuple(Span(f"\n{line}", CAUSE) for line in lines if line)
-    if brief and messages[brief - 1].role == "user":  # joined to the task: some templates refuse two users in a row
-        messages[brief - 1] = replace(messages[brief - 1], spans=(*messages[brief - 1].spans, *added))
-    else:
-        messages.insert(brief, Message("user", added))
-    return replace(prompt, messages=tuple(messages))
+    _join(brief, Message("user", tuple(Span(f"\n{line}", CAUSE) for line in lines if line)))
+    return replace(prompt, messages=(*brief, *rest))
+
+
+def _join(messages: list[Message], message: Message) -> None:
+    """Append to the messages, a user's to the user's before it: some templates refuse two users in a row."""
+    if messages and messages[-1].role == message.role == "user":
+        message = replace(messages[-1], spans=(*messages.pop().spans, *message.spans))
+    messages.append(message)
 
 
 def summary_in(prompt: Prompt) -> str | None:
@@ -182,24 +175,31 @@ class History:
         if self._window is not None:
             reply = meter.max_tokens or meter.model.max_tokens or _REPLY
             self._room = self._window - min(int(reply), self._window // 4)
-        self._limit = min([n for n in (self.plan.threshold_tokens, self._room) if n is not None], default=None)
-        self._due = self._limit  # compaction is due beyond so many tokens
+        # compaction is `due` beyond so many tokens
+        self._limit = self._due = min(
+            [n for n in (self.plan.threshold_tokens, self._room) if n is not None], default=None
+        )
         self._sizes: dict[str, int] = {}
 
     def shortened(self, prompt: Prompt, turns: Sequence[Turn]) -> Prompt:
         """Return the next request; raises `BudgetSpent` where what must stay fills the model's window."""
         if not turns:  # uncounted: counting would load a local model before anybody is told that it loads
             return prompt
-        plan, due = self.plan, self._due
+        plan = self.plan
         self._sizes.clear()
-        long = due is not None and self._size(prompt) > due
-        many = plan.max_messages is not None and len(prompt.messages) > plan.max_messages
+        long = self._due is not None and self._size(prompt) > self._due
+        many = self._many(prompt)
         if not (long or many):
             return prompt
         policy: Policy = "window" if many and plan.policy == "drop_outputs" else plan.policy
-        shorter = fallback = None
+        shorter, fallback = None, None
         if policy == "summary":
-            shorter, fallback = self._summarised(prompt, turns, long)
+            try:
+                shorter = self._summarised(prompt, turns, long)
+            except Diverged:
+                raise
+            except (ModelError, BudgetSpent) as error:
+                fallback = f"no summary: {error}"
             policy = "window" if shorter is None else policy
         shorter = shorter or self._fitting(prompt, turns, policy, long)
         self._record(prompt, shorter, policy, fallback, "tokens" if long else "messages")
@@ -212,12 +212,10 @@ class History:
 
         Results of a recorded run were clipped when it was made.
         """
-        room = self._room
-        if room is None or self._meter.model.immediate or turn.answer is not None:
+        if self._room is None or self._meter.model.immediate or turn.answer is not None:
             return turn
         for _ in range(_TRIES):
-            alone = without_turns(prompt + dialect.format_turn(turn), {turn.index})
-            over = self._size(alone) - room
+            over = self._size(without_turns(prompt + dialect.format_turn(turn), {turn.index})) - self._room
             longest = max(turn.observations, key=lambda o: len(o.text), default=None)
             if over <= 0 or longest is None or len(longest.text) <= _LEAST:
                 break
@@ -225,26 +223,19 @@ class History:
             turn = replace(turn, observations=tuple(clipped))
         return turn
 
-    def _summarised(self, prompt: Prompt, turns: Sequence[Turn], long: bool) -> tuple[Prompt | None, str | None]:
-        """Return the prompt with a summary, or `None` and why there is none."""
-        plan = self.plan
+    def _summarised(self, prompt: Prompt, turns: Sequence[Turn], long: bool) -> Prompt | None:
+        """Return the prompt with a summary, `None` where no turn can go; raises where the model gives no summary."""
+        plan, there = self.plan, turns_in(prompt)
         kept = set(turns_in(self._fitting(prompt, turns, "window", long, reserve=plan.summary_tokens)))
-        dropped = [turn for turn in turns_in(prompt) if turn not in kept]
+        dropped = [turn for turn in there if turn not in kept]
         if not dropped:
-            return None, None
-        request = summary_request(prompt, dropped, words=plan.summary_tokens * 3 // 5)
-        try:
-            apart = self._meter.scoped(self._meter.node, purpose="compaction", max_tokens=plan.summary_tokens)
-            reply = apart.complete(request, turn=turns_in(prompt)[-1])
-        except Diverged:
-            raise
-        except (ModelError, BudgetSpent) as error:
-            return None, f"no summary: {error}"
+            return None
+        apart = self._meter.scoped(self._meter.node, purpose="compaction", max_tokens=plan.summary_tokens)
+        reply = apart.complete(summary_request(prompt, dropped, words=plan.summary_tokens * 3 // 5), turn=there[-1])
         text = " ".join(without_reasoning(reply.text).split())
         if not text or reply.finish_reason in ("content_filter", "error"):
-            return None, "no summary: the reply was empty or withheld"
-        shorter = without_turns(prompt, kept, summary=text + (" ..." if reply.cut_off else ""))
-        return shorter, None
+            raise ModelError("the reply was empty or withheld")
+        return without_turns(prompt, kept, summary=text + (" ..." if reply.cut_off else ""))
 
     def _fitting(self, prompt: Prompt, turns: Sequence[Turn], policy: Policy, long: bool, reserve: int = 0) -> Prompt:
         """Return the shorter prompt that keeps the most turns within the limits, else the one that keeps the least.
@@ -257,16 +248,17 @@ class History:
         few = long or plan.policy == "summary"  # a call a turn would be the price of leaving out one at a time
         for count in range(min(plan.keep_turns, len(there)) if few else len(there), 0, -1):
             candidate = shorten(prompt, {*there[-count:], *pending})
-            if plan.max_messages is not None and len(candidate.messages) > plan.max_messages:
-                continue
-            if self._limit is None or self._size(candidate) + reserve <= self._limit:
+            fits = self._limit is None or self._size(candidate) + reserve <= self._limit
+            if fits and not self._many(candidate):
                 break
         return candidate
 
+    def _many(self, prompt: Prompt) -> bool:
+        return self.plan.max_messages is not None and len(prompt.messages) > self.plan.max_messages
+
     def _record(self, prompt: Prompt, after: Prompt, policy: str, fallback: str | None, due: str) -> None:
         """Write the event; where even this is over the threshold, set the length at which the next one is due."""
-        limit, most = self._limit, self.plan.max_messages
-        tokens, over = None, most is not None and len(after.messages) > most
+        limit, tokens, over = self._limit, None, self._many(after)
         if limit is not None:
             tokens, self._due = self._size(after), limit
             if tokens > limit:

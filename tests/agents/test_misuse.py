@@ -52,7 +52,6 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: LeanAgent(history="windw"), "drop_outputs, window, summary"),
     (lambda: LeanAgent(history=4.0), "max_messages"),
     (lambda: LeanAgent(history=0), "at least 1"),
-    (lambda: Compaction(keep_turns=None), "keep_turns of a Compaction"),
     (lambda: Compaction(threshold_tokens=None), "never happens"),
     (lambda: LeanAgent(tools=[PythonREPL(), PythonREPL()]), "give one"),
     (lambda: LeanAgent(presentation="constrained", rules=Rules(may_block=True)), "leave may_block off"),
