@@ -53,7 +53,7 @@ class Counted(Model):
 
     @property
     def name(self) -> str:
-        return self.metered.name
+        return self.metered.model.name
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
         with self._one:

@@ -166,7 +166,7 @@ def begun(task: Task, agent: str, meter: Meter) -> Generator[None]:
         yield
         return
     about = {"question": task.question, "ledger": meter.ledger, "trace": meter.trace}
-    hooks.notify("on_run_start", task=task.id, agent=agent, model=meter.name, **about)
+    hooks.notify("on_run_start", task=task.id, agent=agent, model=meter.model.name, **about)
     try:
         yield
     except BaseException as error:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,11 +38,6 @@ class Localise:
     files: int = 10
     leave_out: Sequence[str] = ()
 
-    def __post_init__(self) -> None:
-        if self.files < 1:
-            raise ValueError(f"files of Localise must be 1 or more, got {self.files!r}")
-        object.__setattr__(self, "leave_out", tuple(self.leave_out))
-
     def told(self, question: str, workspace: Workspace) -> tuple[Told, ...]:
         """The list for a workspace as it is now; nothing where no file fits.  Raises as `rank_files` does."""
         listed = rank_files(workspace.root, question, most=self.files, leave_out=self.leave_out)
@@ -56,10 +51,13 @@ def rank_files(root: Path, query: str, *, most: int = 20, leave_out: Sequence[st
     those of its path.  Ties are in the order of their names.  Raises `ImportError` where `bm25s` is not installed.
     """
     documents: dict[str, list[str]] = {}
-    for name, text in sorted(_texts(root)):
-        counted = words(name) * _PATH_WEIGHT + words(text)
-        if counted and not any(fnmatch.fnmatchcase(name, pattern) for pattern in leave_out):
-            documents[name] = counted
+    for name in sorted(code_tools.files(root)):
+        data = b"\0"
+        with suppress(OSError):  # it has gone, or may not be read: then it cannot be shown to a model either
+            data = (root / name).read_bytes() if (root / name).stat().st_size <= _LARGEST else data
+        if b"\0" not in data and not any(fnmatch.fnmatchcase(name, pattern) for pattern in leave_out):
+            documents[name] = words(name) * _PATH_WEIGHT + words(data.decode("utf-8", "replace"))
+    documents = {name: counted for name, counted in documents.items() if counted}
     wanted = words(query)
     if not documents or not wanted:
         return []
@@ -85,12 +83,3 @@ def words(text: str) -> list[str]:
             parts = _PART.findall(whole) if whole.isascii() else whole.split("_")
             found += [word.lower() for word in ([whole] if len(parts) > 1 else []) + parts if len(word) > 1]
     return found
-
-
-def _texts(root: Path) -> Iterable[tuple[str, str]]:
-    for name in code_tools.files(root):
-        path, data = root / name, b"\0"
-        with suppress(OSError):  # it has gone, or may not be read: then it cannot be shown to a model either
-            data = path.read_bytes() if path.stat().st_size <= _LARGEST else data
-        if b"\0" not in data:
-            yield name, data.decode("utf-8", "replace")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -44,16 +45,18 @@ class _Sent:
             for span in message.spans:
                 self.seen.add((message.turn, span))
 
-    def again(self, messages: Sequence[Message], start: int) -> Iterator[Resent]:
-        """Yield what follows the shared prefix and was sent all the same, in an earlier call and at another place."""
+    def again(self, messages: Sequence[Message], start: int) -> list[Resent]:
+        """Return what follows the shared prefix and was sent all the same, in an earlier call and at another place."""
+        found = list[Resent]()
         for index, message in enumerate(messages[start:], start):
             if message in self.seen:
-                yield index
-                continue
-            fresh = {span.cause for span in message.spans if (message.turn, span) not in self.seen}
-            for cause in dict.fromkeys(map(_CAUSE, message.spans)):
-                if cause not in fresh:
-                    yield index, cause
+                found.append(index)
+            else:
+                fresh = {span.cause for span in message.spans if (message.turn, span) not in self.seen}
+                for cause in dict.fromkeys(map(_CAUSE, message.spans)):
+                    if cause not in fresh:
+                        found.append((index, cause))
+        return found
 
 
 @dataclass
@@ -80,10 +83,6 @@ class Meter:
     unfinished: str = field(default="", init=False)
     """Text of a reply that was broken off, as far as hooks have heard it."""
     _sent: _Sent = field(default_factory=_Sent, repr=False)
-
-    @property
-    def name(self) -> str:
-        return self.model.name
 
     @property
     def sent(self) -> tuple[Message, ...]:
@@ -175,12 +174,16 @@ class Meter:
         scope.check()
         if self.temperature is not None:
             asked = replace(prompt, sampling={"temperature": self.temperature, **prompt.sampling})
-        # measuring may have to load the model
-        parts = self.model.measure(prompt) if direct else self._in_time(lambda: self.model.measure(prompt))
+        measure = self.model.measure  # it may have to load the model
+        parts = measure(prompt) if direct else self._in_time(partial(measure, prompt))
         estimate = self.model.estimate(prompt) if parts is None else sum(map(_TOKENS, parts))
         with nullcontext() if self.slots is None else self.slots.held(scope):
             held = self.account.reserve(estimate, self.max_tokens, price=self.model.price, scope=scope)
             who: dict[str, Any] = {**self.where, "call_id": self.trace.next_call()}
+
+            def late(reply: Reply) -> None:  # on record too, where the trace is still open
+                self.trace.record("late_reply", **who, request=prompt, usage=reply.usage, seconds=reply.seconds)
+
             try:
                 how = {"model": self.model.name, "max_tokens": held.max_tokens, "estimate": estimate}
                 self.trace.record("request", prompt=prompt, **who, purpose=self.purpose, **how)
@@ -189,22 +192,16 @@ class Meter:
                 self.account.settle(held, Usage.NOTHING)
                 raise
             try:
-                if direct:
-                    reply = self._asked(asked, held.max_tokens)
-                else:  # a reply that comes when the run has ended is on record too, where the trace is still open
-
-                    def late(reply: Reply) -> None:
-                        self.trace.record("late_reply", **who, request=prompt, usage=reply.usage, seconds=reply.seconds)
-
-                    reply = self._in_time(lambda: self._asked(asked, held.max_tokens), late)
-            except Exception as error:
+                ask = partial(self._asked, asked, held.max_tokens)
+                reply = ask() if direct else self._in_time(ask, late)
+            except BaseException as error:
                 node.arrive(call)
-                self.account.settle(held, None, getattr(error, "waited", 0.0))
-                self.trace.record("model_error", **who, request=prompt, error=f"{type(error).__name__}: {error}")
-                raise
-            except BaseException as error:  # interrupted: the provider may go on with the reply, and bill it
-                node.arrive(call)
-                self._write_off(held, prompt, who, streamed, f"{type(error).__name__}: {error}")
+                told = f"{type(error).__name__}: {error}"
+                if isinstance(error, Exception):
+                    self.account.settle(held, None, getattr(error, "waited", 0.0))
+                    self.trace.record("model_error", **who, request=prompt, error=told)
+                else:  # interrupted: the provider may go on with the reply, and bill it
+                    self._write_off(held, prompt, who, streamed, told)
                 raise
             found = attribute(prompt, parts, reply.usage)
             node.arrive(call)
@@ -249,7 +246,7 @@ class Meter:
     ) -> None:
         memory = self._sent
         sent = common(memory.messages, prompt.messages)
-        again = list(memory.again(prompt.messages, sent)) if memory.seen else []
+        again = memory.again(prompt.messages, sent) if memory.seen else []
         call = self.ledger.charge(
             found.parts,
             found.usage,
@@ -287,8 +284,7 @@ class Meter:
         """Charge a call that ended without its reply as one call of unknown tokens."""
         unknown = Usage(None, None)
         self.account.settle(held, unknown)
-        place: dict[str, Any] = {name: who[name] for name in ("turn", "depth", "node")}
-        call = self.ledger.charge((), unknown, **place, purpose=self.purpose, exact=False, usage_warning=NO_REPLY)
+        call = self.ledger.charge((), unknown, **self.where, purpose=self.purpose, exact=False, usage_warning=NO_REPLY)
         text = {"text": "".join(streamed)} if streamed else {}
         charged = {"call": call.call, "purpose": self.purpose}
         self.trace.record("model_error", **who, request=prompt, error=error, **charged, **text)

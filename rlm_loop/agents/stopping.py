@@ -57,8 +57,7 @@ def _troubled(turns: Sequence[Turn], budget: Budget, message: str) -> tuple[Stop
     last = turns[-1]
     malformed = _last(_unreadable, turns)
     if budget.malformed is not None and malformed and malformed >= budget.malformed:
-        kinds = {"refused answers" if _refused(t) else "unreadable replies" for t in turns[-malformed:]}
-        return Stop.MALFORMED, f"{malformed} {' or '.join(sorted(kinds))} in a row; the last: {message}"
+        return Stop.MALFORMED, f"{malformed} unreadable replies or refused answers in a row; the last: {message}"
     if _last(lambda turn: bool(_malformed(turn, Note.REFUSAL)), turns) >= 2:
         return Stop.BLOCKED, f"the model declines to go on: {last.reply.text.strip()[:200]}"
     # What the last turn did not add to was judged after an earlier one; looking at all turns each time is quadratic.
