@@ -5,7 +5,8 @@ Code may be carried by a fence, a call written in text, a native call or a ReAct
 Reasoning, a reply's beginning up to `</think>`, is never read.  Code is read as its container's format says; else
 repaired, where only one reading is Python: quotes and line breaks that are not escaped, triple quotes, an end that is
 missing, stray closing braces, the indentation of the JSON around it, the tool's signature copied before it; else a
-Python fence in a call's place is the call.  What follows an invented result is not read.
+Python fence in a call's place is the call.  In another text argument only quotes and line breaks are repaired.  What
+follows an invented result is not read.
 Where a reply has labelled Python fences, those without a label are prose.  Repairs are notes of the action.
 
 Calls that a model wrote as text, as small models do, are read where there is only one way to read them: a JSON object
@@ -161,6 +162,31 @@ def code_argument(text: str, start: int = 0) -> tuple[str, int, tuple[str, ...]]
     return None
 
 
+def text_argument(tool: Tool, text: str, start: int = 0) -> tuple[dict[str, Any], int, tuple[str, ...]] | None:
+    """Return the arguments of a call whose last one is a text with quotes of its own, where the call ends, the repairs.
+
+    What stands before that text must be JSON, so there is one way to read it: up to the last quote that ends the call.
+    """
+    key = re.compile(rf"""["']({"|".join(map(re.escape, tool.names))})["']\s*+:\s*+(\"{{3}}|["'])""")
+    last: tuple[dict[str, Any], re.Match[str]] | None = None
+    for opened in islice(key.finditer(text, start, start + 4_000), _TRIES) if len(text) - start <= _LONG else ():
+        before = text[start : opened.start()].rstrip()
+        head = loads(before.removesuffix(",") + "}" * (before.count("{") - before.count("}")))
+        if isinstance(head, dict):
+            inner = next((head[name] for name in ARGUMENT_KEYS if name in head), head)
+            last = (inner, opened) if isinstance(inner, dict) else last
+    if last is None:
+        return None
+    arguments, opened = last
+    following = _NAMED.search(text, opened.end())  # another call
+    stop = following.start() if following else len(text)
+    ends = re.compile(rf"{opened[2]}\s*+(?:\}}\s*+)++(?:(?<=\s)|(?=\Z|`|<))").finditer(text, opened.end(), stop)
+    for match in deque(ends, 1):
+        value = next(_unescaped(text[opened.end() : match.start()]))
+        return {**arguments, opened[1]: value}, match.end(), ("quotes or line breaks not escaped",)
+    return None
+
+
 def _unescaped(body: str) -> Iterator[str]:
     """The text of a string that may have quotes and backslashes of its own: with JSON's escapes read, and as it is."""
     with suppress(ValueError):
@@ -183,6 +209,8 @@ def read_arguments(tool: Tool | None, text: str) -> tuple[str, tuple[str, ...]]:
         arguments, notes = (written(found.value) or text) if found.notes else text, (*notes, *found.notes)
     elif code and (read := code_argument(text, at)) is not None:
         arguments, notes = json.dumps({CODE: read[0]}), (*notes, *read[2])
+    elif tool is not None and not code and (said := text_argument(tool, text, at)) is not None:
+        arguments, notes = written(said[0]) or text, (*notes, *said[2])
     else:
         arguments, notes = text, (*notes, f"{found.problem or 'unreadable'} JSON")
     return with_cell(arguments, notes) if code else (arguments, notes)
@@ -260,6 +288,13 @@ def read_calls(text: str, tools: Mapping[str, Tool]) -> tuple[list[Action], list
         found = decode(text, begin, repair=named is not None)
         if found.problem and name == CODE_TOOL in tools and (code := code_argument(text, begin)) is not None:
             found = Decoded({"name": CODE_TOOL, "arguments": {CODE: code[0]}}, code[1], code[2])
+        elif (
+            found.problem
+            and name in tools
+            and name != CODE_TOOL
+            and (said := text_argument(tools[name], text, begin)) is not None
+        ):
+            found = Decoded({"name": name, "arguments": said[0]}, said[1], said[2])
         start = found.end
         if found.problem:
             failed += 1

@@ -22,6 +22,7 @@ from rlm_loop.dialects.reader import (
     looks_like_refusal,
     read_calls,
     strip_answer_prefix,
+    text_argument,
     without_reasoning,
 )
 from rlm_loop.messages import Reply, ToolCall
@@ -88,6 +89,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "calls": lambda text: read_calls(text, TOOLS),
     "step": read_step,
     "code": lambda text: code_argument('{"code": "' + text),
+    "text": lambda text: text_argument(TOOLS["run"], '{"a": 1, "code": "' + text),
     "reasoning": without_reasoning,
     "answer": strip_answer_prefix,
     "refusal": looks_like_refusal,

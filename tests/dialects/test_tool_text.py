@@ -56,6 +56,12 @@ def test_one_call(text: str) -> None:
         ('{"name": "run", "arguments": {"s": "a, }", "t": [1,],}}', [("run", {"s": "a, }", "t": [1]})]),
         ('{"name": "run", "arguments": {"s": "é\\ud800"}}', [("run", {"s": "é\ud800"})]),
         ('{"name": "run", "arguments": null}', [("run", {})]),
+        # a last text with quotes of its own, also before another call
+        ('{"name": "run", "arguments": {"code": "print("hi")"}}', [("run", {"code": 'print("hi")'})]),
+        (
+            f'{{"name": "run", "arguments": {{"a": 1, "code": "def f():\\n  """{{}} \\"a\\"""""}}}}\n{ONE}',
+            [("run", {"a": 1, "code": 'def f():\n  """{} "a""""'}), ("search", {"q": "a"})],
+        ),
         # what lies in the arguments is data
         (f'{{"name": "run", "arguments": {{"inner": {ONE}}}}}', [("run", {"inner": json.loads(ONE)})]),
         (f'{{"name": "run", "arguments": {{"inner": {json.dumps(ONE)}}}}}', [("run", {"inner": ONE})]),
@@ -80,7 +86,7 @@ def test_calls(text: str, expected: list[tuple[str, Any]]) -> None:
     [
         ('{"name": "search", "arguments": {"q": "a', "unfinished JSON call of search"),
         (f'{F}json\n{{"name": "search", "arguments": {{"q":\n{F}', "unfinished JSON call of search"),
-        ('{"name": "run", "arguments": {"code": "print("hi")"}}', "unreadable JSON call of run"),
+        ('{"name": "run", "arguments": {"a": print("hi")}}', "unreadable JSON call of run"),
         ('{"name": "search", "arguments": ["a"]}', "arguments of search must be a JSON object"),
         ('{"name": "search", "query": "a"}', "arguments of search are missing"),
         ('{"name": "search"}', "arguments of search are missing"),
