@@ -107,10 +107,20 @@ def _module(sources: Sequence[str]) -> str:
     return (f"{head}\n\n\n" if head else "") + "\n\n\n".join(bodies) + "\n"
 
 
+def _quoted(name: str, files: Mapping[str, str]) -> str:
+    """Return where a function stands and its numbered lines, as a report of a bug quotes them and `read_file` shows."""
+    for path, text in files.items():
+        for node in ast.parse(text).body if path.endswith(".py") else ():
+            if isinstance(node, ast.FunctionDef) and node.name == name:
+                lines = text.splitlines()[node.lineno - 1 : node.end_lineno]
+                return f"In {path}:\n" + "\n".join(f"{n}: {line}" for n, line in enumerate(lines, node.lineno))
+    raise ValueError(f"no file defines {name}")
+
+
 def _task(problem: HumanEvalProblem, files: Mapping[str, str]) -> Task:
     return Task(
         id=problem.task_id.replace("HumanEval", "Repository"),
-        question=f"`{problem.entry_point}` in the package {PACKAGE} does not do what its docstring says. "
+        question=f"`{problem.entry_point}` does not do what its docstring says. {_quoted(problem.entry_point, files)}\n"
         "Find the bug and fix the file.",
         score=partial(score, files, problem),
         expected=problem.solution,
