@@ -16,10 +16,10 @@ from rlm_loop.agents.checking import asked, checked, in_workspace, refuse_settin
 from rlm_loop.agents.compaction import Compaction, Policy, plan_of, window_of
 from rlm_loop.agents.config import begun, record_problem, record_start, settings_of
 from rlm_loop.agents.conversation import Conversation
-from rlm_loop.agents.environment import Environment, Offer, quietly
+from rlm_loop.agents.environment import Environment, quietly
 from rlm_loop.agents.localise import Localise
 from rlm_loop.agents.meter import Meter
-from rlm_loop.agents.rules import AnswerCheck, Rules, SubCalls
+from rlm_loop.agents.rules import Rules, SubCalls
 from rlm_loop.agents.run import Interrupted, Run
 from rlm_loop.agents.session import AgentSession
 from rlm_loop.agents.subcalls import Recursion, SubcallRunner, query_tools
@@ -31,7 +31,6 @@ from rlm_loop.models import ScriptedModel, get_model
 from rlm_loop.models.base import Model
 from rlm_loop.models.names import Seeded, default_model, model_name
 from rlm_loop.outcome import Outcome
-from rlm_loop.repl import open_repl
 from rlm_loop.repl.base import ReplTool, Session
 from rlm_loop.repl.contexts.context import describe_context, inline_context
 from rlm_loop.repl.contexts.on_disk import Fingerprint
@@ -302,8 +301,8 @@ class Agent:
             if workspace is None and mode != "none" and task.workspace is not None:
                 workspace = task.workspace()
                 stack.callback(quietly, "the workspace could not be closed", workspace.close)
-            queries = SubcallRunner(meter, recursion, partial(self._solve_below, tools, recursion))
-            place = self.environment(task, tools, queries, meter, workspace, exchange)
+            queries = query_tools(SubcallRunner(meter, recursion, partial(self._solve_below, tools, recursion)))
+            place = Environment(self, task, tools, queries, meter, workspace, exchange)
             stack.callback(place.close)
             ended = meter.node.scope.at_end(threading.Thread(target=place.close, daemon=True).start)
             stack.callback(meter.node.scope.forget, ended)
@@ -333,31 +332,6 @@ class Agent:
             return problem, ()
         ranked = [one for one in self.injectors if isinstance(one, Localise)]
         return problem, tuple([text for one in ranked for text in one.told(task.question, workspace)])
-
-    def environment(
-        self,
-        task: Task,
-        tools: Iterable[ToolLike],
-        asks: SubcallRunner,
-        meter: Meter,
-        workspace: Workspace | None,
-        exchange: AgentSession | None,
-        make: Callable[..., Environment] = Environment,
-    ) -> Environment:
-        """Make the environment of a run of the task."""
-        dialect, depth, mode = self.dialect, self.subcalls.depth, self.dialect.action_mode
-        queries = query_tools(asks) if mode != "none" and depth > 0 else ()
-        told = task.context is not None or depth > 1  # else a cell may ask, and the model is not told of it
-        source = None
-        if mode != "none" and (task.needs_repl or mode == "code" or isinstance(self.repl, Session)):
-            source = self.repl if exchange is None else exchange.repl
-            if isinstance(source, str):
-                source = partial(open_repl, source, files=task.files, setup=task.setup)
-        own = tuple(map(as_tool, tools))
-        listed, quiet = ((*own, *queries), ()) if told else (own, queries)
-        offer = Offer(listed, quiet, mode, self.answer_tool, dialect.observation_cap)
-        rules = self.rules, AnswerCheck(self.answer_type, self.verify)
-        return make(source, task.context, offer, workspace, rules, self.budget, meter)
 
     def _solve_below(
         self, tools: Sequence[ToolLike], recursion: Recursion, question: str, context: Any, meter: Meter

@@ -7,24 +7,25 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from rlm_loop.accounting.budget import Budget, BudgetSpent
+from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation, RunCode
 from rlm_loop.agents.meter import Meter
 from rlm_loop.agents.observations import Effects, bounded, cell_observation, failed_action
-from rlm_loop.agents.rules import AnswerCheck, Rules, approval
-from rlm_loop.dialects.base import ActionMode
+from rlm_loop.agents.rules import AnswerCheck, approval
+from rlm_loop.repl import open_repl
 from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, Session
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.records import CellRecord, run_again
 from rlm_loop.repl.text import HARD_CAP, dedented
-from rlm_loop.tools.function import Tool, describe
-from rlm_loop.tools.gateway import KEY, ToolGateway
+from rlm_loop.tasks.base import Task
+from rlm_loop.tools.function import Tool, as_tool, describe
+from rlm_loop.tools.gateway import KEY, ToolGateway, ToolLike
 from rlm_loop.workspace import Workspace
 
 _log = logging.getLogger(__name__)
@@ -46,55 +47,48 @@ def _final_answer(answer: Any) -> Any:
 FINAL_ANSWER = Tool("final_answer", "Give the answer and end the task.", _final_answer)
 
 
-@dataclass(frozen=True)
-class Offer:
-    """Tools of a run, and how they are reached.
-
-    `listed` are those that the model is told of; `quiet` ones can be called from cells too.  By `code` tools are
-    functions in the REPL.  By `calls` the REPL is the tool `python`, and the tool `final_answer` gives the answer
-    (without `answer_tool` a reply that calls nothing does).  By `none` nothing is offered.  A model sees `characters`
-    of what comes of an action.
-    """
-
-    listed: tuple[Tool, ...] = ()
-    quiet: tuple[Tool, ...] = ()
-    mode: ActionMode = "code"
-    answer_tool: bool = True
-    characters: int = HARD_CAP
-
-
 class Environment:
-    """Performs the actions of one run: calls of tools, cells of the REPL, answers.
+    """Performs the actions of one run of an agent: calls of tools, cells of the REPL, answers.
 
-    `repl` makes the session when a cell first needs it, or is a session of the caller's; there `context` is the
-    variable of that name.  `rules` are the agent's, with the check of answers; `record` has the trace, the hooks and
-    the time left.  A workspace is closed by who opened it.
+    `tools` are the task's and the agent's own, `queries` those that make sub-calls; `record` has the trace, the hooks
+    and the time left.  By code tools are functions in the REPL.  By calls the REPL is the tool `python`, and the tool
+    `final_answer` gives the answer (without `answer_tool` a reply that calls nothing does).  An agent that does not act
+    is offered nothing.  A session is made when a cell first needs it; one of the caller's, or of the session of
+    questions `exchange`, stays open.  A workspace is closed by who opened it.
     Raises `ValueError` where tool names clash, and names all of them.
     """
 
     def __init__(
         self,
-        repl: Callable[[], Session] | Session | None,
-        context: Any,
-        tools: Offer,
-        workspace: Workspace | None,
-        rules: tuple[Rules, AnswerCheck],
-        limits: Budget,
+        agent: Any,
+        task: Task,
+        tools: Iterable[ToolLike],
+        queries: Sequence[Tool],
         record: Meter,
+        workspace: Workspace | None = None,
+        exchange: Any = None,
     ) -> None:
-        own = [*tools.listed, *(workspace.tools() if workspace is not None else ())]
-        reached = (*own, *tools.quiet)
+        mode, depth, self._rules = agent.dialect.action_mode, agent.subcalls.depth, agent.rules
+        queries = queries if mode != "none" and depth > 0 else ()
+        quiet = queries if task.context is None and depth == 1 else ()  # cells may ask, and the model is not told of it
+        own = [*map(as_tool, tools), *(() if quiet else queries), *(workspace.tools() if workspace is not None else ())]
+        reached = (*own, *quiet)
         names = [tool.name for tool in reached]
         if clashes := [n for n in names if names.count(n) > 1 or n in _RESERVED]:
             raise ValueError(f"these tool names are taken or used twice: {', '.join(sorted({*clashes}))}; rename them")
-        self.has_repl, self.workspace = repl is not None, workspace
-        self._source, self._context = repl, context
+        self.workspace, self._context = workspace, task.context
+        self.has_repl = mode != "none" and (task.needs_repl or mode == "code" or isinstance(agent.repl, Session))
+        self._source: Callable[[], Session] | Session | None = None
+        if self.has_repl:
+            repl = agent.repl if exchange is None else exchange.repl
+            named = isinstance(repl, str)
+            self._source = partial(open_repl, repl, files=task.files, setup=task.setup) if named else repl
         self._session: Session | None = None
-        self._rules, self.check = rules
+        self.check = AnswerCheck(agent.answer_type, agent.verify)
         approve = self._rules.approve
         self._approval = None if approve is None else approval(approve, partial(record.record, "approval"))
-        self._limits, self._record = limits, record
-        self._characters = min(tools.characters, HARD_CAP)
+        self._limits, self._record = agent.budget, record
+        self._characters = min(agent.dialect.observation_cap, HARD_CAP)
         self.interrupted = False
         self.asks_for_code = self._rules.require_code
         """True while a text answer would be sent back once, since no code has run."""
@@ -104,15 +98,15 @@ class Environment:
         self._fault: Exception | None = None  # of ours in `python`: it ends the run, as that of a fenced cell does
         self._may_repeat = False
         called = list(own)
-        if tools.mode == "calls":
-            called += [Tool("python", _PYTHON_HELP, self._python, timeout=float("inf"))] if repl is not None else []
-            called += [FINAL_ANSWER] if tools.answer_tool else []
+        if mode == "calls":
+            called += [Tool("python", _PYTHON_HELP, self._python, timeout=float("inf"))] if self.has_repl else []
+            called += [FINAL_ANSWER] if agent.answer_tool else []
         allow = self._rules.allow
         self._gateway = ToolGateway(
             called,
-            tools.quiet,
+            quiet,
             allow=None if allow is None else {*allow, *OF_THE_LOOP},  # no list of tools is about these
-            timeout=limits.tool_seconds,
+            timeout=agent.budget.tool_seconds,
             cap=self._characters,
             hooks=record.hooks,
             node=record.node.path,
@@ -121,8 +115,8 @@ class Environment:
             approve=self._approval,
         )
         self._polls = {tool.name for tool in reached if tool.polls}
-        self._functions = {tool.name: self._caller(tool) for tool in reached} if repl is not None else {}
-        self.tools: Mapping[str, Tool] = {} if tools.mode == "none" else {t.name: t for t in self._gateway.tools}
+        self._functions = {tool.name: self._caller(tool) for tool in reached} if self.has_repl else {}
+        self.tools: Mapping[str, Tool] = {} if mode == "none" else {t.name: t for t in self._gateway.tools}
 
     @property
     def isolation(self) -> str:

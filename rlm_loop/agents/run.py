@@ -5,7 +5,6 @@ A session, a retry, a sub-call, a replay and a fork make further `Run`s; they ch
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -186,6 +185,4 @@ def record_end(outcome: Outcome, meter: Meter, **more: Any) -> None:
 def attach(error: BaseException, outcome: Outcome) -> None:
     """Set on an exception what was done until it: `outcome`, `usage`, `trace` and `partial_answer`."""
     partial = {"outcome": outcome, "usage": outcome.usage, "trace": outcome.trace, "partial_answer": outcome.answer}
-    for name, value in partial.items():
-        with contextlib.suppress(AttributeError):  # an exception class with slots keeps what it can
-            setattr(error, name, value)
+    vars(error).update(partial)

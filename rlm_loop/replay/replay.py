@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, cast
@@ -19,7 +18,7 @@ from rlm_loop.agents.conversation import Conversation
 from rlm_loop.agents.environment import Environment
 from rlm_loop.agents.meter import Meter
 from rlm_loop.agents.run import Interrupted, Run
-from rlm_loop.agents.subcalls import Recursion, SubcallRunner
+from rlm_loop.agents.subcalls import Recursion, SubcallRunner, query_tools
 from rlm_loop.dialects.base import Problem
 from rlm_loop.dialects.injectors import Told
 from rlm_loop.messages import Message, Prompt, Reply
@@ -203,8 +202,9 @@ def _read(message: Message | None) -> str:
 class RecordedEnvironment(Environment):
     """An environment that does nothing: an action leads to what it led to."""
 
-    def __init__(self, playback: Playback, meter: Meter, *parts: Any) -> None:
-        super().__init__(*parts)
+    def __init__(self, playback: Playback, agent: Agent, task: Task, meter: Meter) -> None:
+        queries = query_tools(SubcallRunner(meter, Recursion(agent.subcalls, agent.budget), not_here))
+        super().__init__(agent, task, agent.tools, queries, meter)
         self._playback, self._meter = playback, meter
 
     def perform(self, actions: Sequence[Action]) -> tuple[Observation, ...]:
@@ -247,9 +247,7 @@ def _run_of(agent: Agent, playback: Playback) -> Run:
     trace = Trace()
     trace.start()
     meter = Meter(playback, Account(agent.budget), Ledger(), trace, max_tokens=agent.max_tokens)
-    asks = SubcallRunner(meter, Recursion(agent.subcalls, agent.budget), not_here)
-    make = partial(RecordedEnvironment, playback, meter)
-    place = agent.environment(task, agent.tools, asks, meter, None, None, make)
+    place = RecordedEnvironment(playback, agent, task, meter)
     if recorded.problem.get("workspace") is not None:
         problem = in_workspace(problem, place.tools)
     conversation, asked = Conversation(agent.dialect, plan_of(agent.history)), True
