@@ -13,7 +13,6 @@ from parcels import Step, action_of, chain
 from rlm_loop import LeanAgent
 from rlm_loop.actions import Observation
 from rlm_loop.agents.agent import FirstRequest
-from rlm_loop.agents.conversation import Conversation
 from rlm_loop.agents.session import AgentSession
 from rlm_loop.agents.strategies import default_presentation
 from rlm_loop.messages import Message, Prompt, Reply, ToolCall
@@ -62,8 +61,8 @@ class OneStep(LeanAgent):
         }
         plain = LeanAgent(**{f.name: getattr(self, f.name) for f in fields(self) if f.init})
         messages = self.first_request(task).prompt.messages
-        conversation = Conversation(plain.dialect, prompt=Prompt(messages), number=before)
-        begun = AgentSession(plain, conversation, None, None, None)
+        begun = AgentSession(plain)
+        begun.conversation.prompt, begun.conversation.number = Prompt(messages), before
         begun.about = about
         done = plain.attempt(task, trace=trace, workspace=workspace, exchange=begun)
         taken = [action_of(a, o) for t in done.turns for a, o in zip(t.actions, t.observations, strict=True)]

@@ -215,8 +215,7 @@ class Agent:
         those of `run`.  Raises `ContextError` for a path that cannot be read.
         """
         agent = self if tools is None else replace(self, tools=tools)
-        conversation = Conversation(agent.dialect, plan_of(agent.history))
-        return AgentSession(agent, conversation, context, workspace, kept_in_notebook(trace))
+        return AgentSession(agent, context, workspace, kept_in_notebook(trace))
 
     def attempt(
         self,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.agents.checking import asked
+from rlm_loop.agents.compaction import plan_of
 from rlm_loop.agents.conversation import Conversation
 from rlm_loop.agents.meter import Meter
 from rlm_loop.dialects.base import Problem
@@ -37,15 +38,14 @@ class AgentSession:
     def __init__(
         self,
         agent: Any,
-        conversation: Conversation,
-        context: Any,
-        workspace: Workspace | None,
-        trace: str | Path | Trace | None,
+        context: Any = None,
+        workspace: Workspace | None = None,
+        trace: str | Path | Trace | None = None,
     ) -> None:
         self.outcomes: list[Outcome] = []
         self.trace, self._owned = (trace, False) if isinstance(trace, Trace) else (Trace(trace), True)
         self.context = as_context(context)
-        self.conversation = conversation
+        self.conversation = Conversation(agent.dialect, plan_of(agent.history))
         self.about: dict[str, Any] = {}
         """Facts of the question under way, for the first event of its run; `asks` is off where it was put already."""
         self._agent, self._workspace = agent, workspace

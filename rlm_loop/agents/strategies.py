@@ -83,7 +83,6 @@ class ReActAgent(Agent):
         one_of("presentation", self.presentation, (None, *get_args(Presentation)))
         if self.scaffold is not None and self.form != "calls":
             raise ValueError('scaffold is for form="calls"; the text form has its template instead (system=...)')
-        object.__setattr__(self, "scaffold", None if self.scaffold is None else tuple(self.scaffold))
 
     def _speaks(self) -> Dialect:
         if self.form == "text":
