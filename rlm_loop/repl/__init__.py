@@ -8,7 +8,7 @@ from rlm_loop.repl.base import CellError, CellResult, EvaluationFailed, ReplErro
 
 if TYPE_CHECKING:
     from rlm_loop.repl.contexts.context import describe_context
-    from rlm_loop.repl.contexts.on_disk import ContextError, ContextFile, context_fingerprint
+    from rlm_loop.repl.contexts.given import ContextError, context_fingerprint
     from rlm_loop.repl.host.launch import Launch
     from rlm_loop.repl.in_process.attached import NotebookREPL
     from rlm_loop.repl.isolation.container import Container
@@ -43,7 +43,7 @@ def open_repl(kind: str = "auto", **options: Any) -> Session:
 _CLASSES = {"kernel": "KernelREPL", "restricted": "RestrictedREPL", "notebook": "NotebookREPL"}
 _NAMES = {
     "contexts.context": "describe_context",
-    "contexts.on_disk": "ContextError ContextFile context_fingerprint",
+    "contexts.given": "ContextError context_fingerprint",
     "host.launch": "Launch",
     "in_process.attached": "NotebookREPL",
     "isolation.container": "Container",
@@ -69,7 +69,6 @@ __all__ = [
     "CellResult",
     "Container",
     "ContextError",
-    "ContextFile",
     "EvaluationFailed",
     "Hardened",
 ]

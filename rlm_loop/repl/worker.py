@@ -1018,17 +1018,13 @@ _AWAIT = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
 def load(job: dict[str, Any]) -> Any:
-    """The value of a `set` job: in the frame, or in a file (`source`) of the host or the user."""
-    form = job["form"]
-    if form == "frame":
+    """The value of a `set` job: in the frame, or in a file (`source`) that the host wrote."""
+    if job["form"] == "frame":
         return decode(job["value"])
-    with open(job["source"], "rb") as f:
-        if form == "pickle":  # host to worker only; nothing that a worker wrote is ever unpickled
-            import pickle
+    import pickle  # host to worker only; nothing that a worker wrote is ever unpickled
 
-            return pickle.load(f)
-        raw = f.read(job["size"])
-    return raw if form == "bytes" else raw.decode("utf-8", "surrogateescape")
+    with open(job["source"], "rb") as f:
+        return pickle.load(f)
 
 
 # --------------------------------------------------------------------------------------------- process
