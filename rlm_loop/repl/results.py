@@ -110,20 +110,16 @@ def restarted(ended: Ended, limit: float, loss: Loss) -> str:
 def restart_after(loss: Loss, lost: tuple[str, ...], came: tuple[str, ...], notes: Sequence[str]) -> Loss:
     """Return what the next cell tells of a restart: the names that are `lost` now, those that `came` back, and the
     `notes` on how.  A rebuild that came out as promised needs no further word."""
-    if not loss.cause:
-        told = {*loss.lost}
-        lost = tuple(n for n in lost if n not in told)
-        if not lost and not notes:
-            return NO_LOSS
-    began = f"before this cell the REPL was restarted ({loss.cause})" if loss.cause else "after the restart of the REPL"
-    parts = [began]
-    if came:
-        parts.append(f"rebuilt from the journal: {_listed(came)}")
-    parts.append(f"lost: {_listed(lost)}" if lost else "no variables were lost")
-    if notes:
-        more = f" and {len(notes) - 3} more" if len(notes) > 3 else ""
-        parts.append(", ".join(notes[:3]) + more)
-    return Loss(lost=lost, note="; ".join(parts))
+    lost = tuple(n for n in lost if loss.cause or n not in loss.lost)
+    if not (loss.cause or lost or notes):
+        return NO_LOSS
+    parts = [
+        f"before this cell the REPL was restarted{f' ({loss.cause})' if loss.cause else ''}",
+        f"rebuilt from the journal: {_listed(came)}" if came else "",
+        f"lost: {_listed(lost)}" if lost else "no variables were lost",
+        *notes[:3],
+    ]
+    return Loss(lost=lost, note="; ".join(filter(None, parts)))
 
 
 def given(report: Mapping[str, Any], size: int = 0, seconds: float = 0.0) -> FinalAnswer:

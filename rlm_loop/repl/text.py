@@ -14,6 +14,7 @@ RECORD_CAP = RECORD
 
 # Escape sequences of terminals: CSI (colours, cursor), OSC (titles, links), and the short ones.
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_]|[ -/]+[0-~])")
+_OVERWRITTEN = re.compile(r"^.*\r(?=[^\r\n])", re.MULTILINE)  # such as a progress bar before its last state
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -59,16 +60,7 @@ def dedented(code: str) -> str:
 
 def shown(text: str) -> str:
     """Text without escape sequences and control characters, and only the last state of a line that was overwritten."""
-    text = _ANSI.sub("", text)
-    if "\r" in text:
-        text = "\n".join(_last_state(line) for line in text.split("\n"))
-    return _CONTROL.sub("\ufffd", text)
-
-
-def _last_state(line: str) -> str:
-    """The text of a line after its last carriage return, such as the end of a progress bar."""
-    end = "\r" if line.endswith("\r") else ""
-    return line.rstrip("\r").rpartition("\r")[2] + end
+    return _CONTROL.sub("\ufffd", _OVERWRITTEN.sub("", _ANSI.sub("", text)))
 
 
 def same_text(before: str, after: str) -> bool:
