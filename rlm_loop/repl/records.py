@@ -6,12 +6,11 @@ A cell that runs again is given the recorded results of its host calls, and what
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import re
-import threading
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -134,28 +133,24 @@ def difference(asked: Iterable[str], cell: CellRecord, result: CellResult, same_
 class PastCalls:
     """Host calls on record; each answers one call that is equal to it."""
 
-    def __init__(self, calls: Sequence[CellCall]) -> None:
-        self._calls, self._lock = calls, threading.Lock()
-        self._left: dict[tuple[str, str], deque[int]] = {}  # places of the calls that nobody made yet
-        for place, call in enumerate(calls):
-            self._left.setdefault((call.name, call.asked), deque()).append(place)
+    def __init__(self, calls: Iterable[CellCall]) -> None:
+        self._left = defaultdict[tuple[str, str], deque[CellCall]](deque)  # that nobody made yet
+        for call in calls:
+            self._left[call.name, call.asked].append(call)
         self.unknown: list[str] = []
         """Names of tools that were called otherwise than in the record."""
 
     @property
     def missing(self) -> list[str]:
         """Names of tools that were called according to the record, and now were not."""
-        return [self._calls[place].name for place in sorted(itertools.chain(*self._left.values()))]
+        return [call.name for left in self._left.values() for call in left]
 
     def function(self, name: str, live: Callable[..., Any] | None = None) -> Callable[..., Any]:
         """A host function that gives what it gave; what is not on record the `live` one gives."""
 
         def play(*args: Any, **kwargs: Any) -> Any:
-            asked = asked_with(args, kwargs)
-            with self._lock:
-                places = self._left.get((name, asked))
-                call = self._calls[places.popleft()] if places else None
-            if call is not None:
+            with suppress(IndexError):
+                call = self._left[name, asked_with(args, kwargs)].popleft()
                 return _result(call.outcome or {"error": "RuntimeError: it had not answered when its cell ended"})
             if live is not None:
                 return live(*args, **kwargs)

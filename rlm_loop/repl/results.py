@@ -114,7 +114,7 @@ def restart_after(loss: Loss, lost: tuple[str, ...], came: tuple[str, ...], note
     if not (loss.cause or lost or notes):
         return NO_LOSS
     parts = [
-        f"before this cell the REPL was restarted{f' ({loss.cause})' if loss.cause else ''}",
+        f"before this cell the REPL was restarted ({loss.cause})" if loss.cause else "after the restart of the REPL",
         f"rebuilt from the journal: {_listed(came)}" if came else "",
         f"lost: {_listed(lost)}" if lost else "no variables were lost",
         *notes[:3],

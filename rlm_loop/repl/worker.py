@@ -444,6 +444,7 @@ class Link:
 
     def _read(self, main: bool) -> list[dict[str, Any]]:
         """The frames that come next, if any are whole."""
+        self.interrupts.check()
         self.interrupts.waiting = main
         self._poll.poll()
         self.interrupts.waiting = False
