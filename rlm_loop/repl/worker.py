@@ -489,6 +489,7 @@ class Output:
 
     def __init__(self, writer: int) -> None:
         self.writer = writer
+        self.stuck: list[Any] = []
 
     def open_cell(self) -> None:
         os.dup2(self.writer, 1)  # where a cell closed it, this ends the REPL
@@ -504,9 +505,12 @@ class Output:
         sys.__stdout__, sys.__stderr__, sys.__stdin__ = self.stdout, self.stderr, stdin  # type: ignore[misc]
 
     def close_cell(self) -> None:
-        for stream in (sys.stdout, self.stdout):
-            with contextlib.suppress(Exception):  # the cell's own may be anything
-                stream.flush()
+        with contextlib.suppress(Exception):  # the cell's own may be anything
+            sys.stdout.flush()
+        try:
+            self.stdout.flush()
+        except Exception:  # descriptor 1 takes nothing: collected, it would write what is left into a later cell
+            self.stuck.append((self.stdout, self.stderr))
 
 
 # ---------------------------------------------------------------------------------------------- displays

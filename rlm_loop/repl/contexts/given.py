@@ -70,16 +70,13 @@ def context_fingerprint(context: Any) -> dict[str, Any] | None:
 class Fingerprint:
     """The fingerprint of a run's context, made in a thread beside the run unless it is known at once.
 
-    `known` is what is known at once: all of a short text or bytes, else type and size.  `tell` gets the rest at the
+    `known` is what is known at once: all of a short text or bytes, else its type.  `tell` gets the rest at the
     end, once: the fingerprint, or what is known and an `error` where the run ended first.  A value that cells share
     with the caller (in a notebook session) may be hashed as a cell left it.
     """
 
     def __init__(self, context: Any, tell: Callable[[dict[str, Any]], None]) -> None:
-        self.known: dict[str, Any] = {
-            "type": type(context).__name__,
-            "bytes": len(context) if type(context) is bytes else None,
-        }
+        self.known: dict[str, Any] = {"type": type(context).__name__, "bytes": None}
         self._tell = tell
         self._made: dict[str, Any] = {"error": UNFINISHED}
         self._thread = threading.Thread(target=self._work, args=(context,), daemon=True, name="hash of the context")
