@@ -7,7 +7,6 @@ import hashlib
 import json
 import re
 import time
-from bisect import bisect
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -168,48 +167,43 @@ def records_of(events: Iterable[Mapping[str, Any]]) -> tuple[RunRecord, ...]:
     return tuple(RunRecord(tuple(run), number) for number, run in enumerate(runs.values()))
 
 
-@dataclass
-class _Lines:
-    """The lines of one run; `last` is the number of its latest line."""
-
-    events: list[Mapping[str, Any]]
-    last: int
-    fault: str | None = None
-
-
 def runs_in(path: str | Path) -> list[RunRecord]:
     """The runs of a trace file, in the order in which they were begun.
 
     Lines of runs that were written at the same time may stand between each other.  Raises `TraceError` for a file that
     cannot be read or is no trace.
     """
-    runs: list[_Lines] = []
-    known: dict[str, _Lines] = {}
-    damaged: dict[str | None, list[int]] = {}  # lines that are no event, by their run as far as it is known
+    runs: list[list[Mapping[str, Any]]] = []
+    known: dict[str, int] = {}  # the latest run of each id
+    nobodys: list[int] = []  # lines that are no event and tell no run
+    torn: dict[int, int] = {}  # by run, a line that is no event: its last one, where none follows
+    passed: list[int] = []  # by run, how many of nobody's lines came before its latest event
+    faults: dict[int, str] = {}
     for number, line, event in _events(path):
-        named = _NAMED.match(line) if event is None else None  # a torn line tells its run, too
-        run_id = str(event.get("run", "")) if event is not None else None if named is None else named[1]
         if event is None:
-            if named or not _BEGINS.startswith(line[: len(_BEGINS)]):  # torn within the id, it was a run's last line
-                damaged.setdefault(run_id, []).append(number)
+            if named := _NAMED.match(line):
+                torn.setdefault(known.get(named[1], -1), number)
+            elif not _BEGINS.startswith(line[: len(_BEGINS)]):  # torn within the id, it was a run's last line
+                nobodys.append(number)
         elif event["event"] == "run_start":
-            known[str(run_id)] = run = _Lines([event], number)
+            known[str(event.get("run", ""))] = len(runs)
             if (schema := event.get("schema", 0)) != SCHEMA:
-                run.fault = f"{path} has schema {schema}; this version of rlm-loop reads {SCHEMA}"
-            runs.append(run)
-        elif (run := known.get(str(run_id))) is None:
+                faults[len(runs)] = f"{path} has schema {schema}; this version of rlm-loop reads {SCHEMA}"
+            runs.append([event])
+            passed.append(len(nobodys))
+        elif (run := known.get(str(event.get("run", "")))) is None:
             raise TraceError(f"{path}:{number} is not a trace of rlm_loop: the first event is not run_start")
         else:
-            run.events.append(event)
+            runs[run].append(event)
             if event["event"] == "aborted":  # which another writes
                 continue
-            for lines in (damaged.get(None, ()), damaged.get(run_id, ())):
-                if run.fault is None and (place := bisect(lines, run.last)) < len(lines):
-                    run.fault = f"{path}:{lines[place]} is damaged in the middle of the file; restore it from a copy"
-            run.last = number
-    if not runs and None in damaged:
+            if run in torn or passed[run] < len(nobodys):
+                place = torn[run] if run in torn else nobodys[passed[run]]
+                faults.setdefault(run, f"{path}:{place} is damaged in the middle of the file; restore it from a copy")
+            passed[run] = len(nobodys)
+    if nobodys and not runs:
         raise TraceError(f"{path} is not a trace of rlm_loop: no line of it is an event")
-    return [RunRecord(tuple(run.events), number, run.fault) for number, run in enumerate(runs)]
+    return [RunRecord(tuple(events), run, faults.get(run)) for run, events in enumerate(runs)]
 
 
 def _chosen(path: str | Path, runs: Sequence[RunRecord], run: Run) -> RunRecord:

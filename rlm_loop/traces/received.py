@@ -7,7 +7,6 @@ no deeper than what is done with it afterwards can stand.
 from __future__ import annotations
 
 import errno
-import io
 import json
 import os
 import stat
@@ -57,32 +56,20 @@ def file_bytes(path: str | Path) -> bytes:
 
     Raises `OSError`, also for a folder, a pipe, a device, a damaged packing and more than `LARGEST` bytes.
     """
+    import gzip  # here: few processes need it
+    import zlib
+
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(descriptor, "rb") as file:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode):
             raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
-        if about.st_size > LARGEST:
-            raise _too_large(path)
-        raw = file.read()
-    return _unpacked(raw, path) if raw[:2] == _GZIP or Path(path).suffix == ".gz" else raw
-
-
-def _unpacked(data: bytes, path: str | Path) -> bytes:
-    """The bytes of gzip, all its members.  Raises `OSError` for damage, and for more than is bearable."""
-    import gzip  # here: few processes need it
-    import zlib
-
-    most = min(LARGEST, max(_SMALL, len(data) * RATIO))
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            text = file.read(most + 1)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise OSError(errno.EINVAL, f"damaged gzip ({error})", str(path)) from error
-    if len(text) > most:
-        raise _too_large(path)
-    return text
-
-
-def _too_large(path: str | Path) -> OSError:
-    return OSError(errno.EFBIG, "too large to be read whole", str(path))
+        packed = file.peek(2)[:2] == _GZIP or Path(path).suffix == ".gz"
+        most = min(LARGEST, max(_SMALL, about.st_size * RATIO)) if packed else LARGEST
+        try:
+            data = (gzip.GzipFile(fileobj=file) if packed else file).read(most + 1)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise OSError(errno.EINVAL, f"damaged gzip ({error})", str(path)) from error
+    if len(data) > most:
+        raise OSError(errno.EFBIG, "too large to be read whole", str(path))
+    return data
