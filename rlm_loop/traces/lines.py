@@ -13,7 +13,7 @@ from typing import Any
 
 from rlm_loop.messages import Message, Prompt, common, digest
 from rlm_loop.traces.redact import Redactor, redactor
-from rlm_loop.traces.values import one_level, plain
+from rlm_loop.traces.values import plain
 
 _as_json = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
@@ -86,10 +86,7 @@ class EventLines:
             self._stored.add(body)
         # a torn line tells its run: the id comes first
         line = {"run": self.run, "event": event, "at": round(at, 3), **data}
-        try:
-            return _as_json(self._redact.value(line, default=one_level)) + "\n"
-        except (ValueError, RecursionError):  # a value of a cell's that Python will not write out
-            return _as_json(self._redact.value(plain(line))) + "\n"
+        return _as_json(self._redact.value(plain(line))) + "\n"
 
 
 class LineFile:

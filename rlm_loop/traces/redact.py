@@ -14,16 +14,14 @@ import functools
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 from typing import Any, cast
 
 REDACTED = "[redacted]"
 _REMEMBERED: set[str] = set()
 _SHORTEST, _LONGEST_WORD = 12, 20  # characters of a value of the environment, and of one that may be a word
-_TOKEN = 16  # characters of the shortest token
 _LEAST = 7  # a shorter text holds no secret that could be told: the shortest is a password in an address, `://a:b@`
 _KEPT = 20_000  # characters of a text of which the result is kept
 #: Values that each rule takes for a secret.
@@ -77,13 +75,8 @@ def kinds() -> list[Kind]:
 
 
 @functools.cache
-def _by_mark(named: bool) -> dict[str, list[Kind]]:
-    """Return the kinds, with or without a name in front, by their marks."""
-    by_mark: dict[str, list[Kind]] = {}
-    for kind in kinds():
-        for mark in kind.marks.split() if kind.named is named else ():
-            by_mark.setdefault(mark, []).append(kind)
-    return by_mark
+def _marks() -> list[tuple[str, Kind]]:
+    return [(mark, kind) for kind in kinds() for mark in kind.marks.split()]
 
 
 @functools.cache
@@ -122,27 +115,18 @@ class Redactor:
             done = max(done, end)
         return "".join([*parts, text[done:]]) if parts else text
 
-    def value(self, value: Any, name: str = "", default: Callable[[Any], Any] | None = None) -> Any:
-        """Return a JSON value with every text in it redacted, and with any secret in a field named for one.
-
-        `default` makes a JSON value of anything else; without it, that stays as it is.  Raises `RecursionError` for a
-        value that is nested too deeply, or holds itself.
-        """
-        if value is None or isinstance(value, int):
-            return value
+    def value(self, value: Any, name: str = "") -> Any:
+        """Return a JSON value with every text in it redacted, and with any secret in a field named for one."""
         if isinstance(value, str):
             if name and self._named(name)[1] and _holds_secret(name, value):
                 return REDACTED
             return self(str(value)) if len(value) >= _LEAST else str(value)
-        kind = type(value)
-        if kind is dict:
+        if isinstance(value, dict):
             fields = cast("dict[str, Any]", value)
-            return {self._named(key)[0]: self.value(inner, key, default) for key, inner in fields.items()}
-        if kind is list or kind is tuple:
-            return [self.value(item, "", default) for item in cast("Sequence[Any]", value)]
-        if default is None or (kind is float and isfinite(value)):
-            return value
-        return self.value(default(value), name, default)
+            return {self._named(key)[0]: self.value(inner, key) for key, inner in fields.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.value(item) for item in cast("Sequence[Any]", value)]
+        return value
 
 
 def redactor(environ: Mapping[str, str]) -> Redactor:
@@ -168,9 +152,7 @@ def redact(text: str) -> str:
     return redactor(os.environ)(text)
 
 
-@functools.lru_cache(maxsize=8)
-def _made(values: frozenset[str]) -> Redactor:
-    return Redactor(values)
+_made = functools.lru_cache(maxsize=8)(Redactor)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -189,31 +171,28 @@ def _is_named(name: str, value: str) -> bool:
 def _secrets(text: str) -> list[tuple[int, int]]:
     """The places of the secrets in a text, in order; they may overlap."""
     found = list[tuple[int, int]]()
-    dense = " ".join([word for word in text.split() if len(word) >= _TOKEN])
     low = text.lower()
     if len(low) != len(text):  # a letter whose lower case is two
         low = re.sub("[A-Z]", lambda letter: letter[0].lower(), text)
-    for where, searched, named in ((dense, text, False), (low, low, True)):
-        for mark, kinds in _by_mark(named).items() if where else ():
-            if mark in where:
-                found += _places(text, searched, mark, kinds)
+    for mark, kind in _marks():
+        if mark in (where := low if kind.named else text):
+            found += _places(text, where, mark, kind)
     if "PRIVATE KEY" in text:
         found += _private_keys(text)
     return sorted(found)
 
 
-def _places(text: str, where: str, mark: str, kinds: list[Kind]) -> Iterator[tuple[int, int]]:
-    for kind in kinds:
-        at, back = where.find(mark), kind.back
-        while at >= 0:
-            found = kind.pattern.match(text, at - back) if at >= back else None
-            end = at + 1
-            if found is not None and _is_secret(found, kind.judge):
-                begin, end = found.span(found.lastgroup or 0)
-                if kind.lines:
-                    end = _last_line(text, end, end + _LONGEST_KEY, _GAP)
-                yield begin, end
-            at = where.find(mark, end)
+def _places(text: str, where: str, mark: str, kind: Kind) -> Iterator[tuple[int, int]]:
+    at, back = where.find(mark), kind.back
+    while at >= 0:
+        found = kind.pattern.match(text, at - back) if at >= back else None
+        end = at + 1
+        if found is not None and _is_secret(found, kind.judge):
+            begin, end = found.span(found.lastgroup or 0)
+            if kind.lines:
+                end = _last_line(text, end, end + _LONGEST_KEY, _GAP)
+            yield begin, end
+        at = where.find(mark, end)
 
 
 def _holds_secret(name: str, value: str) -> bool:

@@ -30,29 +30,20 @@ def plain(value: Any, level: int = 0) -> Any:
         return value if value.bit_length() <= _WRITTEN else {"repr": shown(value)}
     if level > DEEPEST:
         return {"repr": f"<{type(value).__name__}>"}
-    value = one_level(value)
-    if isinstance(value, dict):
-        return {k: plain(v, level + 1) for k, v in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list):
-        return [plain(v, level + 1) for v in cast("list[Any]", value)]
-    return value
-
-
-def one_level(value: Any) -> Any:
-    """Return an object as a JSON value, whose parts may again be objects."""
     if isinstance(value, Deferred):
         return value()
     if isinstance(value, Display):  # a trace is no album
         return {"is": "Display", "mime": value.mime, "characters": len(value.data)}
     if is_dataclass(value) and not isinstance(value, type):
-        return {"is": type(value).__name__, **{name: part for name, part in vars(value).items() if name[0] != "_"}}
+        fields = {name: plain(part, level + 1) for name, part in vars(value).items() if name[0] != "_"}
+        return {"is": type(value).__name__, **fields}
     if isinstance(value, Mapping):
-        return {k if isinstance(k, str) else shown(k): v for k, v in cast("Mapping[Any, Any]", value).items()}
+        items = cast("Mapping[Any, Any]", value).items()
+        return {k if isinstance(k, str) else shown(k): plain(v, level + 1) for k, v in items}
     if isinstance(value, (list, tuple)):
-        return [*cast("Sequence[Any]", value)]
+        return [plain(v, level + 1) for v in cast("Sequence[Any]", value)]
     if isinstance(value, (set, frozenset)):  # in a fixed order: a set's own differs from process to process
-        listed = [plain(v) for v in cast("set[Any]", value)]
-        return sorted(listed, key=repr if set(map(type, listed)) <= {str} else shown)
+        return sorted([plain(v, level + 1) for v in cast("set[Any]", value)], key=shown)
     if isinstance(value, float) and isfinite(value):
         return float(value)
     return {"repr": shown(value)[:10_000]}
