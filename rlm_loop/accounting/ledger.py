@@ -135,29 +135,12 @@ def _intent_size(tool: Mapping[str, Any]) -> int:
     return len(json.dumps(stated)) + len(json.dumps(list(stated))) if stated else 0
 
 
-def path_to(node: str) -> list[str]:
-    """Return the paths of a node and of all above it, the root first."""
-    parts = node.split(".")
-    return [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
-
-
 @dataclass
 class Ledger:
     """Append-only account of the model calls of a run, sub-calls included.  Safe to charge from threads."""
 
     calls: list[Call] = field(default_factory=list["Call"])
     _lock: OwnLock = field(default_factory=OwnLock, repr=False, compare=False)
-    _spent: dict[str, Usage] = field(default_factory=dict[str, Usage], init=False, repr=False, compare=False)
-    """The sums by caller, so that the end of a sub-call need not count all calls of the run again."""
-
-    def __post_init__(self) -> None:
-        for call in self.calls:
-            self._spend(call)
-
-    def _spend(self, call: Call) -> None:
-        """Add a call to the sum of its caller and of all above it."""
-        for node in path_to(call.node):
-            self._spent[node] = self._spent.get(node, Usage.NOTHING) + call.usage
 
     def charge(
         self,
@@ -182,7 +165,6 @@ class Ledger:
         with self._lock:
             call = Call(len(self.calls) + 1, turn, depth, purpose, usage, tuple(parts), exact, **about)
             self.calls.append(call)
-            self._spend(call)
             return call
 
     @property
@@ -192,8 +174,7 @@ class Ledger:
 
     def usage_of(self, node: str) -> Usage:
         """Sum of the calls of a caller, given by its path, and of all below it."""
-        with self._lock:
-            return self._spent.get(node, Usage.NOTHING)
+        return sum([c.usage for c in list(self.calls) if f"{c.node}.".startswith(f"{node}.")], Usage.NOTHING)
 
     @property
     def rows(self) -> list[Row]:
