@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from rlm_loop.accounting.ledger import path_to
 from rlm_loop.messages import Usage
 from rlm_loop.traces.reader import RunRecord, whole
 from rlm_loop.traces.values import drawing
@@ -23,9 +23,8 @@ class Node:
     `node` is its path ("0" is the root, "0.3" the third sub-call that the root started), `turn` the turn of the
     parent that asked (1-based, `None` for the root).  `kind` is `agent`, `completion` or `denied` (refused, an error
     for the cell).  `own` is the usage of the node's own model calls, without its children; `None` figures are not
-    known.  `seconds` is the node's wall time with its subtree (`None` as long as it has not ended), `model_seconds`
-    the sum over its own model calls.  `ok` is `None` for a node that never ended.  `title` is the beginning of its
-    question, where the trace holds it.
+    known.  `seconds` is the node's wall time with its subtree (`None` as long as it has not ended).  `ok` is `None`
+    for a node that never ended.  `title` is the beginning of its question, where the trace holds it.
     """
 
     node: str
@@ -33,10 +32,8 @@ class Node:
     model: str | None = None
     turn: int | None = None
     batch: str | None = None
-    index: int | None = None
     own: Usage = Usage.NOTHING
     seconds: float | None = None
-    model_seconds: float = 0.0
     ok: bool | None = None
     error: str | None = None
     stop: str | None = None
@@ -69,7 +66,7 @@ class TraceTree:
         """Return each path with its node and all below it."""
         subtrees: dict[str, list[Node]] = {}
         for node in self.nodes:
-            for path in path_to(node.node):
+            for path in itertools.accumulate(node.node.split("."), "{}.{}".format):
                 subtrees.setdefault(path, []).append(node)
         return subtrees
 
@@ -139,7 +136,7 @@ def _changes(event: Mapping[str, Any], node: Node, titles: dict[str, str]) -> di
             texts = (span["text"] for span in event["message"]["spans"] if span["cause"] == "task")
             titles[event["hash"]] = shortened(next(texts, ""), _TITLE)
         case "subcall_start" | "attempt_start":
-            stated = {name: event.get(name) for name in ("model", "turn", "batch", "index")}
+            stated = {name: event.get(name) for name in ("model", "turn", "batch")}
             return {**stated, "kind": event.get("kind") or node.kind}
         case "subcall_end" | "attempt_end":
             error = event.get("error")
@@ -150,9 +147,8 @@ def _changes(event: Mapping[str, Any], node: Node, titles: dict[str, str]) -> di
             asked = (title for key in event["added"] if (title := titles.get(key)))
             return {"model": event.get("model") or node.model, "title": node.title or next(asked, "")}
         case "reply":
-            usage, seconds = event["reply"].get("usage"), event["reply"].get("seconds", 0.0)
-            spent = Usage() if usage is None else Usage.of(usage)
-            return {"own": node.own + spent, "model_seconds": node.model_seconds + seconds}
+            usage = event["reply"].get("usage")
+            return {"own": node.own + (Usage() if usage is None else Usage.of(usage))}
         case "model_error":  # with a number it was written off: a call of unknown tokens
             spent = Usage() if "call" in event else Usage.NOTHING
             return {"error": str(event.get("error", "")), "own": node.own + spent}

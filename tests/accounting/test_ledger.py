@@ -105,7 +105,7 @@ def test_nodes_and_their_sums_also_from_a_file(tmp_path: Path) -> None:
     assert [n.node for n in tree.nodes[:5]] == ["0", "0.1", "0.1.1", "0.2", "0.3"]
     agent, failed = tree["0.1"], tree["0.16"]
     assert (agent.kind, agent.depth, agent.parent, agent.turn, agent.steps) == ("agent", 1, "0", 2, 1)
-    assert (agent.title, failed.index, failed.error) == ("Look into the first half", 13, "provider: no <route>")
+    assert (agent.title, failed.error) == ("Look into the first half", "provider: no <route>")
     assert [(n.ok, n.stop, n.steps) for n in (tree.root, failed)] == [(True, "answered", 2), (False, None, 0)]
     usages = tree["0.2"].own, agent.own, tree.total("0.1")
     assert usages == (Usage.NOTHING, Usage(100, 10, 0, 1, None), Usage(107, 13, 0, 2, None))
