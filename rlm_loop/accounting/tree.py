@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -80,7 +80,7 @@ class TraceTree:
 
     def total(self, node: str = ROOT) -> Usage:
         """Return the usage of a node and everything below it; of the whole run by default."""
-        return summed(self._subtrees[node])
+        return sum((n.own for n in self._subtrees[node]), Usage.NOTHING)
 
     def size(self, node: str = ROOT) -> int:
         """Return the number of nodes of a subtree, its own root included."""
@@ -97,11 +97,6 @@ class TraceTree:
 
     def _repr_html_(self) -> str:
         return drawing("rlm_loop.report.notebook.html.tree_html")(self)
-
-
-def summed(nodes: Iterable[Node]) -> Usage:
-    """Return the own usage of some nodes in sum."""
-    return sum((n.own for n in nodes), Usage.NOTHING)
 
 
 def sort_key(node: str) -> tuple[int, ...]:

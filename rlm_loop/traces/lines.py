@@ -102,23 +102,21 @@ class LineFile:
     def append(self, lines: str) -> None:
         """Write lines at once, or nothing of them; after `close`, nothing."""
         data = lines.encode()
-        with self._lock, contextlib.ExitStack() as stack:
+        with self._lock:
             if self._closed or not data:
                 return
-            file = stack.enter_context(self._path.open("a+b", buffering=0))
-            size = os.fstat(file.fileno()).st_size
-            if size:
-                file.seek(size - 1)
-                if file.read(1) != b"\n":  # another writer was killed within a line
+            with self._path.open("a+b", buffering=0) as file:
+                size = os.fstat(file.fileno()).st_size
+                file.seek(max(0, size - 1))
+                if file.read(1) not in (b"\n", b""):  # another writer was killed within a line
                     data = b"\n" + data
-            try:
-                done = 0
-                while done < len(data):
-                    done += file.write(data[done:] if done else data)
-            except OSError:
-                with contextlib.suppress(OSError):
-                    file.truncate(size)
-                raise
+                try:
+                    while data:
+                        data = data[file.write(data) :]
+                except OSError:
+                    with contextlib.suppress(OSError):
+                        file.truncate(size)
+                    raise
 
     def close(self) -> None:
         with self._lock:

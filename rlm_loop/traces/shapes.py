@@ -48,15 +48,6 @@ def _node(value: Any) -> bool:
     return isinstance(value, str) and re.fullmatch(r"0(\.[0-9]{1,9})*", value) is not None
 
 
-def _role(value: Any) -> bool:
-    return isinstance(value, str) and value in get_args(Role)
-
-
-def _not_finite(value: Any) -> bool:
-    """JSON has no number for these, so a trace has their `repr`."""
-    return value in ({"repr": "nan"}, {"repr": "inf"}, {"repr": "-inf"})
-
-
 def _part(value: Any) -> bool:
     """Cause, turn, message and tokens of a part of a prompt (`accounting.charges`)."""
     return _fits(value, list) and len(value) == 4 and isinstance(value[0], str) and _fits(value[1:], [(None, _count)])
@@ -64,10 +55,18 @@ def _part(value: Any) -> bool:
 
 _FIGURES = "cost input_tokens output_tokens cache_read_tokens cached_tokens cache_write_tokens reasoning_tokens"
 _TEXT = (None, str)
-_USAGE = (None, {"calls": _count, **dict.fromkeys(_FIGURES.split(), (None, _number, _not_finite))})
+#: JSON has no number for these, so a trace has their `repr`.
+_NOT_FINITE = {"repr!": ("nan", "inf", "-inf").__contains__}
+_USAGE = (None, {"calls": _count, **dict.fromkeys(_FIGURES.split(), (None, _number, _NOT_FINITE))})
 _CALLS = [{"id!": _TEXT, "name!": str, "arguments!": str}]
 _SPANS = [{"text!": str, "cause!": str}]
-_MESSAGE = {"role!": _role, "spans!": _SPANS, "tool_calls!": _CALLS, "tool_call_id!": _TEXT, "turn!": _count}
+_MESSAGE = {
+    "role!": get_args(Role).__contains__,
+    "spans!": _SPANS,
+    "tool_calls!": _CALLS,
+    "tool_call_id!": _TEXT,
+    "turn!": _count,
+}
 _TIMES = {"seconds": _number, "waited": _number}
 _REPLY = {"text!": str, "tool_calls!": _CALLS, "finish_reason!": str, "usage": _USAGE, "extra": (None, dict), **_TIMES}
 _PARTS = (None, {"kept!": _count, "new!": [_part]})
