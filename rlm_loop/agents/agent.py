@@ -198,7 +198,7 @@ class Agent:
         """Run as `run` does, without blocking the event loop; the run stops where the awaiting task is cancelled."""
         from rlm_loop.agents.background import LiveRun, awaited  # asyncio takes 30 ms, which only who awaits should pay
 
-        return await awaited(LiveRun(lambda run: self.run(question, hooks=(*hooks, run), **options)).begin())
+        return await awaited(LiveRun(lambda run: self.run(question, hooks=(*hooks, run), **options)))
 
     def session(
         self,

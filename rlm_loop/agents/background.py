@@ -6,7 +6,6 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
-from typing import Self
 
 from rlm_loop.agents.run import Interrupted
 from rlm_loop.outcome import Outcome
@@ -16,7 +15,7 @@ _LOOK = 0.2  # seconds
 
 
 class LiveRun:
-    """A run under way in a thread of its own; `report.notebook.start_live` makes it.
+    """A run under way in a thread of its own, which begins at once; `report.notebook.start_live` makes it.
 
     `work` runs it with this as one of its hooks.  `outcome` is what it came to, `None` while it goes on; after
     `stop`, and after a fault, it is what was done until then, and `error` is the fault.
@@ -26,18 +25,15 @@ class LiveRun:
         self.outcome: Outcome | None = None
         self.error: BaseException | None = None
         self._work, self._lock = work, threading.Lock()
-        self._begun = self._over = self._stop_requested = False
+        self._over = self._stop_requested = False
+        self._stepping: int | None = None  # the run's thread, once it takes steps
         context = contextvars.copy_context()  # so that a kernel shows its output under the cell that started it
         self._thread = threading.Thread(target=context.run, args=(self._run,), name="rlm-loop run", daemon=True)
-
-    def begin(self) -> Self:
-        """Start the thread."""
         self._thread.start()
-        return self
 
     @property
     def running(self) -> bool:
-        return self._thread.is_alive() and not self._over
+        return not self._over
 
     def stop(self) -> None:
         """Ask the run to stop, as Ctrl-C does, and return at once; called again it does nothing more.
@@ -45,11 +41,11 @@ class LiveRun:
         A cell is interrupted; a reply that the model is writing is not waited for.
         """
         with self._lock:
-            if self._over or self._stop_requested or self._thread.ident is None:
+            if self._over or self._stop_requested:
                 return
             self._stop_requested = True
-            if self._begun:  # else the first step ends it: what is made ready before it has no outcome yet
-                interrupt_thread(self._thread.ident)
+            if self._stepping is not None:  # else the first step ends it: what is made ready has no outcome yet
+                interrupt_thread(self._stepping)
 
     def result(self, seconds: float | None = None) -> Outcome:
         """Wait for the end and return the outcome; of a run that was stopped, the partial one.
@@ -70,7 +66,7 @@ class LiveRun:
         A stop that came before it ends it here; so does one that struck in a finalizer, where Python drops it.
         """
         with self._lock:
-            self._begun = True
+            self._stepping = self._stepping or threading.get_ident()
             if self._stop_requested:
                 raise KeyboardInterrupt
 

@@ -210,7 +210,7 @@ def test_a_stop_finds_its_run_while_the_run_starts_threads() -> None:
 
     for _ in range(20):
         begun = threading.Event()
-        run = LiveRun(work).begin()
+        run = LiveRun(work)
         begun.wait()
         run.stop()
         with pytest.raises(KeyboardInterrupt):
@@ -228,7 +228,7 @@ def test_a_stop_that_a_finalizer_swallowed_is_heard_at_the_next_step(monkeypatch
         hook.on_step_start()
         raise AssertionError("the run went on")
 
-    run = LiveRun(work).begin()
+    run = LiveRun(work)
     begun.wait(30)
     run.stop()
     stopped.set()

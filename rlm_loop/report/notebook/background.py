@@ -20,4 +20,4 @@ def start_live(agent: Agent | AgentSession, question: str, *, show: bool = True,
     """
     ask = agent.ask if isinstance(agent, AgentSession) else agent.run
     view = (LiveView(how_to_stop=HOW),) if show else ()
-    return LiveRun(lambda run: ask(question, hooks=(*view, run), **options)).begin()
+    return LiveRun(lambda run: ask(question, hooks=(*view, run), **options))

@@ -75,7 +75,7 @@ def run_cell(shell: Any, line: str, cell: str) -> None:
     if given.background:
         how = f"to stop: {out}.stop() in a cell; what was done until then is kept"
         view = LiveView(note=f"the run is kept as {out}, its outcome as {out}.outcome", how_to_stop=how)
-        shell.user_ns[out] = LiveRun(lambda run: ask(question, hooks=(view, run), **options)).begin()
+        shell.user_ns[out] = LiveRun(lambda run: ask(question, hooks=(view, run), **options))
         return
     try:
         shell.user_ns[out] = ask(question, hooks=(LiveView(note=f"the outcome is kept as {out}"),), **options)
