@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal, cast
 
-from rlm_loop.accounting.budget import Account, Budget, BudgetSpent, UnknownPrice
+from rlm_loop.accounting.budget import Budget, BudgetSpent, UnknownPrice
 from rlm_loop.accounting.call_tree import Caller
 from rlm_loop.accounting.scope import Cancelled, Scope, Slots, cell_scope
 from rlm_loop.actions import FailureKind
@@ -93,12 +93,6 @@ class Recursion:
             there = ", ".join(dict.fromkeys([*own, *self.models]))
             raise SubCallError(f"no model {name[:100]!r} may be asked here; there are: {there}", "invalid_arguments")
         return model
-
-    def account_for(self, agent: Meter) -> Account:
-        """Return the account that a sub-call spends from."""
-        if self.budget is None:
-            return agent.account
-        return agent.account.scope(self.budget, price=agent.model.price)
 
 
 @dataclass
@@ -247,11 +241,11 @@ class _SubCall:
             self._end(text, stop=stop)
             return text
         except BaseException as error:
-            kind, reason = _why(error)
-            self._end(error=(kind, reason), stop=getattr(error, "stop", None))
+            why = _why(error)
+            self._end(error=why, stop=getattr(error, "stop", None))
             if isinstance(error, (SubCallError, BudgetSpent)) or not isinstance(error, Exception):
                 raise
-            raise SubCallError(reason) from error
+            raise SubCallError(why[1]) from error
         finally:
             node.over()
 
@@ -263,7 +257,9 @@ class _SubCall:
             self._start("denied")
             raise DepthExceeded(f"llm_query may not go deeper than max_depth={most}", "denied")
         model = settings.model_for(self.model, agent)
-        account = settings.account_for(agent)
+        account = agent.account  # or a part of it
+        if settings.budget is not None:
+            account = account.scope(settings.budget, price=model.price)
         inner = agent.scoped(node, purpose="llm_query", model=model, max_tokens=self.max_tokens, account=account)
         if node.depth < most:
             self._start("agent", model.name)

@@ -222,9 +222,11 @@ class TestModels:
             ToolLoopAgent(model=model, budget=Budget(cost=5), subcalls=SubCalls(**named)).run("q")
         assert model.prompts == []
 
-    def test_a_cost_limit_of_sub_calls_needs_the_agents_own_price(self) -> None:
+    def test_a_cost_limit_of_sub_calls_needs_the_price_of_the_model_that_is_asked(self) -> None:
         with pytest.raises(SubCallError, match="price"):
             Root(says("x"), sub_budget=Budget(cost=5)).query("x")
+        small = Answering(upper, "small", price=(0.001, 0.01))
+        assert Root(says("x"), sub_model=small, sub_budget=Budget(cost=5)).query("x") == "X"
 
 
 # -- as a model meets it: agents of every dialect, cells in a process of their own
