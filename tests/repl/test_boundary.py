@@ -22,7 +22,6 @@ from rlm_loop.repl.host import frames
 from rlm_loop.repl.host.child import Child
 from rlm_loop.repl.host.frames import LONGEST, FrameReader, decode, decode_within
 from rlm_loop.repl.host.launch import WORKER, plain
-from rlm_loop.repl.isolation.readable import HARDEN
 from rlm_loop.repl.results import given as given_answer
 from rlm_loop.repl.worker import values_in
 
@@ -96,9 +95,7 @@ def test_nothing_that_a_worker_sends_is_unpickled() -> None:
     for path in WORKER.parent.rglob("*.py"):
         nodes = ast.walk(ast.parse(path.read_text("utf-8")))
         loads = [n for n in nodes if isinstance(n, ast.Attribute) and n.attr in ("load", "loads", "Unpickler")]
-        # `harden.py` loads the byte code that the host wrote for it
-        allowed = {"json", "marshal"} if path.name == HARDEN.name else {"json"}
-        assert path == WORKER or {ast.unparse(n.value) for n in loads} <= allowed, path
+        assert path == WORKER or {ast.unparse(n.value) for n in loads} <= {"json"}, path
 
 
 # -- frames

@@ -25,7 +25,6 @@ if __name__ == "__main__":  # the script's folder would let `import base` find o
 import contextlib
 import ctypes
 import json
-import marshal
 import os
 import stat
 import struct
@@ -152,17 +151,11 @@ def give_up(rights: Mapping[str, Any]) -> None:
         install(bytes.fromhex(rights["filter"]))
 
 
-def _code(script: str) -> types.CodeType:
-    """A script's code: a `.pyc` file of this Python, or source."""
-    with open(script, "rb") as f:
-        data = f.read()
-    return marshal.loads(data[16:]) if script.endswith(".pyc") else compile(data, script, "exec")
-
-
 def main() -> None:
     rights, script = json.loads(sys.argv[1]), sys.argv[2]
     try:
-        code = _code(script)  # which may be closed to who we become
+        with open(script, "rb") as f:  # which may be closed to who we become
+            code = compile(f.read(), script, "exec")
         give_up(rights)
     except Exception as error:
         sys.exit(f"the REPL was not isolated, so it was not started ({error})")
