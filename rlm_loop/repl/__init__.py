@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rlm_loop.repl.base import CellError, CellResult, EvaluationFailed, ReplError, ReplTool, Session, SetupFailed
+from rlm_loop.repl.contexts.context import describe_context
+from rlm_loop.repl.contexts.given import ContextError, context_fingerprint
+from rlm_loop.repl.host.launch import Launch
+from rlm_loop.repl.in_process.attached import NotebookREPL
+from rlm_loop.repl.isolation.container import Container
+from rlm_loop.repl.isolation.launchers import Hardened, Sandbox
+from rlm_loop.repl.session import KernelREPL, PythonREPL, RestrictedREPL
+from rlm_loop.repl.settings import Limits
 
-if TYPE_CHECKING:
-    from rlm_loop.repl.contexts.context import describe_context
-    from rlm_loop.repl.contexts.given import ContextError, context_fingerprint
-    from rlm_loop.repl.host.launch import Launch
-    from rlm_loop.repl.in_process.attached import NotebookREPL
-    from rlm_loop.repl.isolation.container import Container
-    from rlm_loop.repl.isolation.launchers import Hardened, Sandbox
-    from rlm_loop.repl.session import KernelREPL, PythonREPL, RestrictedREPL
-    from rlm_loop.repl.settings import Limits
+__all__ = ["KINDS", "CellError", "CellResult", "Container", "ContextError", "EvaluationFailed"]
+__all__ += ["Hardened", "KernelREPL", "Launch", "Limits", "NotebookREPL", "PythonREPL", "ReplError", "ReplTool"]
+__all__ += ["RestrictedREPL", "Sandbox", "Session", "SetupFailed", "context_fingerprint", "describe_context"]
+__all__ += ["open_repl"]
 
 KINDS = ("auto", "subprocess", "plain", "hardened", "sandbox", "container", "kernel", "restricted", "notebook")
 """The kinds of session that `open_repl` knows.  See `docs/isolation.md`.
@@ -34,43 +37,8 @@ def open_repl(kind: str = "auto", **options: Any) -> Session:
         own = {name: options.pop(name) for name in ("image", "engine", "read", "temporary") if name in options}
         if "image" not in own:
             raise ValueError('a container is made from an image that is there: give image="python:3.12" or another')
-        options.setdefault("launcher", __getattr__("Container")(**own))
+        options["launcher"] = Container(**own)
     elif kind in ("plain", "hardened", "sandbox"):
-        options.setdefault("launcher", kind)
-    return __getattr__(_CLASSES.get(kind, "PythonREPL"))(**options)
-
-
-_CLASSES = {"kernel": "KernelREPL", "restricted": "RestrictedREPL", "notebook": "NotebookREPL"}
-_NAMES = {
-    "contexts.context": "describe_context",
-    "contexts.given": "ContextError context_fingerprint",
-    "host.launch": "Launch",
-    "in_process.attached": "NotebookREPL",
-    "isolation.container": "Container",
-    "isolation.launchers": "Hardened Sandbox",
-    "session": "KernelREPL PythonREPL RestrictedREPL",
-    "settings": "Limits",
-}
-_HOME = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> Any:
-    """Import sessions when first asked for: `import rlm_loop` starts no process and needs none of it."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_HOME[name]), name)
-
-
-__all__ = [
-    "KINDS",
-    "CellError",
-    "CellResult",
-    "Container",
-    "ContextError",
-    "EvaluationFailed",
-    "Hardened",
-]
-__all__ += ["KernelREPL", "Launch", "Limits", "NotebookREPL", "PythonREPL", "ReplError", "ReplTool", "RestrictedREPL"]
-__all__ += ["Sandbox", "Session", "SetupFailed", "context_fingerprint", "describe_context", "open_repl"]
+        options["launcher"] = kind
+    classes = {"kernel": KernelREPL, "restricted": RestrictedREPL, "notebook": NotebookREPL}
+    return classes.get(kind, PythonREPL)(**options)
