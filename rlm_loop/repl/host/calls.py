@@ -44,10 +44,9 @@ class CellCalls:
         tools: Mapping[str, Callable[..., Any]],
         clock: Callable[[], float],
         send: Callable[[Mapping[str, Any]], None],
-        wake: Callable[[], None],
         session: int,
     ) -> None:
-        self._tools, self._clock, self._send, self._wake, self._session = tools, clock, send, wake, session
+        self._tools, self._clock, self._send, self._session = tools, clock, send, session
         self._lock = threading.Lock()
         self.under_way = 0
         self._since = self._waited = 0.0
@@ -120,8 +119,6 @@ class CellCalls:
             if not self.under_way:
                 self._waited += self._clock() - self._since
         self._send({"t": "reply", "id": frame.get("id"), **outcome})
-        if ended is not None:
-            self._wake()
 
     def _outcome(self, call: CellCall, frame: Mapping[str, Any]) -> Mapping[str, Any]:
         try:

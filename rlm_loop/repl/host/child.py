@@ -75,7 +75,6 @@ class Child:
         self._unasked = 0
         self._pid = 0  # as the kernel says; 0 while it has not spoken
         self._frames: deque[dict[str, Any]] = deque()
-        self._raw: list[tuple[bytes, list[Any], int, Any]] = []
         self._reader = FrameReader()
         line, ours = os.pipe()
         self._line = [ours]  # a list: taking it out is one step, and whichever thread does it closes it
@@ -102,14 +101,11 @@ class Child:
         _children.add(self)
         printed, self._writer = os.pipe()
         self._output = Output(printed, settings.output_cap)
-        self._wake_r, self._wake_w = os.pipe()
-        for fd in (printed, self._wake_r):
-            os.set_blocking(fd, False)
+        os.set_blocking(printed, False)
         if os.geteuid() == 0:
             os.fchmod(self._writer, 0o622)  # the cells' user is another, and they may open /dev/stdout
         self._poll = select.poll()
-        for fd in (printed, self._wake_r):
-            self._poll.register(fd, select.POLLIN)
+        self._poll.register(printed, select.POLLIN)
 
     def greet(self) -> None:
         """Send the pipe for its output, and wait until it has said hello; raises `ReplError` where it does not."""
@@ -160,7 +156,7 @@ class Child:
         and again during the grace time, which `grace` shortens, then killed.  Ctrl-C stops the job and keeps the REPL;
         a second one kills the REPL.
         """
-        calls = CellCalls(tools, self._settings.clock, self.send, self._wake, self._session)
+        calls = CellCalls(tools, self._settings.clock, self.send, self._session)
         grace = self._settings.grace if grace is None else min(grace, self._settings.grace)
         job = secrets.randbits(48) + 1  # a cell may write frames, and none for cells to come
         self._output.read()
@@ -210,8 +206,8 @@ class Child:
                         next_interrupt = spent + _REPEAT
                     pause = (grace + _AFTER_KILL if killed else min(next_interrupt, grace)) - spent
                 else:
-                    # A cell that waits for a tool spends nothing, but may go on at any moment.
-                    pause = max(timeout - own, _BUSY_SLICE if calls.made and calls.under_way else 0.0)
+                    # A cell that waits for a tool spends nothing, but may go on, or be ended by it, at any moment.
+                    pause = _BUSY_SLICE if calls.made and calls.under_way else timeout - own
                 frame = self._receive(min(max(pause, 0.001), _SLICE))
                 if frame is None:
                     continue
@@ -282,15 +278,10 @@ class Child:
         self._signal(signal.SIGKILL)
         self._launch.cleanup()
 
-    def _wake(self) -> None:
-        """Make a waiting `_receive` return `None` now.  Safe from any thread."""
-        with contextlib.suppress(OSError):
-            os.write(self._wake_w, b"!")
-
     # -- from the process
 
     def _receive(self, seconds: float) -> dict[str, Any] | None:
-        """Return the next frame, or `None` when there is none in time or `_wake` was called.
+        """Return the next frame, or `None` when there is none in time.
 
         Raises `ChildEnded` once the process has ended and all that it said was returned.
         """
@@ -298,8 +289,6 @@ class Child:
             for fd, _ in () if self._ended else self._poll.poll(max(0.0, seconds) * 1000):
                 if fd == self._sock_fd:
                     self._hear()
-                elif fd == self._wake_r:
-                    os.read(fd, 4096)
                 else:
                     self._output.read()
             if not self._frames:
@@ -310,9 +299,7 @@ class Child:
 
     def _hear(self) -> None:
         try:
-            if not self._raw:  # read and kept in one call, so that Ctrl-C in between loses nothing
-                self._raw.extend(map(self._sock.recvmsg, (_READ,), (_ONE_SENDER,), (socket.MSG_DONTWAIT,)))
-            data, about, _, _ = self._raw.pop()
+            data, about, _, _ = self._sock.recvmsg(_READ, _ONE_SENDER, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return
         except OSError:
@@ -378,8 +365,8 @@ class Child:
             with contextlib.suppress(OSError):
                 self._sock.shutdown(socket.SHUT_RDWR)  # a thread that waits for the REPL to read ends
             self._sock.close()
-            for fd in (self._writer, self._output.fd, self._wake_r, self._wake_w):
-                os.close(fd)
+            os.close(self._writer)
+            os.close(self._output.fd)
 
     def _waited(self, seconds: float) -> int | None:
         try:
@@ -397,14 +384,7 @@ class Child:
 _children: weakref.WeakSet[Child] = weakref.WeakSet()
 
 
-def _after_fork() -> None:
-    for child in list(_children):
-        with contextlib.suppress(OSError):
-            child.leave_to_parent()
-    _children.clear()
-
-
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(after_in_child=lambda: [child.leave_to_parent() for child in _children])
 
 
 def _listener(path: Path) -> socket.socket:
