@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 import signal
 import sys
@@ -10,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -39,7 +37,7 @@ from rlm_loop.repl.worker import (
 
 
 class NotebookREPL(ProcessSession):
-    """A `Session` in the namespace of a running IPython shell: no copy, no process, no isolation of any kind.
+    """A `Session` in the namespace of the running IPython shell: no copy, no process, no isolation of any kind.
 
     Cells read, change and delete the user's variables, and may do whatever the user may.  **Nothing can be killed**:
     Ctrl-C and `timeout` (seconds) stop a cell as Ctrl-C stops a notebook's cell, so a C function that ignores it
@@ -47,58 +45,43 @@ class NotebookREPL(ProcessSession):
     results and not in the notebook; what child processes print goes where the notebook's do.  Host tools run in the
     thread of the cell.  Names that the session itself binds are given back at the end.
 
-    `shell` is by default the one that runs this, `settings` are those of `PythonREPL`.  Cells may use IPython's syntax,
-    and `await`, in an event loop of the session's own.  Raises `ReplError` outside of IPython.
+    `settings` are those of `PythonREPL`.  Cells may use IPython's syntax, and `await`, in an event loop of the
+    session's own.  Raises `ReplError` outside of IPython.
     """
 
-    def __init__(self, shell: Any = None, **settings: Any) -> None:
-        if shell is None and (module := sys.modules.get("IPython")) is not None:
-            shell = module.get_ipython()
+    def __init__(self, **settings: Any) -> None:
+        module = sys.modules.get("IPython")
+        shell = module and module.get_ipython()
         if shell is None:
             raise ReplError("there is no notebook here to attach to: use this in Jupyter or IPython, or PythonREPL()")
         options = Settings(**settings, rebuild=False)
         if options.files:
             raise ValueError("a notebook session works in the notebook's own folder, so it takes no files")
-        self._notebook = _Notebook(shell, options, id(self))
         super().__init__(options, lambda _: Launch((), {}), "notebook")  # no process is started
+        self._child.append(_Notebook(shell, options, id(self)))
 
     @property
     def cwd(self) -> Path:
         """The notebook's own working folder."""
         return Path.cwd()
 
-    def close(self) -> None:
-        """Give back the names that the session had bound.  A cell that runs in another thread is stopped."""
-        self._owned.child = self._start()
-        super().close()
-
     def _frame(self, name: str, value: Any) -> dict[str, Any]:
         return {"t": "set", "name": name, "form": "object", "value": value}
 
     def _start(self) -> Any:
-        self._notebook.closed = False
-        return self._notebook
-
-
-@dataclass
-class _Calls:
-    """The calls of host tools by one cell, as `CellCalls` has them."""
-
-    made: list[CellCall] = field(default_factory=list[CellCall])
-    ended: BaseException | None = None
-    waited: float = 0.0
-    scope: Scope = field(default_factory=Scope)
+        self._child[0].closed = False
+        return self._child[0]
 
 
 class _Notebook(Cells):
     """Cells in the namespace of an IPython shell, in its syntax and with its displays, in the place of a `Child`."""
 
     kind = "notebook"
-    closed = False
 
     def __init__(self, shell: Any, settings: Settings, session: int) -> None:
         super().__init__(shell.user_ns, builtins.__dict__, settings.output_cap)
         self._shell, self._clock, self._session = shell, settings.clock, session
+        self.closed = True  # it is not set up
         self.hidden = shell.user_ns_hidden
         show_as_ipython(shell, self.displays)
         self.cover("final_answer")
@@ -106,8 +89,7 @@ class _Notebook(Cells):
         self.answer.forget()
         self.answer.hide()
         self._tools: Mapping[str, Callable[..., Any]] = {}
-        self._stopper: Stopper | None = None
-        self._calls = _Calls()
+        self._running: Running | None = None
 
     # -- what a session asks of a `Child`
 
@@ -120,9 +102,9 @@ class _Notebook(Cells):
         self.closed = True
 
     def kill(self) -> None:
-        self._calls.scope.end("the session was closed")
-        if (stopper := self._stopper) is not None:
-            stopper.at_most(0.0)
+        if (running := self._running) is not None:
+            running.scope.end("the session was closed")
+            running.at_most(0.0)
 
     def close(self) -> None:
         self.closed = True
@@ -133,58 +115,59 @@ class _Notebook(Cells):
 
     def do(
         self, job: Mapping[str, Any], tools: Mapping[str, Callable[..., Any]], limit: float, grace: float | None = None
-    ) -> tuple[Ended, _Calls]:
+    ) -> tuple[Ended, Running]:
         report: dict[str, Any] = {}
-        self._tools, output, calls = tools, CellOutput(self.cap), _Calls()
-        began, stopper = self._clock(), Stopper(limit)
+        self._tools, output, running = tools, CellOutput(self.cap), Running(limit)
+        began = self._clock()
         if job["t"] in ("exec", "eval"):
-            self._calls, self._stopper = calls, stopper
+            self._running = running
             self.answer.begin(job["code"] if job["t"] == "exec" else "")
             try:
-                with captured(output), self._hidden_from_user(report), stopper:
+                with captured(output), self._hidden_from_user(report), running:
                     self.work(dict(job), report)
             finally:
-                self._stopper = None
-                calls.scope.end("the cell that asked has ended")
+                self._running = None
+                running.scope.end("the cell that asked has ended")
             if restored := restore(self.names, self.reserved):
                 report["restored"] = restored
         else:
             self.work(dict(job), report)
         self.answer.hide()
         self._note_names(report)
-        stopped: Stopped = "timeout" if stopper.fired else ""
-        if stopper.ctrl_c:
-            stopped, calls.ended = "interrupted", KeyboardInterrupt()
-        elif calls.ended is not None:
+        stopped: Stopped = "timeout" if running.fired else ""
+        if running.ctrl_c:
+            stopped, running.ended = "interrupted", KeyboardInterrupt()
+        elif running.ended is not None:
             stopped = "budget"
-        return Ended("done", stopped, report, output.text(), max(0.0, self._clock() - began - calls.waited)), calls
+        seconds = max(0.0, self._clock() - began - running.waited)
+        return Ended("done", stopped, report, output.text(), seconds), running
 
     # -- how
 
     def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        stopper, calls = self._stopper, self._calls
-        if stopper is None:
+        running = self._running
+        if running is None:
             raise RuntimeError(f"{name}() was called by a thread whose cell has ended")
-        if calls.ended is not None:
+        if running.ended is not None:
             raise HostEnded("the cell was ended")
         record = CellCall(name, asked_with(args, kwargs))
-        calls.made.append(record)
+        running.made.append(record)
         began = self._clock()
         try:
-            with stopper.paused(), captured(None):  # a thread that the cell started waits on time of its own
-                value = tool_context(self._session, calls.scope).run(self._tools[name], *args, **kwargs)
+            with running.paused(), captured(None):  # a thread that the cell started waits on time of its own
+                value = tool_context(self._session, running.scope).run(self._tools[name], *args, **kwargs)
                 record.outcome = kept(form_of(value, MOST))
                 return value
         except BaseException as e:
             record.outcome = failed_call(e)
             if "error" in record.outcome:
                 raise tool_error(record.outcome["error"]) from None
-            calls.ended = e
-            stopper.at_most(0.05)
+            running.ended = e
+            running.at_most(0.05)
             raise HostEnded(record.outcome["end"]) from None
         finally:
-            if stopper.mine:
-                calls.waited += self._clock() - began
+            if running.mine:
+                running.waited += self._clock() - began
 
     def _job_set(self, job: dict[str, Any], report: dict[str, Any]) -> None:
         if not job["reserved"] and not self.covered.get(job["name"]):
@@ -211,6 +194,8 @@ class _Notebook(Cells):
             report["displays"] = self.displays.take()
 
     def _execute(self, code: CodeType) -> Any:
+        import asyncio
+
         running = asyncio._get_running_loop()  # pyright: ignore[reportPrivateUsage]
         asyncio._set_running_loop(None)  # the notebook's own waits for the cell, which may run another
         try:
@@ -226,8 +211,10 @@ _TICK = 0.02  # seconds between looks at the clock
 _REPEAT = 0.2  # seconds between stops: a cell may swallow the first
 
 
-class Stopper:
-    """A time limit, and Ctrl-C, for a cell in this process: a `with` block, in which a `KeyboardInterrupt` is raised.
+class Running:
+    """A cell in this process: its calls of host tools, as `CellCalls` has them, its time limit, and Ctrl-C.
+
+    It runs in a `with` block, in which a `KeyboardInterrupt` stops it.
 
     The main thread is stopped by a signal, as Ctrl-C does it.  Another thread finds an exception at its next step of
     Python code.  A C function that looks for neither, or `except BaseException` around everything, is not stopped.
@@ -236,6 +223,10 @@ class Stopper:
     """
 
     def __init__(self, seconds: float) -> None:
+        self.made: list[CellCall] = []
+        self.ended: BaseException | None = None
+        self.waited = 0.0
+        self.scope = Scope()
         self._left, self._inside = seconds, False
         self._thread, self._lock, self._over = threading.get_ident(), threading.Lock(), threading.Event()
         self._main = threading.current_thread() is threading.main_thread()
@@ -243,7 +234,7 @@ class Stopper:
         self._old: Any = None
         self.fired = self.ctrl_c = False
 
-    def __enter__(self) -> Stopper:
+    def __enter__(self) -> Running:
         if self._main:
             self._old = signal.signal(signal.SIGINT, self._on_signal)
         threading.Thread(target=self._watch, daemon=True).start()
