@@ -41,7 +41,7 @@ class Finding:
 EXTRAS: Mapping[str, str] = {
     "local": "xllamacpp",
     "litellm": "litellm",
-    "kernel": "jupyter_client",
+    "kernel": "ipython",
     "restricted": "RestrictedPython",
     "jupyter": "nbclient",
     "studies": "matplotlib",

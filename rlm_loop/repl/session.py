@@ -54,21 +54,23 @@ class ProcessSession(Session):
     """
 
     def __init__(self, settings: Settings, launch: Callable[[Mapping[str, Any]], Launch], kind: str) -> None:
-        self.timeout, self.grace, self.output_cap = settings.timeout, settings.grace, settings.output_cap
+        self.timeout, self.output_cap = settings.timeout, settings.output_cap
         self._settings, self._launch, self._kind = settings, launch, kind
-        self._owned = _Owned()
-        self._cwd: Path | None = None
-        self._closed = False
         self._pid = os.getpid()
-        self._finalizer = weakref.finalize(self, self._owned.release, self._pid)
+        # Named before it is made: a stop may strike in any thread, and what has no name is not removed.
+        self._home = Path(tempfile.gettempdir()).resolve() / f"rlm-loop-{secrets.token_hex(6)}"
+        self._child: list[Any] = []  # the process where there is one; a list, so that the finalizer holds no session
+        self._finalizer = weakref.finalize(self, _release, self._child, self._home, self._pid)
+        self._closed = False
         self._turns = threading.RLock()
+        self._cwd: Path | None = None
         self._files: Listing | str | None = None  # of the working folder at the last look; a text: why none is taken
         self._values = itertools.count(1)
         self._tools: dict[str, tuple[Callable[..., Any], ...]] = {}  # the latest of a name is called
         # What the REPL holds
         self._events: list[Event] = []
         self._variables: set[str] = set()  # of the host
-        self._reserved: dict[str, list[bool]] = {}  # of these, each with whether it is over another of the host's
+        self._reserved: list[str] = []  # of the host too, once for each time that one was put over another
         self._names: tuple[str, ...] = ()
         self._given: frozenset[str] = frozenset()  # names that a fresh REPL has once it was set up
         self._cells = 0
@@ -85,17 +87,16 @@ class ProcessSession(Session):
             child = self._ready(limit)
             self._cells += 1
             restart, self._untold = self._untold, NO_LOSS
+            before = listing(self.cwd) if self._files is None else self._files
             frame = {"t": "exec", "code": code, "file": f"<cell {self._cells}>"}
-            folder = self.cwd
-            before = listing(folder) if self._files is None else self._files
             ended, calls = child.do(frame, self._called(), limit, grace)
             loss = self._after(ended)
             made = calls.made
             self.last = own = cell_result(ended, limit, self.output_cap, loss, calls=made)
             if restart.note:
                 self.last = cell_result(ended, limit, self.output_cap, loss, restart, made)
-            self._files = before if isinstance(before, str) else listing(folder)
-            if isinstance(self._files, str) or self._files != before:
+            self._files = listing(self.cwd)
+            if self._files != before or isinstance(before, str):
                 self.last = replace(self.last, effects=changes(before, self._files))
             if self._settings.rebuild:
                 changed = names_in(ended.report, "changed")
@@ -111,15 +112,14 @@ class ProcessSession(Session):
         Raises `TypeError` for what does not pickle, `ReplError` for what cannot be had there.
         """
         check_names([name])
-        if name in self._tools:
-            raise ValueError(f"{name!r} is the name of a tool; choose another name for the variable")
         with self._turn():
             frame = {**self._frame(name, value), "reserved": reserved}
             self._tell(frame, f"cannot set {name!r} in the REPL")
             if reserved:
-                self._reserved.setdefault(name, []).append(name in self._variables)
-            self._variables.add(name)
-            self._note(frame)
+                self._reserved.append(name)
+            else:
+                self._variables.add(name)
+            self._events.append(frame)
 
     def get(self, expression: str, *, timeout: float | None = None) -> Any:
         limit = self.timeout if timeout is None else timeout
@@ -129,23 +129,22 @@ class ProcessSession(Session):
             return given(ended.report, ended.report.get("size", 0), limit - ended.seconds).value
 
     def add_tools(self, tools: Mapping[str, Callable[..., Any]]) -> None:
-        check_names(tools, taken=dict.fromkeys(self._variables))
+        check_names(tools, taken={*self._variables, *self._reserved})
         with self._turn():
             added = {name: (*self._tools.get(name, ()), tool) for name, tool in tools.items()}
-            self._offer({**self._tools, **added}, "cannot add tools")
+            self._offer({**self._tools, **added})
 
     def give_back(self, names: Iterable[str]) -> None:
         names = set(names)
         with self._turn():
-            for name in [n for n in names if self._reserved.get(n)]:
+            for name in names.intersection(self._reserved):
                 frame = {"t": "give_back", "name": name}
                 self._tell(frame, f"cannot give {name!r} back")
-                self._note(frame)
-                if not self._reserved[name].pop():
-                    self._variables.discard(name)
+                self._events.append(frame)
+                self._reserved.remove(name)
             if names & self._tools.keys():
                 left = {name: tools[:-1] if name in names else tools for name, tools in self._tools.items()}
-                self._offer({name: tools for name, tools in left.items() if tools}, "cannot remove tools")
+                self._offer({name: tools for name, tools in left.items() if tools})
 
     def new_run(self) -> None:
         with self._turn():
@@ -158,8 +157,8 @@ class ProcessSession(Session):
         """End the process and all that it started, and remove the private folder.  May be called again."""
         self._closed = True
         if not self._turns.acquire(blocking=False):
-            if self._owned.child is not None:
-                self._owned.child.kill()  # a cell runs in another thread: it ends as died
+            for child in self._child:
+                child.kill()  # a cell runs in another thread: it ends as died
             self._turns.acquire()
         try:
             with shielded():
@@ -177,7 +176,7 @@ class ProcessSession(Session):
     @property
     def isolation(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The isolation that is in use (`plain`, `sandbox` ...); with `auto` it is known once the session started."""
-        return self._kind if self._owned.child is None else self._owned.child.kind
+        return self._child[0].kind if self._child else self._kind
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -185,16 +184,11 @@ class ProcessSession(Session):
         return self._names
 
     @property
-    def records(self) -> tuple[CellRecord, ...]:
-        """The cells that a restart would run again, oldest first."""
-        return tuple(e for e in self._events if isinstance(e, CellRecord))
-
-    @property
     def cwd(self) -> Path:
         """The working folder of the cells; raises `ReplError` where the one that was given is not there."""
         if self._cwd is None:
             if self._settings.cwd is None:
-                cwd = self._owned.folder() / "work"
+                cwd = self._folder() / "work"
                 cwd.mkdir(exist_ok=True)
             elif not (cwd := Path(self._settings.cwd).resolve()).is_dir():
                 raise ReplError(f"the working folder {str(self._settings.cwd)!r} does not exist")
@@ -219,9 +213,9 @@ class ProcessSession(Session):
             raise ReplError(CLOSED)
         if os.getpid() != self._pid:
             raise ReplError("this REPL belongs to the process that this one was forked from; open a new one here")
-        child = self._owned.child
-        if child is None or child.closed:
+        if not self._child or self._child[0].closed:
             return None
+        child: Child = self._child[0]
         if cause := child.died_meanwhile():
             self._lose(cause, rebuilt_again=True)
             return None
@@ -231,9 +225,16 @@ class ProcessSession(Session):
         """The tools that cells call by these names."""
         return {name: tools[-1] for name, tools in self._tools.items()}
 
-    def _offer(self, tools: dict[str, tuple[Callable[..., Any], ...]], what: str) -> None:
+    def _folder(self) -> Path:
+        """Return the private folder, for values on their way, the log and a working folder; made at the first call."""
+        if self._closed:
+            raise ReplError(CLOSED)
+        self._home.mkdir(mode=0o700, exist_ok=True)
+        return self._home
+
+    def _offer(self, tools: dict[str, tuple[Callable[..., Any], ...]]) -> None:
         """Let the cells have these tools and no others."""
-        self._tell(tools_frame(tools), what)
+        self._tell(tools_frame(tools), "cannot change the tools")
         self._tools = tools
 
     def _tell(self, frame: Mapping[str, Any], what: str) -> None:
@@ -263,17 +264,6 @@ class ProcessSession(Session):
             raise failure(f"{what}: {failed.message}{output}".rstrip())
         return ended, calls.made
 
-    def _note(self, frame: Mapping[str, Any]) -> None:
-        """Put a job about a variable on record; it takes the place of a value that nothing can have seen."""
-        gives_back, last = frame["t"] == "give_back", self._events[-1] if self._events else {}
-        before = {} if isinstance(last, CellRecord) else last
-        same = before.get("t") == "set" and before["name"] == frame["name"]
-        if same and before["reserved"] == gives_back and not frame.get("reserved"):
-            self._events.pop()
-            if gives_back:
-                return
-        self._events.append(frame)
-
     # -- how it is lost, and comes back
 
     def _after(self, ended: Ended, cause: str = "") -> Loss:
@@ -291,11 +281,11 @@ class ProcessSession(Session):
         """
         if rebuilt_again:
             self._events = [e for e in self._events if not (isinstance(e, CellRecord) and e.rerun)]
-        last = {name: cell for cell in self.records for name in cell.changed}
-        own = [n for n in self._names if n not in self._given and n not in self._variables]
-        promised = {n for n in own if n in last and last[n].repeatable}
-        lost, again = (tuple(n for n in own if (n in promised) is back) for back in (False, True))
-        self._loss = Loss(self._names, lost, again, cause)
+        last = {name: e for e in self._events if isinstance(e, CellRecord) for name in e.changed}
+        own = [n for n in self._names if n not in self._given and n not in self._variables and n not in self._reserved]
+        again = {n: n in last and last[n].repeatable for n in own}
+        lost, promised = (tuple(n for n in own if again[n] is back) for back in (False, True))
+        self._loss = Loss(self._names, lost, promised, cause)
         self._names = ()
         return self._loss
 
@@ -303,7 +293,7 @@ class ProcessSession(Session):
         """Return a REPL that is where the next cell must find it.  Rebuilding takes at most `seconds`."""
         if (child := self._living()) is not None:
             return child
-        if self._loss is None and self.records:
+        if self._loss is None and self._cells:
             self._lose("")  # given up while something was raised
         loss = self._loss
         try:
@@ -320,8 +310,8 @@ class ProcessSession(Session):
             return child
         except BaseException:
             self._loss = loss
-            if self._owned.child is not None:
-                self._owned.child.drop()
+            for child in self._child:
+                child.drop()
             raise
 
     def _rebuild(self, child: Child, loss: Loss, seconds: float) -> tuple[Child, list[str]]:
@@ -335,9 +325,8 @@ class ProcessSession(Session):
             for event in itertools.dropwhile(lambda e: not isinstance(e, CellRecord), self._events):
                 if isinstance(event, CellRecord):
                     seconds -= self._rerun(child, event, seconds, notes)
-                elif "error" in self._again(child, event).report:
-                    notes.append(f"the host's value of {event.get('name')} could not be set again")
-            self._drop(child, {*self._names}.difference(loss.names))
+                else:
+                    self._again(child, event)
         except _Ended:
             self._events = [e for e in self._events if not isinstance(e, CellRecord)]
             return self._set_up(), ["the cells that were run again ended the process"]
@@ -348,31 +337,23 @@ class ProcessSession(Session):
         """Run a cell again where that may be, and compare; return the seconds that it took."""
         cell.rerun, what, gone, took = False, "", {*cell.changed}, 0.0
         if cell.repeatable and cell.seconds <= left:
-            past = PastCalls(cell.calls)
-            limit = min(left, _LEAST + 3 * cell.seconds)
+            past, limit = PastCalls(cell.calls), min(left, _LEAST + 3 * cell.seconds)
+            tools = {name: past.function(name) for name in self._tools}
             frame = {"t": "exec", "code": cell.code, "file": f"<cell {cell.number}>"}
-            ended = self._again(child, frame, limit, {name: past.function(name) for name in self._tools})
-            took, changed = ended.seconds, names_in(ended.report, "changed")
-            if ended.stopped:
-                what = f"went on for {limit:.1f} s"
-                gone.update(changed)
-            else:
-                cell.rerun, result = True, cell_result(ended, limit, self.output_cap)
-                same = same_text(cell.output, result.output)
-                what = difference([*past.unknown, *past.missing], cell, result, same)
-                # What a failing cell does not get to keeps a value that is not the last one.
-                gone = gone.difference(changed) if what and result.error else set[str]()
-            if what:
+            ended = self._again(child, frame, limit, tools)
+            took, result = ended.seconds, cell_result(ended, limit, self.output_cap)
+            cell.rerun = not ended.stopped
+            same = same_text(cell.output, result.output)
+            if what := difference([*past.unknown, *past.missing], cell, result, same):
                 notes.append(f"cell {cell.number} {what} when it was run again")
+            if cell.rerun:  # what a failing cell does not get to keeps a value that is not the last one
+                gone = gone.difference(names_in(ended.report, "changed")) if what and result.error else set[str]()
         elif cell.repeatable:
             notes.append(f"cell {cell.number} was not run again (it took {cell.seconds:.1f} s)")
-        self._drop(child, gone)
-        return took
-
-    def _drop(self, child: Child, names: Iterable[str]) -> None:
-        """Remove names, but not those that the host or the setup code gave, which come back as they were given."""
-        if gone := {*self._names}.intersection(names) - self._given - self._variables:
+        # What the host or the setup code gave comes back as it was given.
+        if gone := gone.intersection(self._names) - self._given - self._variables - {*self._reserved}:
             self._again(child, {"t": "drop", "names": [*gone]})
+        return took
 
     def _again(
         self,
@@ -391,11 +372,10 @@ class ProcessSession(Session):
 
     def _frame(self, name: str, value: Any) -> dict[str, Any]:
         """Return the job that binds a variable."""
-        path = self._owned.folder() / f"value{next(self._values)}"
-        return set_frame(name, value, path)
+        return set_frame(name, value, self._folder() / f"value{next(self._values)}")
 
     def _start(self) -> Child:
-        home = self._owned.folder()
+        home = self._folder()
         options: dict[str, Any] = {"cap": self.output_cap, "path": [str(self.cwd)], "home": str(home)}
         options["limits"] = self._settings.limits.as_options()
         return Child(self._launch(options), self.cwd, home, self._settings, id(self))
@@ -403,7 +383,8 @@ class ProcessSession(Session):
     def _set_up(self) -> Child:
         """Start a REPL, and give it its tools, the host's variables and the setup code."""
         with shielded():
-            child = self._owned.child = self._start()
+            child = self._start()
+            self._child[:] = [child]
         child.greet()
         self._names = ()
         if self._tools:
@@ -421,36 +402,15 @@ class ProcessSession(Session):
         return child
 
 
-class _Owned:
-    """The process of a session, and its private folder: values on their way, the log, a working folder."""
-
-    def __init__(self) -> None:
-        self.child: Child | None = None
-        # Named before it is made: a stop may strike in any thread, and what has no name is not removed.
-        self._home = Path(tempfile.gettempdir()).resolve() / f"rlm-loop-{secrets.token_hex(6)}"
-        self._released = False
-        self._lock = threading.RLock()
-
-    def folder(self) -> Path:
-        """Return the private folder, made at the first call; raises `ReplError` once it was released."""
-        with self._lock:
-            if self._released:
-                raise ReplError(CLOSED)
-            self._home.mkdir(mode=0o700, exist_ok=True)
-            return self._home
-
-    def release(self, pid: int) -> None:
-        """Clear them away, unless this is a forked copy of the host: then they are not its own."""
-        if os.getpid() != pid:
-            return
-        with self._lock:
-            self._released = True
-        if self.child is not None:
-            self.child.close()
-        remove(self._home)
+def _release(child: list[Any], home: Path, pid: int) -> None:
+    """End the process and remove the folder, unless this is a forked copy of the host: then they are not its own."""
+    if os.getpid() == pid:
+        for running in child:
+            running.close()
+        remove(home)
 
 
-def check_names(names: Mapping[str, Any] | list[str], taken: Mapping[str, Any] | None = None) -> None:
+def check_names(names: Iterable[str], taken: set[str] | None = None) -> None:
     """Refuse, all at once, names that Python, the REPL or the user's variables already use."""
     unusable = [repr(n) for n in names if not n.isidentifier() or keyword.iskeyword(n) or n[:2] == "__" or n == _ANSWER]
     clash = [repr(n) for n in names if taken is not None and (n in taken or n in _BUILTINS)]
@@ -509,45 +469,27 @@ class PythonREPL(ProcessSession):
 class KernelREPL(ProcessSession):
     """A `PythonREPL` with IPython, for what that adds: `%magic`, `!command`, `display`.
 
-    `kernel` is the name of a kernelspec (`jupyter kernelspec list`) for Python that is based on IPython; cells run in
-    the interpreter and the environment that it names, which may be another Python (3.8 or newer).  It has no launcher,
-    so there is no sandbox.  Environment variables are cut down to the same allow-list, the IPython profile is an empty
-    one, `limits` hold.  The rest is as for `PythonREPL`.
+    Cells run in `python`, an interpreter that has IPython (3.8 or newer; default this one).  It has no launcher, so
+    there is no sandbox.  The IPython profile is an empty one.  The rest is as for `PythonREPL`.
 
-    Needs `pip install -e ".[kernel]"`; `ReplError` says so where it is missing, or where there is no such kernel.
+    Needs `pip install -e ".[kernel]"`.
     """
 
-    def __init__(self, kernel: str = "python3", **settings: Any) -> None:
-        self.kernel = kernel
-        super().__init__(Settings(**settings), partial(_in_kernel, kernel), "kernel")
+    def __init__(self, *, python: str | None = None, **settings: Any) -> None:
+        if python is None:
+            _need("IPython", "kernel")
+        super().__init__(Settings(**settings), partial(_in_kernel, python or sys.executable), "kernel")
 
 
-def _in_kernel(name: str, options: Mapping[str, Any]) -> Launch:
-    """Return the command of a REPL with IPython in a kernel's interpreter."""
-    spec = _kernelspec(name)
-    argv = [
-        str(word).format(prefix=sys.prefix, resource_dir=spec.resource_dir, connection_file="") for word in spec.argv
-    ]
-    if "-m" not in argv:
-        raise ReplError(f"the kernel {name!r} does not begin with a Python that runs a module: {' '.join(argv)}")
-    *before, python = argv[: argv.index("-m")]
-    launch = plain(sys.executable if python in ("python", "python3") else python, {**options, "ipython": True})
-    environment = {**launch.env, "IPYTHONDIR": str(Path(options["home"]) / "ipython"), **spec.env}  # an empty profile
-    return Launch((*before, *launch.argv), environment, "kernel")
+def _in_kernel(python: str, options: Mapping[str, Any]) -> Launch:
+    launch = plain(python, {**options, "ipython": True})
+    return replace(launch, env={**launch.env, "IPYTHONDIR": str(Path(options["home"], "ipython"))}, kind="kernel")
 
 
-def _kernelspec(name: str) -> Any:
-    """Return the kernelspec of that name; `ReplError` where there is none, or Jupyter is missing."""
-    try:
-        from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
-    except ImportError as e:
-        raise ReplError(f"kernel sessions need {e.name}: {install_line('kernel')}") from None
-    manager = KernelSpecManager()
-    try:
-        return manager.get_kernel_spec(name)
-    except NoSuchKernel as e:
-        there = ", ".join(sorted(manager.find_kernel_specs())) or "none; pip install ipykernel"
-        raise ReplError(f"{e}; there are: {there}") from None
+def _need(module: str, kind: str) -> None:
+    """Raise `ReplError` where the module of a kind of session is not installed."""
+    if find_spec(module) is None:
+        raise ReplError(f"{kind} sessions need {module}: {install_line(kind)}")
 
 
 _ANALYSIS = (
@@ -577,8 +519,7 @@ class RestrictedREPL(ProcessSession):
     """
 
     def __init__(self, *, imports: Iterable[str] = ANALYSIS, **settings: Any) -> None:
-        if find_spec("RestrictedPython") is None:
-            raise ReplError(f"restricted sessions need RestrictedPython: {install_line('restricted')}")
+        _need("RestrictedPython", "restricted")
         super().__init__(Settings(**settings), partial(_restricted, tuple(imports)), "restricted")
 
 

@@ -17,7 +17,7 @@ import pytest
 from rlm_loop.repl import Container, Hardened, PythonREPL, ReplError, Sandbox, open_repl
 
 KINDS = ("subprocess", "kernel", "restricted", "notebook")
-NEEDS = {"kernel": "ipykernel", "restricted": "RestrictedPython", "notebook": "IPython"}
+NEEDS = {"kernel": "IPython", "restricted": "RestrictedPython", "notebook": "IPython"}
 
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes and limits are Linux's")

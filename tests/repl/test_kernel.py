@@ -1,20 +1,16 @@
-"""Cells in a Jupyter kernel: what is there besides what all sessions have, and what holds when things go wrong."""
+"""Cells with IPython: what is there besides what all sessions have, and what holds when things go wrong."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from processes import Held, Stopwatch, gone
 from session_kinds import linux
 
-from rlm_loop.repl import KernelREPL, Limits, ReplError, open_repl
+from rlm_loop.repl import KernelREPL, Limits
 
-pytest.importorskip("ipykernel", reason='needs ipykernel: pip install -e ".[kernel]"')
+pytest.importorskip("IPython", reason='needs IPython: pip install -e ".[kernel]"')
 
 
 @pytest.fixture(scope="module")
@@ -97,22 +93,3 @@ def test_a_kernel_without_descriptors_goes_on() -> None:
     with KernelREPL(timeout=60) as repl:
         repl.run("import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))")
         assert repl.run("print('one')").output == "one\n"
-
-
-def spec(folder: Path, name: str, **content: Any) -> None:
-    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    (place := folder / "kernels" / name).mkdir(parents=True)
-    (place / "kernel.json").write_text(
-        json.dumps({"argv": argv, "display_name": name, "language": "python", **content})
-    )
-
-
-def test_any_kernelspec_for_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
-    spec(tmp_path, "mine", env={"OF_THE_SPEC": "yes"})
-    spec(tmp_path, "broken", argv=[sys.executable, "-c", "raise SystemExit('no such thing')"])
-    with open_repl("kernel", kernel="mine") as repl:
-        assert repl.run("import os; os.environ['OF_THE_SPEC']").output == "'yes'"
-    for name, message in {"nowhere": "nowhere; there are: .*mine", "broken": "does not begin with a Python"}.items():
-        with KernelREPL(name) as repl, pytest.raises(ReplError, match=message):
-            repl.run("1")

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("jupyter_client", reason='pip install -e ".[kernel]"')
-pytest.importorskip("ipykernel", reason='pip install -e ".[kernel]"')
+pytest.importorskip("jupyter_client", reason='pip install -e ".[notebooks]"')
+pytest.importorskip("ipykernel", reason='pip install -e ".[notebooks]"')
 
 PATIENCE = 300
 SETUP = """
