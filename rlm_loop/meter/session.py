@@ -193,7 +193,7 @@ class MeterSession:
             question=question,
             agent=self._run[1],
             settings={"agent": self._run[1], "session": self.name, "protocol": call.protocol, "model": call.model},
-            model=self._root.name,
+            model=self._root.model.name,
             budget=self._root.account.budget,
             versions=versions(),
             context=None,
@@ -210,7 +210,7 @@ class MeterSession:
         else:
             node = Caller(root.node, root.node.numbers(1)[0])
             metered = root.scoped(node, purpose="metered", max_tokens=request.max_tokens)
-            about = {"parent": root.node.path, "turn": max(root.turn, 1), "depth": node.depth, "model": root.name}
+            about = {"parent": root.node.path, "turn": max(root.turn, 1), "depth": node.depth, "model": root.model.name}
             self.trace.record("subcall_start", node=node.path, kind="agent", **about)
         conversation = MeteredConversation(metered, self._shared.known)
         conversation.began = call.arrived
