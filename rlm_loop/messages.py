@@ -198,11 +198,6 @@ class Usage:
             figures.append(None if ours is None or theirs is None else ours + theirs)
         return Usage(*figures)
 
-    def __sub__(self, other: Usage) -> Usage:
-        """Subtract figure by figure; not known where one of the two is not."""
-        figures: list[Any] = [None if figure is None else -figure for figure in _FIGURES(other)]
-        return self + Usage(*figures)
-
     @property
     def total_tokens(self) -> int | None:
         """Input plus output."""
