@@ -20,7 +20,7 @@ from rlm_loop.models.base import Model
 from rlm_loop.outcome import Score
 from rlm_loop.repl import KINDS
 from rlm_loop.repl.contexts.context import describe_workspace
-from rlm_loop.repl.contexts.given import as_context
+from rlm_loop.repl.contexts.on_disk import as_context
 from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.base import Task
 

@@ -19,7 +19,7 @@ from rlm_loop.messages import Message, Usage
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl import open_repl
 from rlm_loop.repl.base import Session
-from rlm_loop.repl.contexts.given import as_context
+from rlm_loop.repl.contexts.on_disk import as_context
 from rlm_loop.traces.trace import Trace
 from rlm_loop.workspace import Workspace
 

@@ -112,8 +112,8 @@ def run(
 
 
 def _texts(question: str, context: str | None) -> tuple[str, Any]:
-    """The question and the context: a text of standard input, or of a file."""
-    from rlm_loop.repl.contexts.given import as_context
+    """The question and the context: a text of standard input, or a file that a cell reads."""
+    from rlm_loop.repl.contexts.on_disk import ContextFile
 
     if question == "-" and context == "-":
         raise Misuse("question and context cannot both come from standard input; put one of them in a file")
@@ -122,8 +122,8 @@ def _texts(question: str, context: str | None) -> tuple[str, Any]:
         raise Misuse("the question is empty; say what is to be done")
     if context is None or context == "-":
         return asked, None if context is None else _input()
-    given = as_context(Path(context))
-    if isinstance(given, bytes):  # more often the wrong file than one that is meant
+    given = ContextFile(Path(context))
+    if given.kind == "bytes":  # more often the wrong file than one that is meant
         raise Misuse(f"{context} is not UTF-8 text; convert it first, or hand it in from Python as bytes")
     return asked, given
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from rlm_loop.repl.base import CellError, CellResult, EvaluationFailed, ReplError, ReplTool, Session, SetupFailed
 from rlm_loop.repl.contexts.context import describe_context
-from rlm_loop.repl.contexts.given import ContextError, context_fingerprint
+from rlm_loop.repl.contexts.on_disk import ContextError, ContextFile, context_fingerprint
 from rlm_loop.repl.host.launch import Launch
 from rlm_loop.repl.in_process.attached import NotebookREPL
 from rlm_loop.repl.isolation.container import Container
@@ -14,7 +14,7 @@ from rlm_loop.repl.isolation.launchers import Hardened, Sandbox
 from rlm_loop.repl.session import KernelREPL, PythonREPL, RestrictedREPL
 from rlm_loop.repl.settings import Limits
 
-__all__ = ["KINDS", "CellError", "CellResult", "Container", "ContextError", "EvaluationFailed"]
+__all__ = ["KINDS", "CellError", "CellResult", "Container", "ContextError", "ContextFile", "EvaluationFailed"]
 __all__ += ["Hardened", "KernelREPL", "Launch", "Limits", "NotebookREPL", "PythonREPL", "ReplError", "ReplTool"]
 __all__ += ["RestrictedREPL", "Sandbox", "Session", "SetupFailed", "context_fingerprint", "describe_context"]
 __all__ += ["open_repl"]

@@ -36,6 +36,7 @@ from rlm_loop.repl.text import same_text
 
 _LEAST = 5.0  # seconds that a cell may take when it runs again, more if it took long; a busy machine is slow
 CLOSED = "this REPL is closed; open a new one"
+_SEE_EVERYTHING = ("plain", "kernel", "restricted", "custom")  # kinds of isolation that hide no file of the user's
 
 
 Event = CellRecord | Mapping[str, Any]
@@ -109,6 +110,7 @@ class ProcessSession(Session):
     def set(self, name: str, value: Any, *, reserved: bool = False) -> None:
         """Bind a variable: an exact copy, of any size, which also comes back after a restart.
 
+        A `ContextFile` is bound to what is in it; isolated cells read a copy in the private folder.
         Raises `TypeError` for what does not pickle, `ReplError` for what cannot be had there.
         """
         check_names([name])
@@ -372,7 +374,8 @@ class ProcessSession(Session):
 
     def _frame(self, name: str, value: Any) -> dict[str, Any]:
         """Return the job that binds a variable."""
-        return set_frame(name, value, self._folder() / f"value{next(self._values)}")
+        path = self._folder() / f"value{next(self._values)}"
+        return set_frame(name, value, path, self.isolation in _SEE_EVERYTHING)
 
     def _start(self) -> Child:
         home = self._folder()

@@ -1023,13 +1023,17 @@ _AWAIT = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
 def load(job: dict[str, Any]) -> Any:
-    """The value of a `set` job: in the frame, or in a file (`source`) that the host wrote."""
-    if job["form"] == "frame":
+    """The value of a `set` job: in the frame, or in a file (`source`) of the host or the user."""
+    form = job["form"]
+    if form == "frame":
         return decode(job["value"])
-    import pickle  # host to worker only; nothing that a worker wrote is ever unpickled
-
     with open(job["source"], "rb") as f:
-        return pickle.load(f)
+        if form == "pickle":  # host to worker only; nothing that a worker wrote is ever unpickled
+            import pickle
+
+            return pickle.load(f)
+        raw = f.read(job["size"])
+    return raw if form == "bytes" else raw.decode("utf-8", "surrogateescape")
 
 
 # --------------------------------------------------------------------------------------------- process

@@ -18,7 +18,7 @@ from rlm_loop.agents.subcalls import Recursion
 from rlm_loop.models.base import Model
 from rlm_loop.outcome import Outcome, Turn
 from rlm_loop.repl.base import CellCall
-from rlm_loop.repl.contexts.given import as_context, context_fingerprint
+from rlm_loop.repl.contexts.on_disk import as_context, context_fingerprint
 from rlm_loop.repl.records import CellRecord, cells_of
 from rlm_loop.replay.rebuilt import agent_of
 from rlm_loop.replay.recorded import Recorded, ReplayError

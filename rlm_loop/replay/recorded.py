@@ -11,7 +11,7 @@ from rlm_loop.accounting.tree import ROOT, node_of
 from rlm_loop.agents.past_run import turn_of
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
-from rlm_loop.repl.contexts.given import context_fingerprint
+from rlm_loop.repl.contexts.on_disk import context_fingerprint
 from rlm_loop.traces.reader import RunRecord, message_of, reply_of, whole
 
 #: Fields of a node that hold one event of it each, by the event's kind.

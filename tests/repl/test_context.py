@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from rlm_loop import DirectAgent, ToolLoopAgent
 from rlm_loop.models import ScriptedModel
-from rlm_loop.repl import ContextError, PythonREPL, context_fingerprint, describe_context
+from rlm_loop.repl import ContextError, ContextFile, PythonREPL, context_fingerprint, describe_context
 from rlm_loop.repl.contexts.context import READ, ROOM, TOLD, inline_context
-from rlm_loop.repl.contexts.given import Fingerprint, as_context
+from rlm_loop.repl.contexts.on_disk import Fingerprint
 from rlm_loop.traces.reader import read
 
 LOG = "2024-01-02T10:00:00;failed;12.5\n"
@@ -59,6 +59,20 @@ def test_what_is_told(context: Any, told: str) -> None:
     begin, cut, end = told.partition("…")
     assert line.startswith(f"{TOLD} {begin}")
     assert line.endswith(end if cut else told)
+
+
+def test_what_is_told_of_files_and_their_fingerprints(tmp_path: Path) -> None:
+    (tmp_path / "text.log").write_text(LOG * 3, newline="")
+    (tmp_path / "picture").write_bytes(b"\x89PNG\0" * 9)
+    with (tmp_path / "huge.log").open("wb") as f:
+        f.write(LOG.encode() * 4000)
+        f.truncate(3_000_000_000)  # a hole: nothing on the disk
+    text, picture, huge = (ContextFile(tmp_path / name) for name in ("text.log", "picture", "huge.log"))
+    assert describe_context(text) == describe_context(LOG * 3)
+    assert context_fingerprint(text) == context_fingerprint(LOG * 3)
+    assert context_fingerprint(picture) == context_fingerprint(b"\x89PNG\0" * 9)
+    assert " bytes of length 45; it starts with b'\\x89PNG" in describe_context(picture)
+    assert " a str of 3,000,000,000 bytes in UTF-8; it starts with '2024-01" in describe_context(huge)
 
 
 plain = st.recursive(
@@ -105,7 +119,7 @@ def test_tables_with_other_contents_differ() -> None:
     assert context_fingerprint(table) != before
 
 
-def test_a_hash_that_the_run_does_not_wait_for_is_said() -> None:
+def test_a_hash_that_fails_or_that_the_run_does_not_wait_for_is_said(tmp_path: Path) -> None:
     asked, released, events = threading.Event(), threading.Event(), list[dict[str, Any]]()
 
     class Slow:
@@ -118,7 +132,13 @@ def test_a_hash_that_the_run_does_not_wait_for_is_said() -> None:
     assert asked.wait(60)
     hashed.end(0)
     released.set()
-    assert [set(event) for event in events] == [{"type", "bytes", "error"}]
+    (tmp_path / "gone").write_text("a" * (2 << 20))
+    gone = ContextFile(tmp_path / "gone")
+    (tmp_path / "gone").unlink()
+    hashed = Fingerprint(gone, events.append)
+    hashed.end()
+    assert [set(event) for event in events] == [{"type", "bytes", "error"}] * 2
+    assert "No such file" in events[1]["error"]
 
 
 def code(text: str) -> str:
@@ -145,25 +165,6 @@ def test_a_context_is_not_hashed_where_nothing_is_written() -> None:
     data = type("Data", (), {"__reduce__": lambda self: pickled.append(self) or (str, ("made",))})
     DirectAgent(model=ScriptedModel(["7"])).run("Q?", context=data())
     assert pickled == []
-
-
-BECOMES = {
-    b"": "str",
-    b"\xef\xbb\xbfx\r\n": "str",
-    b"caf\xe9": "bytes",
-    b"a line with one \0 in it": "str",
-    b"x" * 65_536 + b"\0\xe9": "bytes",
-    b"x" + "ü".encode() * 40_000: "str",
-}
-
-
-@pytest.mark.parametrize("raw", BECOMES, ids=[str(raw)[:30] for raw in BECOMES])
-def test_what_a_file_becomes(tmp_path: Path, raw: bytes) -> None:
-    path = tmp_path / "f"
-    path.write_bytes(raw)
-    made = as_context(path)
-    assert type(made).__name__ == BECOMES[raw]
-    assert (made.encode() if isinstance(made, str) else made) == raw
 
 
 @pytest.mark.parametrize("context", ["", [], {}, b""])
@@ -193,7 +194,7 @@ def test_a_path_that_cannot_be_used_is_said_before_the_run(tmp_path: Path) -> No
 def test_a_strategy_without_a_repl_sees_head_and_tail(tmp_path: Path) -> None:
     text = "begin " + "ä1234567\n" * 40_000 + " end"
     (tmp_path / "long.txt").write_text(text, newline="")
+    assert inline_context(ContextFile(tmp_path / "long.txt")) == inline_context(text)
     model = ScriptedModel(["7"])
     DirectAgent(model=model).run("How many?", context=tmp_path / "long.txt")
-    assert inline_context(text) in model.prompts[0].messages[-1].text
     assert " end" in model.prompts[0].messages[-1].text

@@ -21,7 +21,7 @@ from processes import gone, host, left_nothing, told, until
 from session_kinds import as_root, linux, podman
 from suite.world import marked
 
-from rlm_loop.repl import Container, EvaluationFailed, Hardened, Limits, PythonREPL, ReplError, Sandbox
+from rlm_loop.repl import Container, ContextFile, EvaluationFailed, Hardened, Limits, PythonREPL, ReplError, Sandbox
 from rlm_loop.repl.host.launch import isolated_environment
 from rlm_loop.repl.isolation.harden import landlock_abi
 from rlm_loop.repl.isolation.launchers import LAUNCHERS, warn_once
@@ -143,22 +143,28 @@ def test_ordinary_work_goes_on_inside(boxes: Open, kind: str) -> None:
 
 @ALL
 def test_values_and_files_cross_also_late_and_after_a_restart(boxes: Open, kind: str, tmp_path: Path) -> None:
-    notes = tmp_path / "notes.txt"
-    notes.write_text("a")
+    notes, closed = tmp_path / "notes.txt", tmp_path / "closed.txt"
+    notes.write_bytes(b"a\r\nb")
+    closed.write_text("closed to others")
+    closed.chmod(0o600)
     with boxes(kind, files={"a.txt": "abc"}) as repl:
         repl.set("context", "x" * 3_000_000, reserved=True)
+        repl.set("notes", ContextFile(notes), reserved=True)
+        repl.set("closed", ContextFile(closed))
         assert repl.run("len(context), open('a.txt').read()").output == "(3000000, 'abc')"
+        assert repl.get("(notes, closed)") == ("a\r\nb", "closed to others")
         with pytest.raises(EvaluationFailed):
             repl.get(f"open({str(notes)!r}, 'w')")
-        repl.set("late", "y" * 3_000_000, reserved=True)
+        repl.set("late", ContextFile(closed), reserved=True)
+        assert repl.get("late == closed") is True
         assert repl.run("import os; os._exit(3)").error == "died"
         assert repl.run("len(context), open('a.txt', 'a').write('d')").output == "(3000000, 1)"
-        assert repl.get("len(late)") == 3_000_000
+        assert repl.get("(notes, late, closed == late)") == ("a\r\nb", "closed to others", True)
         assert repl.run(f"open({str(tmp_path / 'other')!r}, 'w')").error == "runtime"
         assert repl.run("while True: pass", timeout=0.3).error == "timeout"
         assert (repl.cwd / "a.txt").read_text() == "abcd"
         assert repl.run("while True:\n try:\n  while True: pass\n except BaseException: pass", timeout=0.3).error
-    assert notes.read_text() == "a"
+    assert notes.read_bytes() == b"a\r\nb"
 
 
 FORKS = (

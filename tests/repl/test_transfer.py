@@ -1,4 +1,4 @@
-"""Values go in exactly and come back equal."""
+"""Values go in exactly and come back equal; files are read where the cells run (isolated ones: test_isolated.py)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from session_kinds import KINDS, session
 
-from rlm_loop.repl import EvaluationFailed, PythonREPL
+from rlm_loop.repl import ContextFile, EvaluationFailed, PythonREPL, ReplError
 from rlm_loop.repl.host.frames import IN_FRAME, check, decode
 from rlm_loop.repl.worker import encode
 
@@ -104,3 +105,66 @@ def test_get_returns_values_or_reprs(shared: PythonREPL) -> None:
     shared.run("got = {'a': (1, 2)}")
     assert (shared.get("got"), shared.get("print")) == ({"a": (1, 2)}, "<built-in function print>")
     assert math.isnan(shared.get("float('nan')"))
+
+
+# -- files
+
+TEXT = "a\r\nb\rc\u2028ä😀\n" * 3
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "notes.txt"
+    path.write_bytes(TEXT.encode())
+    return path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_is_an_ordinary_str_and_is_restored(kind: str, tmp_path: Path, file: Path) -> None:
+    with session(kind, tmp_path / "ipython", timeout=30) as repl:
+        repl.set("context", ContextFile(file), reserved=True)
+        assert repl.run("x = 1").error is None
+        assert repl.run("print(type(context).__name__, len(context))").output == f"str {len(TEXT)}\n"
+        assert repl.run("context = 'invented'").error is None
+        assert repl.get("(context, context[:3].encode())") == (TEXT, b"a\r\n")
+
+
+def test_a_file_that_went_is_said_and_the_session_goes_on(bare: PythonREPL, file: Path) -> None:
+    bare.set("context", ContextFile(file))
+    file.unlink()
+    with pytest.raises(ReplError, match=r"cannot set 'context'.*FileNotFoundError: .*notes\.txt"):
+        bare.run("1")
+    file.write_bytes(b"back again, and longer than it was before, by far: " * 9)
+    assert bare.get("len(context)") == len(TEXT.encode())  # as large as it was when the run began
+
+
+BECOMES = {
+    b"": "str",
+    b"\xef\xbb\xbfx": "str",
+    b"caf\xe9": "bytes",
+    b"a\0b": "bytes",
+    b"a line with one \0 in it": "str",
+    b"x" * 65_536 + b"\0\xe9": "str",
+    b"x" + "ü".encode() * 40_000: "str",
+}
+
+
+@pytest.mark.parametrize("raw", BECOMES, ids=[str(raw)[:30] for raw in BECOMES])
+def test_what_a_file_becomes(repl: PythonREPL, tmp_path: Path, raw: bytes) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(raw)
+    repl.set("context", ContextFile(path))
+    kind = BECOMES[raw]
+    assert repl.get("type(context).__name__") == kind
+    assert repl.get("context.encode('utf-8', 'surrogateescape')" if kind == "str" else "context") == raw
+
+
+def test_the_users_file_is_never_touched(repl: PythonREPL, file: Path) -> None:
+    repl.set("kept", ContextFile(file), reserved=True)
+    for value in (ContextFile(file), ContextFile(file), "x" * (IN_FRAME + 1), 1):
+        repl.set("context", value)
+        assert repl.run("context").error is None
+    repl.run("import os; os._exit(1)")
+    assert repl.get("kept") == TEXT
+    repl.close()
+    assert file.read_bytes() == TEXT.encode()

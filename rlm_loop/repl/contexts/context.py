@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Any, cast
 
 from rlm_loop.repl.contexts.frame import frame_line, frame_text, is_frame, short, whole_items
+from rlm_loop.repl.contexts.on_disk import ContextFile
 from rlm_loop.repl.text import clip
 
 ROOM = 174
@@ -19,6 +20,7 @@ TOLD = "The REPL already has the variable context,"
 #: Small models like to retype a text from its preview; a line of code that reads it keeps some of them from that.
 READ = "Read it with code, such as context.splitlines()"
 INLINE = 12_000
+_COUNTED = 16 << 20  # bytes of a file of which the characters and lines are counted before the run
 
 
 def describe_workspace(tools: Iterable[str]) -> str:
@@ -45,6 +47,8 @@ def describe_context(context: Any) -> str:
 
 def _line(context: Any, room: int) -> str:
     kind = _kind(context)
+    if isinstance(context, ContextFile):
+        return _file_line(context, room)
     if isinstance(context, str):
         return _text_line(context, room)
     if isinstance(context, bytes | bytearray):
@@ -66,6 +70,18 @@ def _line(context: Any, room: int) -> str:
 
 def _kind(context: Any) -> str:
     return type(context).__name__[:24]
+
+
+def _file_line(file: ContextFile, room: int) -> str:
+    if file.kind == "bytes":
+        return _beginning(f"{TOLD} bytes of length {file.size:,}", file.head(2 * room), room)
+    if file.size <= _COUNTED:
+        return _text_line(_text(file.head(file.size)), room)
+    return _beginning(f"{TOLD} a str of {file.size:,} bytes in UTF-8", _text(file.head(8 * room))[: 2 * room], room)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
 
 
 def _text_line(text: str, room: int) -> str:
@@ -104,6 +120,9 @@ def inline_context(context: Any, *, limit: int = INLINE) -> str:
     """Return the context as text, clipped head and tail to `limit` characters."""
     if context is None:
         return ""
+    if isinstance(context, ContextFile):
+        data = b"".join(context.read())
+        context = repr(data) if context.kind == "bytes" else _text(data)
     if is_frame(context):
         return frame_text(context, limit)
     if not isinstance(context, str):

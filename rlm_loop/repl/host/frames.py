@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import pickle
+import shutil
 import socket
 import threading
 from collections import deque
@@ -21,6 +22,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, cast
 
+from rlm_loop.repl.contexts.on_disk import ContextError, ContextFile
 from rlm_loop.repl.text import Ends
 from rlm_loop.repl.worker import DEEPEST, RECORD, encode, values_in
 from rlm_loop.repl.worker import decode as from_form
@@ -204,12 +206,22 @@ class Outgoing:
                     return
 
 
-def set_frame(name: str, value: Any, path: Path) -> dict[str, Any]:
+def set_frame(name: str, value: Any, path: Path, in_place: bool = True) -> dict[str, Any]:
     """The `set` job for a value; writes `path` where the value goes through a file.  The copy is exact.
 
+    What is on disk is read there `in_place`, else from a copy at `path`.
     Raises `TypeError` for a value that does not pickle.
     """
     frame: dict[str, Any] = {"t": "set", "name": name, "form": "frame"}
+    if isinstance(value, ContextFile):
+        if in_place:
+            return value.frame(name)
+        try:
+            shutil.copyfile(value.path, path)
+        except OSError as error:
+            raise ContextError(f"the context {str(value.path)!r} cannot be copied: {error.strerror or error}") from None
+        path.chmod(0o644)  # the cells may run as another user
+        return value.frame(name, path)
     if value is None or type(value) in (bool, int, float) or (type(value) in (str, bytes) and len(value) <= IN_FRAME):
         return {**frame, "value": encode(value)}
     try:
@@ -217,5 +229,5 @@ def set_frame(name: str, value: Any, path: Path) -> dict[str, Any]:
             pickle.dump(value, f, protocol=5)  # arrays (of a `DataFrame` too) as they lie in memory, without a copy
     except Exception as e:
         raise TypeError(f"cannot send {name!r} ({type(value).__name__}) to the REPL, it does not pickle: {e}") from e
-    path.chmod(0o644)  # the cells may run as another user
+    path.chmod(0o644)
     return {**frame, "form": "pickle", "source": str(path)}

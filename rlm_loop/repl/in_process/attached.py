@@ -15,6 +15,7 @@ from typing import Any
 
 from rlm_loop.accounting.scope import Scope
 from rlm_loop.repl.base import CellCall, ReplError
+from rlm_loop.repl.contexts.on_disk import ContextFile
 from rlm_loop.repl.host.calls import failed_call, tool_context
 from rlm_loop.repl.host.child import Ended, Stopped
 from rlm_loop.repl.host.launch import Launch
@@ -30,6 +31,7 @@ from rlm_loop.repl.worker import (
     HostEnded,
     as_python,
     form_of,
+    load,
     restore,
     show_as_ipython,
     tool_error,
@@ -66,6 +68,8 @@ class NotebookREPL(ProcessSession):
         return Path.cwd()
 
     def _frame(self, name: str, value: Any) -> dict[str, Any]:
+        if isinstance(value, ContextFile):
+            return value.frame(name)
         return {"t": "set", "name": name, "form": "object", "value": value}
 
     def _start(self) -> Any:
@@ -172,7 +176,7 @@ class _Notebook(Cells):
     def _job_set(self, job: dict[str, Any], report: dict[str, Any]) -> None:
         if not job["reserved"] and not self.covered.get(job["name"]):
             self.cover(job["name"])
-        self.put(job["name"], job["value"], job["reserved"])
+        self.put(job["name"], job["value"] if job["form"] == "object" else load(job), job["reserved"])
 
     def _job_exec(self, job: dict[str, Any], report: dict[str, Any]) -> None:
         super()._job_exec({**job, "code": as_python(self._shell, job["code"])}, report)
