@@ -11,13 +11,13 @@ import sys
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import linear_regression
 from typing import Any
 
 import pandas as pd
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments`
 
+from rlm_loop.accounting import LoopTokens
 from rlm_loop.report import Table, write_between
 
 HERE = Path(__file__).resolve().parent
@@ -61,29 +61,10 @@ def sessions() -> dict[tuple[str, int], list[Request]]:
     return dict(found)
 
 
-@dataclass(frozen=True)
-class Law:
-    """Tokens of the frame: `once` in every request, and `per_turn` more with each turn."""
-
-    once: float
-    per_turn: float
-
-    def window(self, turn: int) -> float:
-        """Return the tokens of the request of a turn (1 is the first)."""
-        return self.once + self.per_turn * turn
-
-    def bill(self, turns: int, cached_price: float = 1.0) -> float:
-        """Return the tokens of all requests; one that an earlier request had counts as `cached_price`."""
-        before = turns - 1
-        sent_before = before * self.window(1) + self.per_turn * before * (before - 1) / 2
-        return self.window(turns) + cached_price * sent_before
-
-
-def frame_of(requests: list[Request]) -> Law:
-    """Fit once and per turn to the frame of the requests in `FITTED`, by least squares."""
-    fitted = [request for request in requests if request.turn in FITTED]
-    line = linear_regression([request.turn for request in fitted], [request.frame for request in fitted])
-    return Law(line.intercept, line.slope)
+def frame_of(requests: list[Request]) -> LoopTokens:
+    """Fit once and per turn to the frame of the requests in `FITTED`."""
+    law = LoopTokens.fit([request.frame for request in requests if request.turn in FITTED])
+    return LoopTokens(law.once - law.per_turn * (FITTED.start - 1), law.per_turn)
 
 
 def rows() -> list[dict[str, Any]]:
@@ -107,7 +88,7 @@ def table(frame: Any) -> str:
     for agent, own in frame[frame.turn.isin(PREDICTED)].groupby("agent"):
         error = ((own.law - own.tokens).abs() / own.tokens).max()
         once, per_turn = own.once.iloc[0], own.per_turn.iloc[0]
-        law = Law(once, per_turn)
+        law = LoopTokens(once, per_turn)
         overhead = f"{law.window(25):,.0f}"
         bill = f"{law.bill(25):,.0f}", f"{law.bill(25, 0.1):,.0f}"
         lines.append([str(agent), f"{once:,.0f}", f"{per_turn:.0f}", f"{100 * error:.2f} %", overhead, *bill])

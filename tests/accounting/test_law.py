@@ -1,4 +1,4 @@
-"""The findings of `experiments/overhead`, derived again from what is recorded."""
+"""The law of a loop's tokens, against sums over requests made one by one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,34 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+from rlm_loop.accounting import LoopTokens
+
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
+numbers = st.integers(0, 5_000)
+
+
+@given(numbers, numbers, numbers, numbers, numbers, st.integers(1, 40), st.sampled_from([1.0, 0.5, 0.1, 0.0]))
+def test_a_bill_is_the_sum_of_requests(
+    once: int, per_turn: int, schemas: int, reply: int, result: int, turns: int, price: float
+) -> None:
+    law = LoopTokens(once, per_turn, schemas, reply, result)
+    sent, total = 0, 0.0
+    for turn in range(1, turns + 1):
+        now = once + schemas + per_turn * turn + (reply + result) * (turn - 1)
+        total += now - sent + price * sent
+        assert law.window(turn) == now
+        sent = now
+    assert law.bill(turns, price) == pytest.approx(total)
+
+
+def test_a_line_is_fitted_to_requests() -> None:
+    law = LoopTokens.fit([130, 170, 210, 250])
+    assert (law.once, law.per_turn) == (pytest.approx(90), pytest.approx(40))
+    with pytest.raises(ValueError, match="at least two"):
+        LoopTokens.fit([100])
 
 
 def test_a_short_session_predicts_a_long_one_of_every_agent() -> None:
