@@ -93,7 +93,7 @@ def test_an_unknown_name_lists_the_known(name: str, says: str) -> None:
 
 
 def test_no_suite_is_built_or_imported_before_it_is_asked_for_and_pandas_not_even_then() -> None:
-    late = "frames", "humaneval", "function_repair", "long_context", "pandas"
+    late = "tasks.frames", "humaneval", "function_repair", "long_context", "pandas"
     program = (
         "import sys, rlm_loop.tasks as t; t.list_suites(); found = [*sys.modules]; t.get_suite('frames')\n"
         "print(*found, *(m for m in sys.modules if m == 'pandas'))"
