@@ -64,12 +64,21 @@ def file_bytes(path: str | Path) -> bytes:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode):
             raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
-        packed = file.peek(2)[:2] == _GZIP or Path(path).suffix == ".gz"
-        most = min(LARGEST, max(_SMALL, about.st_size * RATIO)) if packed else LARGEST
+        if about.st_size > LARGEST:
+            raise _too_large(path)
+        if file.peek(2)[:2] != _GZIP and Path(path).suffix != ".gz":
+            return file.read()
+        data, most = bytearray(), min(LARGEST, max(_SMALL, about.st_size * RATIO))
         try:
-            data = (gzip.GzipFile(fileobj=file) if packed else file).read(most + 1)
+            unpacked = gzip.GzipFile(fileobj=file)
+            while part := unpacked.read1(1 << 20):  # `read` would make room for all that it is allowed
+                data += part
+                if len(data) > most:
+                    raise _too_large(path)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise OSError(errno.EINVAL, f"damaged gzip ({error})", str(path)) from error
-    if len(data) > most:
-        raise OSError(errno.EFBIG, "too large to be read whole", str(path))
-    return data
+    return bytes(data)
+
+
+def _too_large(path: str | Path) -> OSError:
+    return OSError(errno.EFBIG, "too large to be read whole", str(path))

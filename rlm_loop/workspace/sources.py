@@ -13,6 +13,7 @@ from pathlib import Path
 from rlm_loop.tools.code import write_bytes
 from rlm_loop.workspace.files import names_below
 from rlm_loop.workspace.git import Git, WorkspaceError
+from rlm_loop.workspace.trees import SUBMODULE, in_index
 
 Source = Mapping[str, str | bytes] | str | os.PathLike[str]
 #: Lays files out in a folder, the work tree of a fresh repository of ours, whose index has them then.
@@ -77,8 +78,14 @@ def _commit(user: Git, commit: str, own: Git, root: Path) -> None:
 
 def _working_copy(user: Git, place: Path, own: Git, root: Path) -> None:
     """Copy the files of a repository as they lie now, committed or not; those that it ignores are left out."""
-    listed = user("ls-files", "-z", "--cached", "--others", "--exclude-standard").split(b"\0")[:-1]
-    _copied(place, {os.fsdecode(name) for name in listed}, own, root)
+    indexed = in_index(user)
+    inner = {name: blob.id for name, blob in indexed.items() if blob.mode == SUBMODULE}
+    others = user("ls-files", "-z", "--others", "--exclude-standard").split(b"\0")[:-1]
+    names = {*indexed, *(os.fsdecode(name) for name in others if not name.endswith(b"/"))}  # "/": a repository in it
+    _copied(place, names - inner.keys(), own, root)
+    for name, commit in inner.items():
+        (root / name).mkdir(parents=True, exist_ok=True)
+        own("update-index", "--add", "--cacheinfo", f"{SUBMODULE},{commit},{name}")
 
 
 def _given(files: Mapping[str, str | bytes], own: Git, root: Path) -> None:

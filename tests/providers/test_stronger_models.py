@@ -55,7 +55,7 @@ def test_a_study_runs_on_a_stronger_model_by_one_command(
         monkeypatch.setenv("OLLAMA_HOST", server.address)
         options = [word for setting in settings for word in ("--set", setting)]
         out = str(tmp_path / "out")
-        code = main(["study", "run", name, "--models", MODEL, *options, "--limit", "1", "--yes", "--out", out])
+        code = main(["study", "run", name, "--models", MODEL, *options, "--limit", "1", "--out", out])
     assert code == 0
     assert not server.refused  # the server checks every field and type
     assert not ollama.truncated

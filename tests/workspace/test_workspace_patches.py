@@ -85,6 +85,15 @@ def test_any_change_is_a_patch_that_rebuilds_it(trees: tuple[Tree, Tree]) -> Non
         shutil.rmtree(folder)
 
 
+def test_text_stays_readable_beside_text_in_another_encoding() -> None:
+    with Workspace({"a.py": "x = 1\n", "l[a]tin.txt": b"\xe9\n"}) as space:
+        (space.root / "a.py").write_text("x = 2\n")
+        (space.root / "l[a]tin.txt").write_bytes(b"\xe8\n")
+        patch = space.diff()
+        assert "-x = 1\n+x = 2\n" in patch
+        assert patch.count("GIT binary patch") == 1
+
+
 def test_attributes_and_rules_of_a_repository_do_not_reach_the_patch(tmp_path: Path) -> None:
     rules = "* text=auto eol=crlf ident\n*.py -diff filter=f whitespace=trailing-space\n"
     lay_out(tmp_path, {b".gitattributes": ("file", rules.encode()), b"a.py": ("file", b"x = 1 \n# $Id$\n")})

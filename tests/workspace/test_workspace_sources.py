@@ -153,7 +153,7 @@ def test_files_in_conflict_or_only_announced_are_taken_as_they_lie(repository: P
 
 
 @pytest.mark.slow
-def test_submodules_are_left_empty(repository: Path) -> None:
+def test_submodules_are_left_empty_and_named(repository: Path) -> None:
     outer = repository.parent / "outer"
     lay_out(outer, {b"main.py": ("file", b"import sub\n"), b"lib/z.py": ("file", b"")})
     git(repository.parent, "init", "-q", str(outer))
@@ -162,6 +162,8 @@ def test_submodules_are_left_empty(repository: Path) -> None:
     for given in (None, commit):
         with Workspace(outer, commit=given) as space:
             assert set(on_disk(space.root)) == {b"main.py", b"lib/z.py", b".gitmodules"}
+            (space.root / "lib" / "sub").mkdir(exist_ok=True)
+            (space.root / "lib" / "sub" / "x.py").write_text("lost?\n")
             (space.root / "main.py").write_text("import sub.x\n")
             assert list(space.hashes_between(space.base, space.snapshot())) == ["main.py"]
             git(outer, "apply", "--check", "-", stdin=space.diff().encode())
