@@ -108,12 +108,17 @@ def _module(sources: Sequence[str]) -> str:
 
 
 def _quoted(name: str, files: Mapping[str, str]) -> str:
-    """Return where a function stands and its numbered lines, as a report of a bug quotes them and `read_file` shows."""
+    """Return where a function stands, and its numbered lines up to the body, as `read_file` shows them.
+
+    The body is left out: a small model that is shown a slip copies it.
+    """
     for path, text in files.items():
         for node in ast.parse(text).body if path.endswith(".py") else ():
             if isinstance(node, ast.FunctionDef) and node.name == name:
-                lines = text.splitlines()[node.lineno - 1 : node.end_lineno]
-                return f"In {path}:\n" + "\n".join(f"{n}: {line}" for n, line in enumerate(lines, node.lineno))
+                body = node.body[ast.get_docstring(node) is not None].lineno
+                lines = text.splitlines()[node.lineno - 1 : body - 1]
+                quoted = "\n".join(f"{n}: {line}" for n, line in enumerate(lines, node.lineno))
+                return f"In {path}:\n{quoted}\nIts body is lines {body} to {node.end_lineno}."
     raise ValueError(f"no file defines {name}")
 
 
@@ -121,7 +126,7 @@ def _task(problem: HumanEvalProblem, files: Mapping[str, str]) -> Task:
     return Task(
         id=problem.task_id.replace("HumanEval", "Repository"),
         question=f"`{problem.entry_point}` does not do what its docstring says. {_quoted(problem.entry_point, files)}\n"
-        "Find the bug and fix the file.",
+        "Write the function anew in the file, so that it does.",
         score=partial(score, files, problem),
         expected=problem.solution,
         workspace=partial(Checkout, files),
