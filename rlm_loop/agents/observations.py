@@ -1,4 +1,4 @@
-"""What comes of an action: the model's view of it, and the files that it changed."""
+"""Observations of an action: the model's view of its result, and the files that it changed."""
 
 from __future__ import annotations
 

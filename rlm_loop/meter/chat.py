@@ -25,7 +25,7 @@ _OTHERS = ("logprobs", "top_logprobs", "best_of", "parallel_tool_calls", "reason
 
 
 class _Form(BaseModel):
-    """What is read of an object: numbers and texts are not taken for each other, other fields are passed over."""
+    """Fields read of an object: numbers and texts are not taken for each other, other fields are passed over."""
 
     model_config = ConfigDict(strict=True)
 

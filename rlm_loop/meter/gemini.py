@@ -37,7 +37,7 @@ def _named(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _listed(value: Any) -> list[Any]:
-    """One thing, or a list of them, as a list: Google takes either."""
+    """Return a value, or a list of values, as a list: Google takes either."""
     return value if isinstance(value, list) else [value]
 
 

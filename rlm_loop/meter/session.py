@@ -31,7 +31,7 @@ ENDED = "metered from outside: the client asked for no more; the last reply stan
 
 @dataclass(frozen=True)
 class Shared:
-    """What all sessions of a meter share: `known` are texts by cause, `told` is called with each request at its end."""
+    """State that all sessions of a meter share: `known` are texts by cause, `told` is called at a request's end."""
 
     model: Served | Heard
     account: Account

@@ -474,7 +474,7 @@ def _crossing(value: Any) -> Any:
 
 
 class _Writer(io.BufferedWriter):
-    """One that stays open: a cell may close `sys.stdout`, and a handler of `logging` keep the stream of its cell."""
+    """Writer that stays open: a cell may close `sys.stdout`, and a handler of `logging` keep its cell's stream."""
 
     def close(self) -> None:
         with contextlib.suppress(Exception):

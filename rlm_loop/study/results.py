@@ -44,7 +44,7 @@ class Results(Rows):
     subset: str = ""
     """The choice of these rows from those of the study (`only`, `filter`); empty for all of them."""
     notes: Sequence[str] = ()
-    """What a reader has to know of how results of other tools were read."""
+    """Notes on the reading of results of other tools."""
 
     def __len__(self) -> int:
         return len(self.rows)

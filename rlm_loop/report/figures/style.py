@@ -162,7 +162,7 @@ def legend_above(made: Figure, handles: Sequence[Any], *, across: int = 4) -> No
 
 
 def whiskers(points: Iterable[tuple[float, float, float]]) -> list[list[float]]:
-    """How far the interval of each (middle, low, high) reaches down and up, as matplotlib wants it."""
+    """Return the lengths of the intervals (middle, low, high) below and above the middle, as matplotlib takes them."""
     found = list(points)
     return [
         [max(0.0, middle - low) for middle, low, _ in found],

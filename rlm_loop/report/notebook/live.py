@@ -248,7 +248,7 @@ class LiveView:
         return ("agent", "running") in self._calls.values()
 
     def _sub_calls(self) -> str:
-        """What became of the sub-calls of this turn, in a few words; empty where there is none."""
+        """Return the state of this turn's sub-calls in a few words; empty where there is none."""
         counts = Counter(state for _, state in self._calls.values())
         told = [f"{counts[state]} {state}" for state in ("done", "running", "failed") if counts[state]]
         return f"sub-calls: {', '.join(told)}" if told else ""
