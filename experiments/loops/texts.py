@@ -102,7 +102,8 @@ _ADVICE = {
 }
 _QUESTIONS = {
     "questions": "How many primes are below 50?",
-    "repairs": "`half` in the package pocket does not do what its docstring says. Find the bug and fix the file.",
+    "repairs": "`half` does not do what its docstring says. In pocket/sizes.py:\n3: def half(x):\n"
+    '4:     """Return half of x."""\nIts body is lines 5 to 5.\nWrite the function anew in the file, so that it does.',
 }
 _COUNT = "sum(all(n % d for d in range(2, n)) for n in range(2, 50))"
 #: The repository of the solved repair, whose results are those of the real tools (by test).
@@ -137,8 +138,8 @@ def text(
     parts = [_RULES[form, part] if wording == 1 else f"{_RETOLD[form][wording - 2]} {_FUNCTION}"]
     if form == "calls" and not native:
         parts.append(_WRITTEN)
-    if function_edit:
-        parts.append("Change a function with edit_function.")  # of apply_edit the task says so
+    if part == "repairs":
+        parts.append(f"Only {'edit_function' if function_edit else 'apply_edit'} changes a file.")
     if kind in ("check", "both"):
         parts.append(_ADVICE[form if form in _ADVICE else part])
     if kind in ("solved", "both"):
@@ -165,7 +166,6 @@ def solved(part: str, function_edit: bool) -> tuple[list[Step], tuple[str, Any]]
     named = ("edit_function", _NAMED, "half in pocket/sizes.py was replaced")
     lines = ("apply_edit", _LINES, _READ.replace("*", "/"))
     return [
-        Step("I look for the function.", "search_code", {"query": "def half"}, "pocket/sizes.py:3: def half(x):"),
         Step("I read it.", "read_file", {"path": "pocket/sizes.py", "start_line": 3}, _READ),
         Step("It doubles x, but should halve it.", *(named if function_edit else lines)),
     ], ("The bug is mended.", "half divides now")
