@@ -17,8 +17,7 @@ from rlm_loop.accounting.charges import NO_REPLY, difference
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.accounting.scope import Slots, call_scope
 from rlm_loop.messages import Message, Prompt, Reply, Span, Usage, common
-from rlm_loop.models.base import Model
-from rlm_loop.models.listening import Kind, listener, tell
+from rlm_loop.models.base import Kind, Model, listener, tell
 from rlm_loop.tools.hooks import NO_HOOKS, Hooks
 from rlm_loop.tools.threads import GivenUp, Pending
 from rlm_loop.traces.trace import Trace

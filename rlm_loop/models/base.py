@@ -1,4 +1,4 @@
-"""The base class of models, their retry policy and their errors."""
+"""The base class of models, the listener to one at work, the retry policy and the errors."""
 
 from __future__ import annotations
 
@@ -6,17 +6,31 @@ import random
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from rlm_loop.accounting.attribution import Part
 from rlm_loop.accounting.scope import call_scope
 from rlm_loop.errors import ShownBriefly
 from rlm_loop.messages import Prompt, Reply
-from rlm_loop.models.listening import tell
 from rlm_loop.traces.redact import redact
 
 T = TypeVar("T")
+Kind = Literal["begin", "loading", "thinking", "text", "call", "retry", "end"]
+"""Kind of a text: a call begins (what was heard before is of another one), a model is being loaded (its name), a
+piece of reasoning, of the reply, or of a tool call's arguments, an attempt that failed and why (what was heard of it
+does not count), the call has ended."""
+
+listener: ContextVar[Callable[[Kind, str], None] | None] = ContextVar("listener", default=None)
+"""Set for one call of a model, where somebody wants to see its reply grow; a model that can then streams it."""
+
+
+def tell(kind: Kind, text: str = "") -> None:
+    """Tell the listener of this call, if there is one and the run still waits for the reply."""
+    hear, scope = listener.get(), call_scope.get()
+    if hear is not None and (scope is None or not scope.ended):
+        hear(kind, text)
 
 
 @dataclass(frozen=True)

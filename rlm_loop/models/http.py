@@ -60,46 +60,32 @@ class Http:
         place = urlsplit(base_url)
         if place.scheme not in ("http", "https") or not place.hostname or place.username:
             raise ValueError(f"base_url must be http(s)://HOST[:PORT][/PATH] without a user, got {redact(base_url)!r}")
-        self._secure = place.scheme == "https"
+        self._secure, self._path = place.scheme == "https", place.path
         self._at = place.hostname, place.port or (443 if self._secure else 80)
-        self._path = place.path
         own = {"Accept-Encoding": "identity", "Content-Type": "application/json", "User-Agent": "rlm-loop"}
         self._headers = {**own, **headers}
         self._timeout = timeout
 
-    def send(
-        self,
-        path: str,
-        body: str | None = None,
-        heard: Callable[[bytes], None] | None = None,
-        timeout: float | None = None,
-    ) -> Answer:
+    def send(self, path: str, body: str | None = None, heard: Callable[[bytes], object] = bool) -> Answer:
         """Post JSON to `path` below the address (without a body: get what is there), and read the answer to its end.
 
-        `heard` is given the pieces as they come.  `timeout` replaces the client's, in seconds.
+        `heard` is given the pieces as they come.
         Raises `UnicodeEncodeError` for a body that is no valid text, and `Lost`.
         """
-        data, pieces, size = None if body is None else body.encode(), list[bytes](), 0
-        headers = self._headers.items()
-        with self.asking("GET" if data is None else "POST", self._path + path, headers, data, timeout) as answer:
+        data, read = None if body is None else body.encode(), bytearray()
+        method, headers = "GET" if data is None else "POST", self._headers.items()
+        with self.asking(method, self._path + path, headers, data) as answer:
             for piece in answer.pieces():
-                pieces.append(piece)
-                size += len(piece)
-                if size > LONGEST:
+                read += piece
+                if len(read) > LONGEST:
                     raise Lost(f"it sent more than {LONGEST:,} bytes")
-                if heard is not None:
-                    heard(piece)
-        answer.data = b"".join(pieces)
+                heard(piece)
+        answer.data = bytes(read)
         return answer
 
     @contextmanager
     def asking(
-        self,
-        method: str,
-        path: str,
-        headers: Iterable[tuple[str, str]],
-        body: bytes | None,
-        timeout: float | None = None,
+        self, method: str, path: str, headers: Iterable[tuple[str, str]], body: bytes | None
     ) -> Generator[Answer]:
         """Send a request with these header fields; yield the answer, whose body is not read yet.
 
@@ -122,7 +108,7 @@ class Http:
                     line = cast("socket.socket", connection.sock)
                     if scope is not None and scope.ended:
                         raise OSError(scope.reason)
-                    line.settimeout(self._timeout if timeout is None else timeout)
+                    line.settimeout(self._timeout)
                     connection.putrequest(method, path, skip_accept_encoding=True)
                     for name, value in headers:
                         connection.putheader(name, value)

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.errors import install_line
-from rlm_loop.models.base import ModelError, ModelNotFound
-from rlm_loop.models.listening import tell
+from rlm_loop.models.base import ModelError, ModelNotFound, tell
 from rlm_loop.models.openai_compatible import OpenAICompatibleModel
 from rlm_loop.traces.received import parse
 
@@ -40,9 +39,7 @@ def llama_build() -> str | None:
         library = _library()
     except ImportError:
         return None
-    flags = [flag.split(" = ") for flag in str(library.get_system_info()).replace("CPU :", "").split("|")]
-    used = [flag[0].strip() for flag in flags if flag[-1].strip() == "1"]
-    return f"{dict(library.BUILD_INFO).get('compiler', 'unknown compiler')}: {' '.join(used)}"
+    return f"{dict(library.BUILD_INFO).get('compiler')}: {library.get_system_info()}"
 
 
 class LlamaServer(OpenAICompatibleModel):
@@ -83,7 +80,7 @@ class LlamaServer(OpenAICompatibleModel):
         self.path = path
         address = self._server.listening_address.rstrip("/")
         super().__init__(path.name, address, api_key=key, name=path.name, timeout=None)
-        props = parse(self._http().send("/props").data)
+        props = parse(self._http(None).send("/props").data)
         self.takes_tools = bool(props.get("chat_template_caps", {}).get("supports_tools", True))
 
     def render(self, body: Mapping[str, Any]) -> str:

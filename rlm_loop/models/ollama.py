@@ -57,7 +57,7 @@ class OllamaModel(OpenAICompatibleModel):
     @cached_property  # answered or not: a silent server would cost every run its time
     def _length(self) -> int | None:
         try:
-            about = parse(self._http().send("/api/show", json.dumps({"model": self.model}), timeout=QUICK).data)
+            about = parse(self._http(QUICK).send("/api/show", json.dumps({"model": self.model})).data)
             return int(next(v for k, v in about["model_info"].items() if k.endswith(".context_length")))
         except (Lost, StopIteration, *ODD):
             return None  # the request itself will say so

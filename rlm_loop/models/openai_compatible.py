@@ -54,20 +54,18 @@ class OpenAICompatibleModel(RemoteModel):
         self.model = model
         self.base_url = base_url.rstrip("/")
         super().__init__(name or f"openai-compatible:{model}@{self.base_url}", options=options, seed=seed, **more)
-        self._key = api_key
-        self._variable = key_variable or _KEY
         homes = {urlsplit(url).netloc.lower() for url in (_HOME, os.environ.get(_ADDRESS, "")) if url}
-        self._trusted = key_variable is not None or urlsplit(base_url).netloc.lower() in homes
-        self._key_hint = f"give api_key= or key_variable= ({_KEY} goes to OpenAI and ${_ADDRESS} only)"
-        if self._trusted:
-            self._key_hint = f"give api_key=, or set {self._variable}"
+        known = _KEY if urlsplit(base_url).netloc.lower() in homes else ""
+        self._key, self._variable = api_key, key_variable or known
+        where = f", or set {self._variable}" if self._variable else f" or key_variable=: {_KEY} goes to OpenAI only"
+        self._key_hint = f"give api_key={where}"
         remember(api_key or os.environ.get(self._variable))  # the variable may have any name
         self.full_price = price
-        self._http()  # says what is no address
+        self._http(None)  # says what is no address
 
-    def _http(self) -> Http:
-        key = self._key or (os.environ.get(self._variable) if self._trusted else None)
-        return Http(self.base_url, headers={"Authorization": f"Bearer {key}"} if key else {}, timeout=self.timeout)
+    def _http(self, timeout: float | None) -> Http:
+        key = self._key or os.environ.get(self._variable)
+        return Http(self.base_url, headers={"Authorization": f"Bearer {key}"} if key else {}, timeout=timeout)
 
     def _ask(self, request: Mapping[str, Any]) -> Reply:
         body = {"model": self.model, **request, **self._options}
@@ -77,7 +75,7 @@ class OpenAICompatibleModel(RemoteModel):
         """Return the object that the server answers with, in the shape of the chat API."""
         try:
             text = json.dumps(body, ensure_ascii=False, allow_nan=False)
-            answer = self._http().send(path, text, hearing(self._chunk_of))
+            answer = self._http(self.timeout).send(path, text, hearing(self._chunk_of))
             read = self._read(answer)
         except UnicodeEncodeError as error:
             said = "the prompt holds a lone surrogate, which is no valid text: decode the data with errors='replace'"

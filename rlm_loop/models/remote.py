@@ -25,8 +25,8 @@ from rlm_loop.models.base import (
     RateLimited,
     RequestRejected,
     RetryPolicy,
+    listener,
 )
-from rlm_loop.models.listening import listener
 from rlm_loop.models.streams import STREAMED
 
 _log = logging.getLogger(__name__)

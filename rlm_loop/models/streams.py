@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, cast
 
-from rlm_loop.models.listening import Kind, listener, tell
+from rlm_loop.models.base import Kind, listener, tell
 from rlm_loop.models.wire import ODD, arguments_text, text_of
 from rlm_loop.traces.received import parse
 
@@ -26,32 +26,26 @@ def events_of(data: bytes) -> Iterator[Event]:
                 yield cast("dict[str, Any]", value)
 
 
-def hearing(chunk_of: Callable[[Event], Event]) -> Callable[[bytes], None] | None:
-    """Return a function to be given the bytes of a reply as they come; `None` where nobody listens.
+def hearing(chunk_of: Callable[[Event], Event]) -> Callable[[bytes], object]:
+    """Return a function to be given the bytes of a reply as they come, which tells the listener, if there is one.
 
     `chunk_of` makes a chunk of a chat completion of an event.
     """
     if listener.get() is None:
-        return None
+        return bool
     rest = b""
 
     def heard(data: bytes) -> None:
         nonlocal rest
         lines, _, rest = (rest + data).rpartition(b"\n")
         for event in events_of(lines):
-            with suppress(*ODD):
-                tell_of(chunk_of(event))
+            with suppress(*ODD):  # what a chunk means is settled when all of them are there
+                for delta, _ in _deltas(chunk_of(event)):
+                    for kind, text in _pieces(delta):
+                        if text:
+                            tell(kind, text)
 
     return heard
-
-
-def tell_of(chunk: Event) -> None:
-    """Tell the listener what a chunk brings; what it means is settled when all of them are there."""
-    with suppress(*ODD):
-        for delta, _ in _deltas(chunk):
-            for kind, text in _pieces(delta):
-                if text:
-                    tell(kind, text)
 
 
 def _pieces(delta: Event) -> Iterator[tuple[Kind, str]]:

@@ -15,7 +15,7 @@ A hook is any object with some of these methods; each is given, by keyword, thos
 | `on_subcall_start` | `node`, `depth`, `kind`, `model`, `prompt` |
 | `on_subcall_end` | `node`, `depth`, `ok`, `error`, `answer`, `seconds`, `usage` |
 
-`on_text` is told of a reply while the model writes it; `kind` says what the text is (`models.listening.Kind`).  A hook
+`on_text` is told of a reply while the model writes it; `kind` says what the text is (`models.base.Kind`).  A hook
 that has it (and not as `None`) makes the models stream that can, from their threads; reply and costs are the same.
 
 `on_run_end` is told of a run that was interrupted or failed as well: `outcome` holds what was done until then.

@@ -16,7 +16,7 @@ from rlm_loop import DirectAgent, LeanAgent, Task, ToolLoopAgent
 from rlm_loop.agents import Interrupted, SubCalls, outcome_of
 from rlm_loop.messages import Prompt
 from rlm_loop.models import Model, Reply, ScriptedModel
-from rlm_loop.models.listening import tell
+from rlm_loop.models.base import tell
 from rlm_loop.repl import ReplError, open_repl
 from rlm_loop.replay import replay
 from rlm_loop.traces import read

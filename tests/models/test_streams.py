@@ -17,7 +17,7 @@ from rlm_loop import DirectAgent
 from rlm_loop.agents import Interrupted
 from rlm_loop.messages import Prompt, Reply, Usage
 from rlm_loop.models import ModelError, OpenAICompatibleModel, RateLimited, RequestRejected, RetryPolicy, ScriptedModel
-from rlm_loop.models.listening import listener
+from rlm_loop.models.base import listener
 from rlm_loop.models.streams import events_of, joined
 from rlm_loop.report import start_live
 from rlm_loop.traces import Trace

