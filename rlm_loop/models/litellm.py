@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,8 +13,6 @@ from rlm_loop.models.base import AuthenticationFailed, ModelError, ModelNotFound
 from rlm_loop.models.remote import RemoteModel
 from rlm_loop.models.wire import to_reply
 from rlm_loop.traces.redact import redact, remember
-
-_importing = threading.Lock()
 
 
 class LiteLLMModel(RemoteModel):
@@ -37,7 +34,7 @@ class LiteLLMModel(RemoteModel):
     def window(self) -> int | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The most tokens of a prompt from LiteLLM's own table, `None` where that does not know."""
         try:
-            return quiet_litellm().get_model_info(self.name).get("max_input_tokens")
+            return _litellm().get_model_info(self.name).get("max_input_tokens")
         except Exception:  # LiteLLM is not installed, or says "not in the table" with a bare Exception
             return None
 
@@ -48,7 +45,7 @@ class LiteLLMModel(RemoteModel):
 
     def _ask(self, request: Mapping[str, Any]) -> Reply:
         try:
-            litellm = quiet_litellm()
+            litellm = _litellm()
         except ImportError as error:
             raise ModelError(f"this model needs LiteLLM: {install_line('litellm')}") from error
         given = {"api_key", "api_base", "base_url", "mock_response"} & self._options.keys()
@@ -92,12 +89,11 @@ def _stated(body: dict[str, Any]) -> dict[str, Any]:
     return {**body, "usage": usage}
 
 
-def quiet_litellm() -> Any:
+def _litellm() -> Any:
     """Return LiteLLM, which then prints no hints on stdout.  Raises `ImportError` without it."""
-    with _importing:
-        # Otherwise the import asks the network for a price table, which takes seconds where there is none.
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        import litellm
+    # Otherwise the import asks the network for a price table, which takes seconds where there is none.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    import litellm
 
-        litellm.suppress_debug_info = True
-        return litellm
+    litellm.suppress_debug_info = True
+    return litellm

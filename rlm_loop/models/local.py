@@ -118,10 +118,7 @@ class LocalModel(RemoteModel):
         return dict(request)
 
     def _file(self) -> Path:
-        path = Path(self._where).expanduser()
-        if self._known is None and (path.suffix == ".gguf" or path.is_file() or path.name != self._where):
-            return path.resolve()
-        return weights.path(self._where)
+        return weights.path(self._where) if self._known else Path(self._where).expanduser().resolve()
 
 
 def _ends_in_one(prompt: Prompt) -> Prompt:

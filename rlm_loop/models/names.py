@@ -24,13 +24,10 @@ class Seeded(str):
 
     seed: int
 
-    def __new__(cls, name: str, seed: int) -> Seeded:
+    def __new__(cls, name: str, seed: int = 0) -> Seeded:
         seeded = super().__new__(cls, name)
         seeded.seed = seed
         return seeded
-
-    def __reduce__(self) -> tuple[type[Seeded], tuple[str, int]]:
-        return Seeded, (str(self), self.seed)
 
 
 def get_model(name: str | Model, **options: Any) -> Model:

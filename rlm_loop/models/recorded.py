@@ -75,12 +75,10 @@ class RecordedModel(Model):
                 self._left.remove(found)
                 self.prompts.append(prompt)
                 return found[2]
-        number = len(self.prompts) + 1
-        if not self._left:
-            said = f"was never recorded: the record ends after {number - 1} calls"
-        else:
+        said = f"was never recorded: the record ends after {len(self.prompts)} calls"
+        if self._left:
             said = f"differs from the record: {_difference(self._left[0][1], prompt)}"
-        raise Diverged(f"call {number} of {self.name} {said}", self.name)
+        raise Diverged(f"call {len(self.prompts) + 1} of {self.name} {said}", self.name)
 
 
 def _exact_parts(record: trace_reader.RunRecord) -> Mapping[str, Sequence[Part]] | None:

@@ -10,7 +10,7 @@ from typing import cast
 
 from rlm_loop.accounting.ledger import Part
 from rlm_loop.accounting.scope import OwnLock
-from rlm_loop.messages import Prompt, Reply, ToolCall, Usage
+from rlm_loop.messages import Prompt, Reply, ToolCall, Usage, common
 from rlm_loop.models.base import Model, ModelError, RequestRejected
 
 Written = str | Reply | BaseException | type[BaseException]
@@ -28,18 +28,6 @@ def text_tokens(text: str) -> int:
 
 def _call_tokens(calls: Sequence[ToolCall]) -> int:
     return sum([text_tokens(call.name + call.arguments) for call in calls]) if calls else 0
-
-
-def _parts(prompt: Prompt) -> list[Part]:
-    parts = [Part("tool_schema", 0, -1, text_tokens(json.dumps(dict(tool)))) for tool in prompt.tools]
-    for index, message in enumerate(prompt.messages):
-        parts.append(Part("template", message.turn, index, _MARKERS))
-        for span in message.spans:
-            if span.text:
-                parts.append(Part(span.cause, message.turn, index, text_tokens(span.text)))
-        if message.tool_calls:
-            parts.append(Part("assistant", message.turn, index, _call_tokens(message.tool_calls)))
-    return [*parts, Part("template", 0, len(prompt.messages), _ASKING)]
 
 
 class ScriptedModel(Model):
@@ -101,18 +89,22 @@ class ScriptedModel(Model):
 
     def measure(self, prompt: Prompt) -> list[Part]:
         """Return the parts of the prompt by the rule of this class, in reading order."""
-        return _parts(prompt)
+        parts = [Part("tool_schema", 0, -1, text_tokens(json.dumps(dict(tool)))) for tool in prompt.tools]
+        for index, message in enumerate(prompt.messages):
+            parts.append(Part("template", message.turn, index, _MARKERS))
+            for span in message.spans:
+                if span.text:
+                    parts.append(Part(span.cause, message.turn, index, text_tokens(span.text)))
+            if message.tool_calls:
+                parts.append(Part("assistant", message.turn, index, _call_tokens(message.tool_calls)))
+        return [*parts, Part("template", 0, len(prompt.messages), _ASKING)]
 
     def _usage(self, prompt: Prompt, previous: Prompt | None, reply: Reply) -> Usage:
         parts = self.measure(prompt)
         entered = sum(map(attrgetter("tokens"), parts))
         left = text_tokens(reply.text) + _call_tokens(reply.tool_calls)
-        same = 0
-        if previous is not None and previous.tools == prompt.tools:
-            for old, new in zip(previous.messages, prompt.messages, strict=False):
-                if old is not new and old.to_dict() != new.to_dict():
-                    break
-                same += 1
+        known = () if previous is None or previous.tools != prompt.tools else previous.messages
+        same = common(known, prompt.messages)
         cached = sum([part.tokens for part in parts if part.message < same]) if same else 0
         cost = None if self.price is None else entered * self.price[0] + left * self.price[1]
         return Usage(entered, left, cached, cost=cost)

