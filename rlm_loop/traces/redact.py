@@ -14,7 +14,7 @@ import functools
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -38,20 +38,15 @@ class Kind:
     gone: list[str]
     stays: tuple[str, ...] = ()
     judge: str = ""
-    before: str | None = None
-    after: str = ""
+    before: str = "<BEGIN>"
     back: int = 0
-    lines: bool = False
     named: bool = False
 
     @functools.cached_property
     def pattern(self) -> re.Pattern[str]:
         """The pattern, which begins `back` characters before a mark; compiled when a mark was seen."""
         marks = "|".join(map(re.escape, sorted(self.marks.split(), key=len, reverse=True)))
-        words = "|".join(f"(?<={word}{gap}{marks})" for word in self.after.split() for gap in ("", "[_ -]"))
-        after = rf"(?=[\"'`\\\]\s=:])(?:{words})" if words else ""
-        before = ("" if self.named else "<BEGIN>") if self.before is None else self.before
-        return re.compile(_filled(f"{before}(?:{marks}){after}{self.rest}"), re.IGNORECASE * self.named)
+        return re.compile(_filled(f"{self.before}(?:{marks}){self.rest}"), re.IGNORECASE * self.named)
 
 
 @functools.cache
@@ -62,16 +57,22 @@ def _data() -> dict[str, Any]:
 
 
 def _filled(pattern: str) -> str:
-    """A pattern with the pieces in it that are named."""
+    """Return a pattern with the named pieces in it."""
     for name, piece in reversed(_data()["pieces"].items()):
         pattern = pattern.replace(f"<{name}>", piece)
     return pattern
 
 
 @functools.cache
+def _value(name: str) -> re.Pattern[str]:
+    return re.compile(_filled(_data()["values"][name]))
+
+
+@functools.cache
 def kinds() -> list[Kind]:
-    """All kinds: tokens, and secrets with a name in front of them."""
-    return [Kind(**kind, named=table == "named") for table in ("token", "named") for kind in _data()[table]]
+    """Return all kinds: tokens, and secrets with a name in front of them."""
+    named = [Kind(**{"before": "", "named": True, **kind}) for kind in _data()["named"]]
+    return [*(Kind(**kind) for kind in _data()["token"]), *named]
 
 
 @functools.cache
@@ -79,37 +80,28 @@ def _marks() -> list[tuple[str, Kind]]:
     return [(mark, kind) for kind in kinds() for mark in kind.marks.split()]
 
 
-@functools.cache
-def _value(name: str) -> re.Pattern[str]:
-    return re.compile(_data()["values"][name])
-
-
 class Redactor:
-    """Replaces what looks like a secret by `[redacted]`; a text without any comes back as it is."""
+    """Replaces what looks like a secret by `[redacted]`; a text without any comes back as it is.
+
+    `values` are secrets whatever they look like.
+    """
 
     def __init__(self, values: frozenset[str] = frozenset()) -> None:
         forms = {form for v in values for form in (v, json.dumps(v)[1:-1], json.dumps(json.dumps(v))[3:-3])}
-        self._own = tuple(sorted(forms, key=len, reverse=True))
+        self._own = sorted(forms, key=len, reverse=True)
         any_of = "|".join(map(re.escape, self._own))
         self._values = re.compile(rf"(?:{_filled('<BEGIN>')}|(?<!\w))(?:{any_of})(?!\w)")
         # a run says the same texts again and again: as a reply, as a message, as what was run
         self._cached = functools.lru_cache(maxsize=512)(self._redacted)
-        self._named = functools.lru_cache(maxsize=4096)(self._field)
-
-    def _field(self, name: str) -> tuple[str, bool]:
-        """Return the name of a field as it may be kept, and whether it speaks of a secret."""
-        return self(str(name)), any(_holds_secret(str(name), value) for value in _PROBES)
 
     def __call__(self, text: str) -> str:
         return self._cached(text) if len(text) <= _KEPT else self._redacted(text)
 
     def _redacted(self, text: str) -> str:
-        for own in self._own:
-            if own in text:
-                text = self._values.sub(REDACTED, text)
-                break
+        if any(own in text for own in self._own):
+            text = self._values.sub(REDACTED, text)
         parts, done = list[str](), 0
-        for begin, end in _secrets(text):
+        for begin, end in sorted(_secrets(text)):  # they may overlap
             if begin >= done:
                 parts += [text[done:begin], REDACTED]
             done = max(done, end)
@@ -118,19 +110,18 @@ class Redactor:
     def value(self, value: Any, name: str = "") -> Any:
         """Return a JSON value with every text in it redacted, and with any secret in a field named for one."""
         if isinstance(value, str):
-            if name and self._named(name)[1] and _holds_secret(name, value):
+            if name and _names_a_secret(name) and _holds_secret(name, value):
                 return REDACTED
             return self(str(value)) if len(value) >= _LEAST else str(value)
         if isinstance(value, dict):
-            fields = cast("dict[str, Any]", value)
-            return {self._named(key)[0]: self.value(inner, key) for key, inner in fields.items()}
+            return {self(key): self.value(inner, key) for key, inner in cast("dict[str, Any]", value).items()}
         if isinstance(value, (list, tuple)):
-            return [self.value(item) for item in cast("Sequence[Any]", value)]
+            return [self.value(item) for item in cast("list[Any]", value)]
         return value
 
 
 def redactor(environ: Mapping[str, str]) -> Redactor:
-    """The redactor that also knows the secrets of an environment.
+    """Return the redactor that also knows the secrets of an environment.
 
     Those are the values of variables whose name has a whole word such as KEY, TOKEN, SECRET or PASSWORD
     (KEYBOARD_LAYOUT has none): 12 characters or more, no path and no common word; they are found as whole words.
@@ -148,7 +139,7 @@ def remember(key: object) -> None:
 
 
 def redact(text: str) -> str:
-    """A text without secrets, those of this process's environment as it is now included."""
+    """Return a text without secrets, those of this process's environment as it is now included."""
     return redactor(os.environ)(text)
 
 
@@ -168,37 +159,34 @@ def _is_named(name: str, value: str) -> bool:
     return not is_word and not re.fullmatch(known["path"], value)
 
 
-def _secrets(text: str) -> list[tuple[int, int]]:
-    """The places of the secrets in a text, in order; they may overlap."""
-    found = list[tuple[int, int]]()
-    low = text.lower()
-    if len(low) != len(text):  # a letter whose lower case is two
-        low = re.sub("[A-Z]", lambda letter: letter[0].lower(), text)
-    for mark, kind in _marks():
-        if mark in (where := low if kind.named else text):
-            found += _places(text, where, mark, kind)
-    if "PRIVATE KEY" in text:
-        found += _private_keys(text)
-    return sorted(found)
-
-
-def _places(text: str, where: str, mark: str, kind: Kind) -> Iterator[tuple[int, int]]:
-    at, back = where.find(mark), kind.back
-    while at >= 0:
-        found = kind.pattern.match(text, at - back) if at >= back else None
-        end = at + 1
-        if found is not None and _is_secret(found, kind.judge):
-            begin, end = found.span(found.lastgroup or 0)
-            if kind.lines:
-                end = _last_line(text, end, end + _LONGEST_KEY, _GAP)
-            yield begin, end
-        at = where.find(mark, end)
+@functools.lru_cache(maxsize=4096)
+def _names_a_secret(name: str) -> bool:
+    """Say whether a field of that name is one for secrets."""
+    return any(_holds_secret(name, value) for value in _PROBES)
 
 
 def _holds_secret(name: str, value: str) -> bool:
     """Say whether a field of that name holds a secret as its value."""
     squeezed = re.sub(r"[\s\"'`]+", ".", value[:4000])
     return any(end > len(name) + 4 for _, end in _secrets(f'"{name}": "{squeezed}"'))
+
+
+def _secrets(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the places of the secrets in a text."""
+    low = text.lower()
+    if len(low) != len(text):  # a letter whose lower case is two
+        low = re.sub("[A-Z]", lambda letter: letter[0].lower(), text)
+    for mark, kind in _marks():
+        where = low if kind.named else text
+        at = where.find(mark)
+        while at >= 0:
+            found, end = kind.pattern.match(text, at - kind.back), at + 1
+            if found is not None and _is_secret(found, kind.judge):
+                begin, end = found.span(found.lastgroup or 0)
+                yield begin, end
+            at = where.find(mark, end)
+    if "PRIVATE KEY" in text:
+        yield from (key.span() for key in _value("pem").finditer(text) if "PRIVATE KEY" in key[0])
 
 
 def _is_secret(found: re.Match[str], judge: str) -> bool:
@@ -221,16 +209,16 @@ def _is_secret(found: re.Match[str], judge: str) -> bool:
     if group == "any":
         return not variable or (digits > 1 and "/" not in value)
     if group == "bearer":
-        return digits > 0 or (len(value) >= 20 and not _value("words").match(value))
+        return digits > 0 or _is_mixed(value, 20)
     if group == "quoted" and judge != "token" and len(value) >= (6 if judge == "password" else 16):
         return not variable or digits > 1
     if group == "bare" and (variable or _value("attribute").match(value)) and (digits < 4 or "/" in value):
         return False  # code says such things all the time
-    if judge == "token" and (digits < 2 or len(re.findall(r"[^\W\d_]", value)) < 4):
-        return len(value) >= 16 and not _value("words").match(re.sub(r"\d", "", value))
-    if judge == "token":
-        return len(value) >= 12
-    return _is_mixed(value, 6 if judge == "password" else 8)
+    if judge != "token":
+        return _is_mixed(value, 6 if judge == "password" else 8)
+    letters = re.findall(r"[^\W\d_]", value)
+    mixed = digits > 1 and len(letters) > 3
+    return len(value) >= 12 if mixed else len(value) >= 16 and not _value("words").match(re.sub(r"\d", "", value))
 
 
 def _is_mixed(value: str, least: int) -> bool:
@@ -238,45 +226,3 @@ def _is_mixed(value: str, least: int) -> bool:
     if len(value) < least or not re.search(r"[^\W\d_]", value):
         return False
     return re.search(r"\d", value) is not None or (len(value) >= 8 and not _value("words").match(value))
-
-
-_EDGE = re.compile(r"-{4,5} ?(BEGIN|END) [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
-#: A line of a key, or most of one; not the name of a function.
-_LINE = re.compile(r"(?<!\\)(?=[A-Za-z+/]{0,80}[0-9])(?=[a-z0-9+/]{0,80}[A-Z])[A-Za-z0-9+/]{16,}={0,2}")
-_GAP = 48  # characters between two lines of a key that is printed with prefixes, or as a list
-_LONGEST_KEY = 20_000
-
-
-def _private_keys(text: str) -> Iterator[tuple[int, int]]:
-    """Keys in PEM, also without their first lines, clipped, or printed with something in front of each line."""
-    edges = [*_EDGE.finditer(text)]
-    before, opened = 0, -1  # the end of the edge before, and the beginning of a key whose end is not found yet
-    for number, edge in enumerate(edges):
-        after = edges[number + 1].start() if number + 1 < len(edges) else len(text)
-        if edge[1] == "END":
-            begin = opened if opened >= 0 else _first_line(text, before, edge.start())
-            if begin < edge.start():
-                yield begin, edge.end()
-            opened = -1
-        elif (end := _last_line(text, edge.end(), min(after, edge.end() + _LONGEST_KEY), 4 * _GAP)) > edge.end():
-            yield edge.start(), end
-            opened = edge.start() if after - edge.end() < _LONGEST_KEY else -1
-        before = edge.end()
-
-
-def _last_line(text: str, at: int, end: int, gap: int) -> int:
-    """The end of the lines of a key that follow each other from there; the first may be `gap` characters away."""
-    for line in _LINE.finditer(text, at, end):
-        if line.start() - at > gap:
-            break
-        at, gap = line.end(), _GAP
-    return at
-
-
-def _first_line(text: str, begin: int, at: int) -> int:
-    """The beginning of the lines of a key that lead up to there."""
-    for line in reversed([*_LINE.finditer(text, max(begin, at - _LONGEST_KEY), at)]):
-        if at - line.end() > _GAP:
-            break
-        at = line.start()
-    return at
