@@ -36,7 +36,7 @@ class Told:
     def call(self, node: str, prompt: Prompt, text: str = "", *, turn: int = 0, usage: Usage | None = None) -> None:
         """One request and its reply."""
         self._calls += 1
-        where = {"turn": turn, "depth": node.count("."), "node": node}
+        where = {"turn": turn, "depth": node.count("."), "node": node, "call_id": self._calls}
         self.trace.record("request", prompt=prompt, purpose="agent", model="m", **where)
         charged = {"call": self._calls, "purpose": "agent", "exact": True, "sent": 0, "after": 0, "parts": None}
         reply = Reply(text, usage=usage or Usage(100, 10, 0, cost=None), seconds=0.5)

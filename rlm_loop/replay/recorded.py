@@ -84,9 +84,9 @@ class Recorded:
         self.nodes: dict[str, NodeRecord] = {}
         self.root = self._node(ROOT)
         prompts = iter([prompt for _, prompt in record.requests()])
-        for number, event in enumerate(record.events, 1):
+        for event in record.events:
             if event["event"] not in _OF_NO_NODE:
-                with whole(event, number):
+                with whole(event):
                     prompt = next(prompts) if event["event"] == "request" else None
                     self._add(event["event"], event, self._node(node_of(event)), prompt)
 

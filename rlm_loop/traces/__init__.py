@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rlm_loop.traces.reader import RunRecord, read, read_all, records_of
+from rlm_loop.traces.reader import RunRecord, read, read_all
 from rlm_loop.traces.redact import Redactor
 from rlm_loop.traces.trace import Trace, TraceError
 
-__all__ = ["Redactor", "RunRecord", "Trace", "TraceError", "read", "read_all", "records_of"]
+__all__ = ["Redactor", "RunRecord", "Trace", "TraceError", "read", "read_all"]

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -49,27 +49,23 @@ class RunRecord:
     @property
     def aborted(self) -> str | None:
         """The reason why this run no longer counts, such as an attempt that was tried again; else `None`."""
-        return next((str(e.get("reason", "")) for e in reversed(self.events) if e["event"] == "aborted"), None)
+        return next((str(e.get("reason", "")) for e in self.of("aborted")), None)
 
     @property
     def end(self) -> Mapping[str, Any] | None:
         """The root's `run_end` event; `None` if the run never came to its end."""
-        ends = (e for e in reversed(self.events) if e["event"] == "run_end" and not e.get("depth", 0))
-        return next((e for e in ends if e.get("node", "0") == "0"), None)  # one of several attempts has node 0.1
-
-    @property
-    def stop(self) -> str:
-        return "no end" if self.end is None else str(self.end.get("stop"))
+        return next((e for e in reversed(self.of("run_end")) if e.get("node", "0") == "0"), None)
 
     def __str__(self) -> str:
+        stop = "no end" if self.end is None else self.end.get("stop")
         mark = "" if self.aborted is None else ", tried again"
-        return f"{self.id} ({self.start.get('agent', '?')}, {self.start.get('task', '?')}: {self.stop}{mark})"
+        return f"{self.id} ({self.start.get('agent', '?')}, {self.start.get('task', '?')}: {stop}{mark})"
+
+    def __repr__(self) -> str:
+        return f"<RunRecord {self}>"
 
     def _repr_html_(self) -> str:
         return drawing("rlm_loop.agents.past_run.outcome_of")(self).to_html()
-
-    def __repr__(self) -> str:
-        return f"<RunRecord {self.start.get('agent')} with {self.start.get('model')}: {self.stop}>"
 
     def of(self, event: str) -> list[Mapping[str, Any]]:
         """All events of one kind."""
@@ -80,7 +76,7 @@ class RunRecord:
         """Texts that events name by SHA-256, such as the prompts of sub-calls: stored ones, and those of messages."""
         messages = ["".join(s["text"] for s in e["message"]["spans"]) for e in self.of("message")]
         texts = {hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(): text for text in messages}
-        return texts | {e["sha256"]: str(e["text"]) for e in self.of("text")}
+        return texts | {e["sha256"]: e["text"] for e in self.of("text")}
 
     def requests(self) -> Iterator[tuple[Mapping[str, Any], Prompt]]:
         """Every `request` event, in order, with the whole request.
@@ -96,26 +92,25 @@ class RunRecord:
     def _exchanges(self) -> Iterator[tuple[Mapping[str, Any], Prompt, Reply | None]]:
         bodies: dict[str, Message] = {}
         settings: dict[str, Mapping[str, Any]] = {}
-        asked: dict[Any, Prompt] = {}  # by call
+        asked: dict[int, Prompt] = {}  # by call
         latest: dict[tuple[str, str], Prompt] = {}  # by caller and hash: requests of equal bytes may differ in causes
-        for number, e in enumerate(self.events, 1):
+        for e in self.events:
             prompt = reply = None
-            node = e.get("node", "0")
-            with whole(e, number):
+            with whole(e):
                 match e["event"]:
                     case "message":
                         bodies[e["hash"]] = message_of(e["message"])
                     case "settings":
                         settings[e["hash"]] = e
                     case "request":
+                        node = e.get("node", "0")
                         base = latest[node, e["base"]] if e["base"] else Prompt()
                         messages = (*base.messages[: e.get("kept")], *(bodies[h] for h in e["added"]))
                         rest = settings[e["settings"]]
                         prompt = Prompt(messages, tuple(rest["tools"]), tuple(rest["stop"]), rest["reply_schema"])
-                        latest[node, e["digest"]] = asked[e.get("call_id")] = prompt
+                        latest[node, e["digest"]] = asked[e["call_id"]] = prompt
                     case "reply":
-                        reply = reply_of(e["reply"])
-                        prompt = asked.get(e["call_id"]) if "call_id" in e else latest.get((node, e["request"]))
+                        prompt, reply = asked[e["call_id"]], reply_of(e["reply"])
                     case _:
                         pass
             if prompt is not None:
@@ -123,18 +118,15 @@ class RunRecord:
 
 
 @contextlib.contextmanager
-def whole(event: Mapping[str, Any], number: int | None = None) -> Generator[None]:
-    """Raise `TraceError` where an event lacks what it must have, or has something else in its place.
-
-    `number` is its place among those of the run, from 1; without it, its turn is named.
-    """
+def whole(event: Mapping[str, Any]) -> Generator[None]:
+    """Raise `TraceError` where an event lacks what it must have, or has something else in its place."""
     try:
         yield
     except (TypeError, AttributeError, ValueError, LookupError) as error:
         part = re.sub(r"\W", "", str(error))[:12] if isinstance(error, KeyError) else ""
-        place = f"an event of turn {event.get('turn', 0)}" if number is None else f"event {number} of the run"
-        what = f"{place} ({str(event['event'])[:20]}) {f'lacks {part}' if part else 'is damaged'}"
-        raise TraceError(f"{what}: the trace was cut or edited; restore it from a copy") from None
+        what = f"an event of turn {event.get('turn', 0)} ({str(event['event'])[:20]})"
+        fault = f"lacks {part}" if part else "is damaged"
+        raise TraceError(f"{what} {fault}: the trace was cut or edited; restore it from a copy") from None
 
 
 def read(path: str | Path, *, run: Run = None) -> RunRecord:
@@ -145,7 +137,16 @@ def read(path: str | Path, *, run: Run = None) -> RunRecord:
     that is not a trace, another schema, a damaged line in the middle of the run, and for a run that the file does not
     hold, with those that it does.
     """
-    return _relied_on(_chosen(path, runs_in(path), run))
+    runs = runs_in(path)
+    if run in (None, ""):
+        found = [r for r in runs if r.aborted is None] or runs
+    else:
+        numbered = [r for r in runs if str(run) in (str(r.number), str(r.number - len(runs)))]
+        found = [r for r in runs if r.id == run] or numbered  # an id is there again in a file made of copies
+    if found:
+        return _relied_on(found[-1])
+    listed = f": {'; '.join(map(str, runs))}" if runs else ""
+    raise TraceError(f"{path} holds {len(runs)} runs{listed}; there is no run {run or 'that counts'}")
 
 
 def read_all(path: str | Path) -> Iterator[RunRecord]:
@@ -159,14 +160,6 @@ def _relied_on(record: RunRecord) -> RunRecord:
     return record
 
 
-def records_of(events: Iterable[Mapping[str, Any]]) -> tuple[RunRecord, ...]:
-    """The runs of events that are at hand (`Trace.events`), in the order in which they were begun."""
-    runs: dict[str, list[Mapping[str, Any]]] = {}
-    for event in events:
-        runs.setdefault(str(event.get("run", "")), []).append(event)
-    return tuple(RunRecord(tuple(run), number) for number, run in enumerate(runs.values()))
-
-
 def runs_in(path: str | Path) -> list[RunRecord]:
     """The runs of a trace file, in the order in which they were begun.
 
@@ -175,83 +168,65 @@ def runs_in(path: str | Path) -> list[RunRecord]:
     """
     runs: list[list[Mapping[str, Any]]] = []
     known: dict[str, int] = {}  # the latest run of each id
-    nobodys: list[int] = []  # lines that are no event and tell no run
-    torn: dict[int, int] = {}  # by run, a line that is no event: its last one, where none follows
-    passed: list[int] = []  # by run, how many of nobody's lines came before its latest event
+    latest: list[int] = []  # by run, the line of its latest event
+    broken: dict[str | None, int] = {}  # by the id that it tells, the latest line that is no event
     faults: dict[int, str] = {}
-    for number, line, event in _events(path):
+    for number, line in enumerate(_text(path).split("\n"), 1):
+        if not line.strip("\0\r\t "):  # zeros are what a power failure leaves of what was not written yet
+            continue
+        event = _event(line)
         if event is None:
-            if named := _NAMED.match(line):
-                torn.setdefault(known.get(named[1], -1), number)
-            elif not _BEGINS.startswith(line[: len(_BEGINS)]):  # torn within the id, it was a run's last line
-                nobodys.append(number)
-        elif event["event"] == "run_start":
-            known[str(event.get("run", ""))] = len(runs)
+            named = _NAMED.match(line)
+            if named or not _BEGINS.startswith(line[: len(_BEGINS)]):  # torn within the id, it was a run's last line
+                broken[named and named[1]] = number
+            continue
+        id = str(event.get("run", ""))
+        if event["event"] == "run_start":
+            known[id] = len(runs)
             if (schema := event.get("schema", 0)) != SCHEMA:
                 faults[len(runs)] = f"{path} has schema {schema}; this version of rlm-loop reads {SCHEMA}"
-            runs.append([event])
-            passed.append(len(nobodys))
-        elif (run := known.get(str(event.get("run", "")))) is None:
+            runs.append([])
+            latest.append(number)
+        elif id not in known:
             raise TraceError(f"{path}:{number} is not a trace of rlm_loop: the first event is not run_start")
-        else:
-            runs[run].append(event)
-            if event["event"] == "aborted":  # which another writes
-                continue
-            if run in torn or passed[run] < len(nobodys):
-                place = torn[run] if run in torn else nobodys[passed[run]]
-                faults.setdefault(run, f"{path}:{place} is damaged in the middle of the file; restore it from a copy")
-            passed[run] = len(nobodys)
-    if nobodys and not runs:
+        run = known[id]
+        runs[run].append(event)
+        if event["event"] == "aborted":  # which another writes
+            continue
+        if (place := max(broken.get(id, 0), broken.get(None, 0))) > latest[run]:
+            faults.setdefault(run, f"{path}:{place} is damaged in the middle of the file; restore it from a copy")
+        latest[run] = number
+    if None in broken and not runs:
         raise TraceError(f"{path} is not a trace of rlm_loop: no line of it is an event")
     return [RunRecord(tuple(events), run, faults.get(run)) for run, events in enumerate(runs)]
 
 
-def _chosen(path: str | Path, runs: Sequence[RunRecord], run: Run) -> RunRecord:
-    """The run that is meant.  Raises `TraceError` with those that there are."""
-    number: int | None = None
-    if run is None or run == "":
-        number = next((r.number for r in reversed(runs) if r.aborted is None), len(runs) - 1)
-    elif named := [r.number for r in runs if r.id == run]:
-        number = named[-1]  # there are several where a file was put together from copies
-    elif re.fullmatch(r"-?\d+", str(run)):
-        number = int(run)
-    if number is not None and -len(runs) <= number < len(runs):
-        return runs[number]
-    listed = f": {'; '.join(map(str, runs))}" if runs else ""
-    many = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
-    raise TraceError(f"{path} holds {many}{listed}; there is no run {number if run is None else run}")
+def _text(path: str | Path) -> str:
+    try:
+        return file_bytes(path).decode("utf-8", "replace")
+    except (OSError, ValueError) as error:  # a name that holds a zero byte is a ValueError
+        raise TraceError(f"cannot read the trace {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def supersede(path: str | Path) -> list[str]:
-    """Mark every run that a trace file holds as one that no longer counts; returns the ids of those marked now.
+def _event(line: str) -> Mapping[str, Any] | None:
+    """Return the event of a line; `None` for a line that is none."""
+    try:
+        event = parse(line)
+    except ValueError:
+        return None
+    return event if sound(event) else None
+
+
+def supersede(path: str | Path) -> None:
+    """Mark every run that a trace file holds as one that no longer counts.
 
     To be called before an attempt that takes their place writes to the same file.  A file that is not there, or is no
     trace, is left as it is.
     """
+    about = {"event": "aborted", "at": round(time.time(), 3), "reason": "it was broken off and tried again"}
     with contextlib.suppress(TraceError):
-        marked = [run.id for run in runs_in(path) if run.aborted is None]
-        if marked:
-            about = {"event": "aborted", "at": round(time.time(), 3), "reason": "it was broken off and tried again"}
-            with contextlib.closing(LineFile(path)) as file:
-                file.append("".join(json.dumps({"run": id, **about}, separators=(",", ":")) + "\n" for id in marked))
-        return marked
-    return []
-
-
-def _events(path: str | Path) -> Iterator[tuple[int, str, dict[str, Any] | None]]:
-    """Number, text and event of each line; `None` for a line that is no event."""
-    try:
-        text = file_bytes(path).decode("utf-8", "replace")
-    except (OSError, ValueError) as error:  # a name that holds a zero byte is a ValueError
-        raise TraceError(f"cannot read the trace {path}: {getattr(error, 'strerror', None) or error}") from error
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip("\0\r\t "):  # zeros are what a power failure leaves of what was not written yet
-            continue
-        try:
-            event = parse(line)
-        except ValueError:
-            event = None
-        yield number, line, event if sound(event) else None
+        marks = [{"run": run.id, **about} for run in runs_in(path) if run.aborted is None]
+        LineFile(path).append("".join([json.dumps(mark, separators=(",", ":")) + "\n" for mark in marks]))
 
 
 def message_of(data: Mapping[str, Any]) -> Message:

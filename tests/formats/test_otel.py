@@ -20,7 +20,7 @@ from rlm_loop.messages import Usage
 from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Score
 from rlm_loop.study import load_study
-from rlm_loop.traces import read, records_of
+from rlm_loop.traces import RunRecord, read
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
 pytest.importorskip("opentelemetry.sdk")
@@ -150,7 +150,7 @@ def test_the_tree_of_spans_and_their_errors(name: str, expected: list[Any]) -> N
 def test_a_run_that_never_ended_has_open_spans() -> None:
     events = read(SUB_AGENTS).events
     place = [event["event"] for event in events].index("reply", 10)  # a sub-agent has asked, and the root's cell waits
-    [record] = records_of(events[: place + 1])
+    record = RunRecord(tuple(events[: place + 1]))
     spans: list[Any] = spans_of(conversation_of(record))
     assert [span.name for span in spans] == [AGENT, CHAT, AGENT, CHAT]
     whole = {span.context.span_id for span in spans_of(conversation_of(read(SUB_AGENTS)))}

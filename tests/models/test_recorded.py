@@ -18,9 +18,9 @@ REPLIES = [Reply("4?", usage=Usage(9, 2, 0)), Reply("Yes: 4.", finish_reason="le
 def recorded(*calls: tuple[Prompt, Reply]) -> RecordedModel:
     trace = Trace()
     trace.start()
-    for prompt, reply in calls:
-        trace.record("request", prompt=prompt, model="some/model", turn=1)
-        trace.record("reply", request=prompt, reply=reply)
+    for number, (prompt, reply) in enumerate(calls):
+        trace.record("request", prompt=prompt, model="some/model", turn=1, call_id=number)
+        trace.record("reply", request=prompt, reply=reply, call_id=number)
     return RecordedModel(RunRecord(tuple(trace.events)))
 
 

@@ -150,7 +150,7 @@ def test_an_edited_message_is_found_by_its_hash() -> None:
 def test_a_missing_body_is_an_error_that_says_so() -> None:
     events = [json.loads(line) for line in lines("lean_native")]
     events.remove(next(e for e in events if e["event"] == "message"))
-    with pytest.raises(TraceError, match=r"event \d+ of the run \(request\) lacks .*cut or edited"):
+    with pytest.raises(TraceError, match=r"event of turn 1 \(request\) lacks .*cut or edited"):
         replay(RunRecord(tuple(events)))
 
 

@@ -26,7 +26,7 @@ from rlm_loop.agents import outcome_of
 from rlm_loop.messages import Message, Prompt, Reply, Span, Usage, say
 from rlm_loop.models import ScriptedModel
 from rlm_loop.replay import replay
-from rlm_loop.traces import Trace, TraceError, read, read_all, records_of
+from rlm_loop.traces import RunRecord, Trace, TraceError, read, read_all
 
 UNKNOWN = dict.fromkeys(["cost", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens"])
 CELLS = ["```python\nx = 1\nprint(x)\n```", "```python\nprint(x + 1)\n```", "```python\nfinal_answer = {}\n```"]
@@ -82,7 +82,10 @@ def test_runs_that_go_on_at_the_same_time_are_read_back_each_by_its_id(tmp_path:
     path, trace = tmp_path / "run.jsonl", Trace()
     with ThreadPoolExecutor(6) as pool:
         ids = list(pool.map(lambda n: solve(trace if kept == "in one list" else path, n), range(6)))
-    records = records_of(trace.events) if kept == "in one list" else list(read_all(path))
+    if kept == "in one list":
+        records = [RunRecord(tuple(e for e in trace.events if e["run"] == id)) for id in ids]
+    else:
+        records = list(read_all(path))
     assert sorted(record.id for record in records) == sorted(ids)
     for record in records:
         assert (outcome_of(record).answer, len(outcome_of(record).turns)) == (ids.index(record.id), 3)
@@ -234,7 +237,7 @@ def test_requests_of_equal_bytes_keep_their_causes(node: Callable[[int], str]) -
     longer = [prompt + further for prompt in prompts]
     for n, prompt in enumerate(longer):
         trace.record("request", prompt=prompt, node=node(n), depth=0, call_id=trace.next_call())
-    (record,) = records_of(trace.events)
+    record = RunRecord(tuple(trace.events))
     assert [(p, r.text) for _, p, r in record.replies()] == [(prompts[1], "to 1"), (prompts[0], "to 0")]
     assert [p for _, p in record.requests()] == prompts + longer
 
