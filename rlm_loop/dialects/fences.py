@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from rlm_loop.actions import Note
 from rlm_loop.repl.text import dedented
@@ -21,7 +22,6 @@ _TRIES = 16  # later fences that are tried as the end of a block with an open st
 _NEXT = "closed by the next opening fence"
 _FENCE = re.compile(r"([ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?)(`{3,}|~{3,})(.*)", re.DOTALL)
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?=\S)")
-_STARTS = tuple(" \t-*+0123456789")  # of lines that may begin a list item
 _WORD = re.compile(r"[{. \t]*([^\s{},;:=()\[\]]*)")
 
 
@@ -77,38 +77,30 @@ def read_fences(text: str, *, languages: frozenset[str] = PYTHON) -> FencedReply
     """
     raw = text.split("\n")
     lines = text.replace("\r\n", "\n").removesuffix("\r").split("\n")
-    marks: list[_Mark] = []
-    for number, line_text in enumerate(lines):
-        if ("```" in line_text or "~~~" in line_text) and (mark := _mark(number, line_text)) is not None:
-            marks.append(mark)
+    marks = [mark for number, text in enumerate(lines) if (mark := _mark(number, text)) is not None]
+    places = {mark.line: place for place, mark in enumerate(marks)}
     blocks: list[Block] = []
     skipped: list[Block] = []
     prose: list[str] = []
     items: list[int] = []  # the columns at which the text of the open list items begins
-    labelled = bare = False
-    line = at = 0
+    line = 0
     while line < len(lines):
-        if items or lines[line][:1] in _STARTS:
-            _follow(items, lines[line])
-        while at < len(marks) and marks[at].line < line:
-            at += 1
-        if at == len(marks) or marks[at].line != line:
+        _follow(items, lines[line])
+        if line not in places:
             prose.append(raw[line])
             line += 1
             continue
-        mark = marks[at]
+        mark = marks[places[line]]
         wanted = mark.language in languages
         held = mark.indent <= 3 or any(0 <= mark.indent - column <= 3 for column in items)
-        block, line = _block(lines, mark, map(marks.__getitem__, range(at + 1, len(marks))), wanted)
+        block, line = _block(lines, mark, map(marks.__getitem__, range(places[line] + 1, len(marks))), wanted)
         stray = not block.code.strip() and not mark.info and (not block.closed or _NEXT in block.notes)
         if wanted and held and not stray:
             blocks.append(block)
-            labelled = labelled or bool(block.language and block.code.strip())
-            bare = bare or not block.language
         else:
             notes = () if wanted else (f"skipped a block of {mark.language or 'no language'}",)
             skipped.append(_skip(block, *notes, *(() if held else ("indented by four or more",))))
-    if labelled and bare:
+    if any(block.language and block.code.strip() for block in blocks):
         prosaic = [block for block in blocks if not block.language]
         blocks = [block for block in blocks if block.language]
         skipped += [_skip(block, "skipped a block without a label beside labelled ones") for block in prosaic]
@@ -132,15 +124,10 @@ def _follow(items: list[int], line: str) -> None:
 def _block(lines: Sequence[str], opener: _Mark, later: Iterator[_Mark], python: bool) -> tuple[Block, int]:
     """Return the block that a mark opens, and the line after it."""
     first: tuple[Block, int] | None = None  # the first end found, though inside a string: used if no other is better
-    tries = 0
     if python and (ended := _ended_by_code_line(lines, opener)) is not None:
         return ended
-    for mark in later:
-        if not (python and mark.info) and not _closes(opener, mark):
-            continue
-        tries += 1
-        if tries > _TRIES:
-            break
+    ends = (mark for mark in later if (python and mark.info) or _closes(opener, mark))
+    for mark in islice(ends, _TRIES):
         code = dedented("\n".join(lines[opener.line + 1 : mark.line]))
         notes = (_NEXT,) if mark.info else ()
         # only a string of several lines may hold a fence

@@ -15,26 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from rlm_loop.actions import INTENT, INTENT_CAUSE, Action, Answer, CallTool, Malformed, Note
-from rlm_loop.dialects.base import (
-    NO_TOOLS,
-    ActionMode,
-    Dialect,
-    Problem,
-    assistant_message,
-    result_span,
-    system_message,
-    task_message,
-)
-from rlm_loop.dialects.reader import (
-    CODE_TOOL,
-    UNREAD,
-    calls_in_place,
-    loads,
-    looks_like_refusal,
-    read_arguments,
-    read_calls,
-    strip_answer_prefix,
-)
+from rlm_loop.dialects import base, reader
+from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Dialect, Problem
+from rlm_loop.dialects.reader import CODE_TOOL, UNREAD
 from rlm_loop.dialects.wording import CALLS_RULE, NO_CALL, TYPED_RULE
 from rlm_loop.messages import Message, Prompt, Reply, Span, ToolCall
 from rlm_loop.outcome import Turn
@@ -42,7 +25,6 @@ from rlm_loop.tools.function import Tool
 from rlm_loop.tools.gateway import JSON_HINT
 
 Presentation = Literal["native", "text", "constrained"]
-
 
 #: A text with these keys, where no call could be read, is a broken call and not an answer.
 _CALL = re.compile(r"""["']name["']\s*:.{0,200}?["']arguments["']\s*:""", re.DOTALL)
@@ -68,7 +50,7 @@ class FunctionCalls(Dialect):
 
     def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
         if self.presentation == "native":
-            messages = (*system_message(self.native_rule), task_message(problem))
+            messages = (*base.system_message(self.native_rule), base.task_message(problem))
             return Prompt(messages, tuple(map(self.schema, tools.values())))
         schema = self.call_schema(tools) if self.presentation == "constrained" else None
         return replace(super().format_task(problem, tools), reply_schema=schema)
@@ -83,11 +65,8 @@ class FunctionCalls(Dialect):
         for tool in tools.values():
             parameters = self.schema(tool)["function"]["parameters"]
             arguments = {k: v for k, v in parameters.items() if k not in ("title", "description")}
-            properties = {"name": {"const": tool.name}, "arguments": arguments}
-            required = ["name", "arguments"]
-            choices.append(
-                {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-            )
+            choice = {"type": "object", "properties": {"name": {"const": tool.name}, "arguments": arguments}}
+            choices.append({**choice, "required": ["name", "arguments"], "additionalProperties": False})
         return choices[0] if len(choices) == 1 else {"anyOf": choices}
 
     def parse_reply(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
@@ -104,23 +83,23 @@ class FunctionCalls(Dialect):
             turn.reply.tool_calls, _call_ids(turn.reply), turn.actions, turn.observations, strict=True
         ):
             calls.append(replace(call, id=call_id, arguments=_as_json(call, action)))
-            results.append(Message("tool", (result_span(observation),), tool_call_id=call_id, turn=turn.index))
-        return [replace(assistant_message(turn), tool_calls=tuple(calls)), *results]
+            results.append(Message("tool", (base.result_span(observation),), tool_call_id=call_id, turn=turn.index))
+        return [replace(base.assistant_message(turn), tool_calls=tuple(calls)), *results]
 
     def read(self, text: str, reply: Reply, tools: Mapping[str, Tool]) -> Sequence[Action]:
         if reply.tool_calls:
             return [_native(c, i, tools) for c, i in zip(reply.tool_calls, _call_ids(reply), strict=True)]
-        calls, problems = read_calls(text, tools)
-        if actions := calls or calls_in_place(text, tools.keys()):
+        calls, problems = reader.read_calls(text, tools)
+        if actions := calls or reader.calls_in_place(text, tools.keys()):
             return actions
         if problems:
             hint = f"; {JSON_HINT}" if problems[0].startswith("unreadable") else ""
             return [Malformed(f"{UNREAD}: {problems[0]}{hint}.", notes=tuple(problems))]
         if _CALL.search(text):
             return [Malformed(f"{UNREAD}: it is not valid JSON; {JSON_HINT}.")]
-        if looks_like_refusal(text):
+        if reader.looks_like_refusal(text):
             return [Malformed("Please try: call a tool.", notes=(Note.REFUSAL,))]
-        return [Answer(strip_answer_prefix(text).strip()) if self.text_answers else Malformed(NO_CALL)]
+        return [Answer(reader.strip_answer_prefix(text).strip()) if self.text_answers else Malformed(NO_CALL)]
 
 
 @dataclass(frozen=True)
@@ -159,9 +138,10 @@ class TypedCalls(FunctionCalls):
 
 
 def _native(call: ToolCall, call_id: str, tools: Mapping[str, Tool]) -> CallTool:
-    code = call.name == CODE_TOOL
-    arguments, notes = read_arguments(tools.get(call.name), call.arguments) if code else (call.arguments, ())
-    return CallTool(call.name, arguments, call_id, notes=notes)
+    if call.name != CODE_TOOL:
+        return CallTool(call.name, call.arguments, call_id)
+    arguments, notes = reader.read_arguments(tools.get(CODE_TOOL), call.arguments)
+    return CallTool(CODE_TOOL, arguments, call_id, notes=notes)
 
 
 def _call_ids(reply: Reply) -> list[str]:
@@ -186,7 +166,7 @@ def _as_json(call: ToolCall, action: Action) -> str:
 
 def _with_intent(call: CallTool, tool: Tool | None) -> CallTool:
     """Return the call with its statements apart from the tool's own arguments."""
-    arguments = loads(call.arguments)
+    arguments = reader.loads(call.arguments)
     own = () if tool is None else tool.names
     stated = [k for k in INTENT if k in arguments and k not in own] if isinstance(arguments, dict) else []
     if not stated:

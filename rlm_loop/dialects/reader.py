@@ -21,7 +21,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, cast
 
@@ -138,8 +138,13 @@ def codes_in(text: str) -> list[str]:
     return [cell.code for cell in cells_of(read_fences(text).blocks) if isinstance(cell, RunCode)] or [text]
 
 
-def code_argument(text: str, start: int = 0) -> tuple[str, int, tuple[str, ...]] | None:
-    """Return the code in the argument `code` of a call that is no JSON, where the call ends, and the repairs.
+def broken_arguments(tool: Tool, text: str, start: int) -> Decoded | None:
+    """Return the arguments of a call that is no JSON, where there is one way to read them."""
+    return code_argument(text, start) if tool.name == CODE_TOOL else text_argument(tool, text, start)
+
+
+def code_argument(text: str, start: int = 0) -> Decoded | None:
+    """Return the argument `code` of a call that is no JSON.
 
     The code goes up to the last end with which it is Python: a quote and braces, braces alone, or the text's end.
     """
@@ -158,12 +163,12 @@ def code_argument(text: str, start: int = 0) -> tuple[str, int, tuple[str, ...]]
             for code in _unescaped(text[first : match.start()]):
                 code, repairs, compiles = _cell(dedented(code).strip("\n") if len(quote) > 1 else dedented(code))
                 if compiles and code.strip() and (note != "call not closed" or looks_like_python(code)):
-                    return code, match.end(), (note, *repairs)
+                    return Decoded({CODE: code}, match.end(), (note, *repairs))
     return None
 
 
-def text_argument(tool: Tool, text: str, start: int = 0) -> tuple[dict[str, Any], int, tuple[str, ...]] | None:
-    """Return the arguments of a call whose last one is a text with quotes of its own, where the call ends, the repairs.
+def text_argument(tool: Tool, text: str, start: int = 0) -> Decoded | None:
+    """Return the arguments of a call whose last one is a text with quotes of its own.
 
     What stands before that text must be JSON, so there is one way to read it: up to the last quote that ends the call.
     """
@@ -183,7 +188,7 @@ def text_argument(tool: Tool, text: str, start: int = 0) -> tuple[dict[str, Any]
     ends = re.compile(rf"{opened[2]}\s*+(?:\}}\s*+)++(?:(?<=\s)|(?=\Z|`|<))").finditer(text, opened.end(), stop)
     for match in deque(ends, 1):
         value = next(_unescaped(text[opened.end() : match.start()]))
-        return {**arguments, opened[1]: value}, match.end(), ("quotes or line breaks not escaped",)
+        return Decoded({**arguments, opened[1]: value}, match.end(), ("quotes or line breaks not escaped",))
     return None
 
 
@@ -207,10 +212,9 @@ def read_arguments(tool: Tool | None, text: str) -> tuple[str, tuple[str, ...]]:
         arguments = (text and wrapped(tool, value if isinstance(value, str) else text)) or text
     elif isinstance((found := decode(text, at)).value, dict) and not text[found.end :].strip():
         arguments, notes = (written(found.value) or text) if found.notes else text, (*notes, *found.notes)
-    elif code and (read := code_argument(text, at)) is not None:
-        arguments, notes = json.dumps({CODE: read[0]}), (*notes, *read[2])
-    elif tool is not None and not code and (said := text_argument(tool, text, at)) is not None:
-        arguments, notes = written(said[0]) or text, (*notes, *said[2])
+    elif tool is not None and (said := broken_arguments(tool, text, at)) is not None:
+        arguments = json.dumps(said.value) if code else written(said.value) or text
+        notes = (*notes, *said.notes)
     else:
         arguments, notes = text, (*notes, f"{found.problem or 'unreadable'} JSON")
     return with_cell(arguments, notes) if code else (arguments, notes)
@@ -244,18 +248,20 @@ def calls_in_place(text: str, tools: Collection[str]) -> list[Action]:
     text = before_invented(text)
     blocks = [b for b in read_fences(text).blocks if looks_like_python(b.code) or (b.language and _no_data(b.code))]
     code = _unsigned(text)
+    cells = cells_of(blocks)
     if not blocks and code != text and looks_like_python(code):
-        return [_call(RunCode(dedented(code), notes=("signature copied",)))]
-    return [_call(cell) if isinstance(cell, RunCode) else cell for cell in cells_of(blocks)]
+        cells = [RunCode(dedented(code), notes=("signature copied",))]
+    note = "code in place of a call"
+    return [
+        CallTool(CODE_TOOL, json.dumps({CODE: cell.code}), lenient=True, notes=(note, *cell.notes))
+        if isinstance(cell, RunCode)
+        else cell
+        for cell in cells
+    ]
 
 
 def _no_data(code: str) -> bool:
     return not code.lstrip().startswith(("{", "[", "<"))
-
-
-def _call(cell: RunCode) -> CallTool:
-    notes = ("code in place of a call", *cell.notes)
-    return CallTool(CODE_TOOL, json.dumps({CODE: cell.code}), lenient=True, notes=notes)
 
 
 # calls written as text
@@ -286,15 +292,8 @@ def read_calls(text: str, tools: Mapping[str, Tool]) -> tuple[list[Action], list
         named = _NAMED.match(text, begin)
         name = named[1] if named else ""
         found = decode(text, begin, repair=named is not None)
-        if found.problem and name == CODE_TOOL in tools and (code := code_argument(text, begin)) is not None:
-            found = Decoded({"name": CODE_TOOL, "arguments": {CODE: code[0]}}, code[1], code[2])
-        elif (
-            found.problem
-            and name in tools
-            and name != CODE_TOOL
-            and (said := text_argument(tools[name], text, begin)) is not None
-        ):
-            found = Decoded({"name": name, "arguments": said[0]}, said[1], said[2])
+        if found.problem and name in tools and (said := broken_arguments(tools[name], text, begin)) is not None:
+            found = replace(said, value={"name": name, "arguments": said.value})
         start = found.end
         if found.problem:
             failed += 1

@@ -79,7 +79,7 @@ def test_reading_is_total(text: str) -> None:
     assert text.startswith(own)
     assert own_words(own) == own
     assert name or (name, given) == (None, "")
-    assert code is None or 0 < code[1] <= len(text)
+    assert code is None or 0 < code.end <= len(text)
     assert strip_answer_prefix(text) in text
     assert text.endswith(without_reasoning(text))
 
