@@ -36,8 +36,9 @@ from rlm_loop.repl.contexts.context import describe_context, inline_context
 from rlm_loop.repl.contexts.on_disk import Fingerprint
 from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import Tool, as_tool
-from rlm_loop.tools.gateway import ToolLike, serving
+from rlm_loop.tools.gateway import ToolLike
 from rlm_loop.tools.hooks import NO_HOOKS, Hooks
+from rlm_loop.tools.mcp import serving
 from rlm_loop.traces.kept import kept_in_notebook
 from rlm_loop.traces.trace import Trace
 from rlm_loop.traces.values import drawing, plain
@@ -296,7 +297,7 @@ class Agent:
         with ExitStack() as stack:
             tools: Sequence[ToolLike] = (*task.tools, *self.tools)
             if tools:
-                (tools,) = stack.enter_context(serving(tools))
+                tools = stack.enter_context(serving(tools))
             if workspace is None and mode != "none" and task.workspace is not None:
                 workspace = task.workspace()
                 stack.callback(quietly, "the workspace could not be closed", workspace.close)

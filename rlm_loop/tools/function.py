@@ -17,18 +17,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    NotRequired,
-    Protocol,
-    Required,
-    Self,
-    cast,
-    overload,
-    runtime_checkable,
-)
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast, overload, runtime_checkable
 
 from rlm_loop.actions import Failure, FailureKind
 
@@ -122,6 +111,8 @@ class Tool:
     @functools.cached_property
     def parameters(self) -> dict[str, Any]:
         """The JSON schema of the arguments (an object; parameters with a default are optional)."""
+        if (stated := getattr(self.function, "json_schema", None)) is not None:  # such as an MCP server's
+            return stated
         schema = cast("dict[str, Any]", untitled(_adapter(self._fields).json_schema()))
         for parameter in self._signature.parameters.values():
             if parameter.default is not parameter.empty:
@@ -282,7 +273,7 @@ def _resolved(function: Callable[..., Any], name: str, annotation: Any) -> Any:
 def _type_text(annotation: Any) -> str:
     if isinstance(annotation, str):
         return annotation
-    if typing.get_origin(annotation) is Annotated:
+    if typing.get_origin(annotation) is typing.Annotated:
         return _type_text(annotation.__origin__)
     return "None" if annotation is type(None) else inspect.formatannotation(annotation).replace("typing.", "")
 
@@ -300,7 +291,7 @@ def _cached_adapter(fields: Fields) -> TypeAdapter[Any]:
     from typing_extensions import TypedDict
 
     # A typed dict and not a model, because models reserve names (`copy`, `schema`, `_x`) that a tool may use.
-    types = {name: Required[hint] if required else NotRequired[hint] for name, hint, required in fields}
+    types = {name: typing.Required[hint] if required else typing.NotRequired[hint] for name, hint, required in fields}
     arguments: Any = TypedDict("arguments", types)  # pyright: ignore
     arguments.__pydantic_config__ = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
     return TypeAdapter(arguments)

@@ -7,16 +7,15 @@ import json
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, cast
 
 from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.accounting.scope import Cancelled
-from rlm_loop.actions import CallTool, Failure
+from rlm_loop.actions import CallTool, Failure, FailureKind
 from rlm_loop.errors import nearest
-from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.in_process.streams import CellOutput, captured
 from rlm_loop.repl.text import RECORD_CAP, clip, clip_again
 from rlm_loop.tools.function import SimpleTool, Tool, ToolError, ToolResult, as_text, as_tool, describe
@@ -38,23 +37,6 @@ _Done = tuple[Any, str, BaseException | None]
 
 
 ToolLike = Tool | Callable[..., Any]
-
-
-@contextmanager
-def serving(*lists: Sequence[ToolLike]) -> Generator[tuple[Sequence[ToolLike], ...]]:
-    """Yield the lists of tools as one run has them; those of an MCP server share one, which ends with the run."""
-    servers: dict[int, Any] = {}
-    until = ExitStack()
-
-    def own(tool: ToolLike) -> ToolLike:
-        lend = getattr(tool, "for_run", None)
-        return tool if lend is None else lend(servers, until)
-
-    try:
-        yield tuple([tuple(map(own, tools)) if tools else tools for tools in lists])
-    finally:
-        with shielded():
-            until.close()
 
 
 class ToolGateway:
@@ -140,18 +122,21 @@ class ToolGateway:
         start = time.monotonic()
         values: dict[str, Any] = {}
         signal: BaseException | None = None  # it ends more than this call, which ends as well
-        failure: Failure | None = None
+        kind: FailureKind | None = None
         try:
             text = self._perform(self._find(action.name, by_function), action, read, values)
         except ToolError as error:
-            failure, text = Failure(error.kind, self._clipped(error.message)[0]), error.message
+            kind, text = error.kind, error.message
         except (BudgetSpent, Cancelled, KeyboardInterrupt) as error:
             signal, text = error, str(error) or "interrupted"
-            failure = Failure("budget" if isinstance(error, BudgetSpent) else "interrupted", text)
-        clipped, truncated = self._clipped(text)
+            kind = "budget" if isinstance(error, BudgetSpent) else "interrupted"
+        clipped, truncated = clip(text, self._cap)
+        clipped = _sendable(clipped)
         full = _sendable(clip(text, max(self._cap, RECORD_CAP))[0]) if truncated else ""
-        values |= {"failure": failure, "seconds": time.monotonic() - start, "truncated": truncated, "full": full}
-        result = ToolResult(action.name, text=clipped, **values)
+        failure, seconds = kind and Failure(kind, clipped), time.monotonic() - start
+        result = ToolResult(
+            action.name, text=clipped, failure=failure, seconds=seconds, truncated=truncated, full=full, **values
+        )
         self._say(result, action.call_id)
         self._hooks.notify("on_tool_end", tool=action.name, result=result, node=self._node)
         if signal is not None:
@@ -188,13 +173,12 @@ class ToolGateway:
             except BaseException as error:  # whatever it is, the tool raised it
                 return None, "", error
 
-        pending = new = Pending(work, f"tool-{tool.name}")
+        new = Pending(work, f"tool-{tool.name}")
         known = None if key is None or dry else (tool.name, key, json.dumps(checked, sort_keys=True, default=repr))
         try:
             if self._seconds_left() == 0:
                 raise BudgetSpent("seconds", f"the time of the run is up: {tool.name} was not run")
-            if known is not None:
-                pending = self._kept.setdefault(known, new)
+            pending = new if known is None else self._kept.setdefault(known, new)
             values["repeated"] = pending is not new
             values["data"], text, error = work() if inline else self._waited(pending, tool)
         finally:
@@ -219,11 +203,11 @@ class ToolGateway:
     def _waited(self, pending: Pending[_Done], tool: Tool) -> _Done:
         """Wait for the work within the limits of the tool and of the run."""
         limit = self._timeout if tool.timeout is None else tool.timeout
-        until = math.inf if limit is None else time.monotonic() + limit
+        until = time.monotonic() + (math.inf if limit is None else limit)
 
-        def left() -> float | None:
-            seconds = [s for s in (until - time.monotonic(), self._seconds_left()) if s is not None and s < math.inf]
-            return max(0.0, min(seconds)) if seconds else None
+        def left() -> float:
+            of_run = self._seconds_left()
+            return max(0.0, min(until - time.monotonic(), math.inf if of_run is None else of_run))
 
         try:
             return pending.result(left)
@@ -239,11 +223,6 @@ class ToolGateway:
             fields = {"node": self._node or None, **self._about(), "tool": result.tool, "call_id": call_id}
             fields |= {"seconds": result.seconds, "error_kind": result.error, "characters": len(result.text)}
             say(_log, "tool", **fields, outcome=outcome[:500])  # pyright: ignore[reportArgumentType]: none is its level
-
-    def _clipped(self, text: str) -> tuple[str, bool]:
-        """Return at most `cap` characters, and only such as can be sent."""
-        text, truncated = clip(text, self._cap)
-        return _sendable(text), truncated
 
 
 async def _result(work: Awaitable[Any]) -> Any:

@@ -17,14 +17,16 @@ import shlex
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TextIO, TypeVar, cast
 
 from rlm_loop.errors import install_line
+from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.tools.function import Tool, ToolError, as_text, untitled
+from rlm_loop.tools.gateway import ToolLike
 from rlm_loop.traces.redact import redact
 
 if TYPE_CHECKING:
@@ -62,8 +64,7 @@ class Connection:
     """A server in use: started by the first request, in whose thread its client is, and ended by `close`."""
 
     def __init__(self, server: McpTools) -> None:
-        self._server = server
-        self._until = ExitStack()
+        self._server, self._until = server, ExitStack()
         self._opened: tuple[Client, BlockingPortal, IO[bytes]] | None = None
         self._closed = False
         self._lock = threading.Lock()
@@ -216,12 +217,11 @@ def _reason(error: BaseException, server: McpTools) -> str:
 
 def _last_words(stderr: IO[bytes]) -> str:
     """Return the last line that a process wrote to standard error, and how it ended."""
+    lines: list[str] = []
     with suppress(ValueError):  # closed by another call, meanwhile
-        size = os.fstat(stderr.fileno()).st_size
-        tail = os.pread(stderr.fileno(), _LAST_WORDS, max(0, size - _LAST_WORDS)).decode("utf-8", "replace")
-        if lines := [line.strip() for line in tail.splitlines() if line.strip()]:
-            return f" ({redact(', '.join(lines[-2:]))[:200]})"
-    return ""
+        tail = os.pread(stderr.fileno(), _LAST_WORDS, max(0, os.fstat(stderr.fileno()).st_size - _LAST_WORDS))
+        lines = [line.strip() for line in tail.decode("utf-8", "replace").splitlines() if line.strip()]
+    return f" ({redact(', '.join(lines[-2:]))[:200]})" if lines else ""
 
 
 def value_of(result: CallToolResult, tool: Listed) -> Any:
@@ -252,19 +252,19 @@ class RemoteFunction:
         required = [own for own, name in self._theirs.items() if name in stated.get("required", ())]
         own = {name: properties[theirs] for name, theirs in self._theirs.items()}
         rest = {k: v for k, v in stated.items() if k not in ("$schema", "type", "properties", "required")}
-        self.schema = {"type": "object", "properties": own, **rest, **({"required": required} if required else {})}
+        self.json_schema = {"type": "object", "properties": own, **rest, **({"required": required} if required else {})}
         output: dict[str, Any] = tool.output_schema or {"type": "string"}
         wrapper = _wrapper_of(output)
         returns = type_of(output if wrapper is None else output["properties"][wrapper])
-        optional = [_parameter(name, own[name], needed=False) for name in own if name not in required]
-        needed = [_parameter(name, own[name], needed=True) for name in required]
-        self.__signature__ = inspect.Signature([*needed, *optional], return_annotation=returns)
+        ordered = sorted(own, key=lambda name: name not in required)
+        parameters = [_parameter(name, own[name], needed=name in required) for name in ordered]
+        self.__signature__ = inspect.Signature(parameters, return_annotation=returns)
         lines = [f"{name}: {about['description']}" for name, about in own.items() if "description" in about]
         self.__doc__ = "\n\n".join(filter(None, [tool.description or tool.title or "", "\n".join(lines)]))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         given = self.__signature__.bind(*args, **kwargs).arguments
-        required = self.schema.get("required", ())
+        required = self.json_schema.get("required", ())
         arguments = {self._theirs[k]: v for k, v in given.items() if v is not None or k in required}
         if self.connection is not None:
             return self.connection.call(self._tool, arguments)
@@ -272,24 +272,24 @@ class RemoteFunction:
             return own.call(self._tool, arguments)
 
 
-class ServedTool(Tool):
-    """A tool of an MCP server; its schema is the server's, its signature made of that."""
+@contextmanager
+def serving(tools: Sequence[ToolLike]) -> Generator[Sequence[ToolLike]]:
+    """Yield tools as one run has them: those of an MCP server share one, which ends with the run."""
+    connections: dict[int, Connection] = {}
 
-    function: RemoteFunction  # pyright: ignore[reportIncompatibleMethodOverride]
+    def of_run(tool: ToolLike) -> ToolLike:
+        if not (isinstance(tool, Tool) and isinstance(tool.function, RemoteFunction)) or tool.function.connection:
+            return tool
+        remote = copy.copy(tool.function)
+        remote.connection = connections.setdefault(id(remote.server), Connection(remote.server))
+        return tool.over(remote)
 
-    def for_run(self, servers: dict[int, Any], until: ExitStack) -> Tool:
-        """Return the same tool over the connection of a run, of which `until` is the end (see `serving`)."""
-        if self.function.connection is not None:
-            return self
-        remote, key = copy.copy(self.function), id(self.function.server)
-        if key not in servers:
-            servers[key] = until.enter_context(closing(Connection(remote.server)))
-        remote.connection = servers[key]
-        return self.over(remote)
-
-    @property
-    def parameters(self) -> dict[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return dict(self.function.schema)
+    try:
+        yield list(map(of_run, tools))
+    finally:
+        with shielded():
+            for connection in connections.values():
+                connection.close()
 
 
 class McpTools:
@@ -328,8 +328,7 @@ class McpTools:
     @property
     def name(self) -> str:
         """The command or the address, without a password."""
-        scheme, sep, rest = self.url.partition("://")
-        return shlex.join(self.command)[:120] if self.command else f"{scheme}{sep}{rest.rpartition('@')[2]}"
+        return shlex.join(self.command)[:120] or redact(self.url)
 
     @functools.cached_property
     def _tools(self) -> tuple[Tool, ...]:
@@ -339,7 +338,7 @@ class McpTools:
         tools: list[Tool] = []
         for name, tool in zip(python_names([tool.name for tool in listed], self.prefix), listed, strict=True):
             description = " ".join((tool.description or tool.title or tool.name).split())
-            tools.append(ServedTool(name, description, RemoteFunction(self, tool), limit))
+            tools.append(Tool(name, description, RemoteFunction(self, tool), limit))
         return tuple(tools)
 
     def __getitem__(self, name: str) -> Tool:

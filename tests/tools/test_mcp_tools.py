@@ -18,8 +18,7 @@ from lazy import needs
 from rlm_loop import LeanAgent, ToolLoopAgent
 from rlm_loop.models import Reply, ScriptedModel
 from rlm_loop.tools import McpError, McpTools, ToolGateway
-from rlm_loop.tools.gateway import serving
-from rlm_loop.tools.mcp import python_names, type_of
+from rlm_loop.tools.mcp import python_names, serving, type_of
 from tests.agents.replies import call, calls, code
 from tests.repl.processes import gone
 
@@ -105,9 +104,9 @@ def test_a_server_that_died_is_said_by_each_later_call() -> None:
 HOST = """
 import os, signal, sys
 from rlm_loop.tools import McpTools
-from rlm_loop.tools.gateway import serving
+from rlm_loop.tools.mcp import serving
 run = serving(list(McpTools(sys.argv[1:])))
-print(run.__enter__()[0][-1](), flush=True)
+print(run.__enter__()[-1](), flush=True)
 os.kill(os.getpid(), signal.SIGKILL) if "kill" in sys.argv else None
 """
 
@@ -219,7 +218,7 @@ def test_a_server_at_an_address(form: str) -> None:
         try:
             tools = McpTools(f"http://127.0.0.1:{int(process.stdout.readline())}/mcp")
             assert tools["add"].signature == "add(a: int, b: int) -> int: Add."
-            with serving(list(tools)) as (shared,):
+            with serving(list(tools)) as shared:
                 gateway = ToolGateway(shared)
                 assert gateway.call("add", '{"a": 1, "b": 2}').data == 3
                 assert gateway.call("text", f'{{"characters": {5 << 20}}}').truncated
