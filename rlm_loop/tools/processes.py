@@ -24,7 +24,7 @@ _INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TEMP", "TMP", "SYST
 _ROOM = 1 << 20  # bytes
 _CHUNK = 1 << 16
 _HALF = 1 << 15  # characters of the head of an output, and of its tail
-_LINE = 1 << 20  # bytes of one line of reports; a longer one is dropped
+_LINE = 1 << 20  # bytes of one line of reports; of a longer one the rest is dropped
 _GLANCE = 0.1  # seconds between looks at a process whose pipes say nothing
 _DRAIN = 1.0  # seconds for what is still in the pipes after the end
 
@@ -136,16 +136,14 @@ def _kill(process: subprocess.Popen[bytes], mark: str) -> None:
 
 
 def _lines(on_line: Callable[[bytes], None]) -> Callable[[bytes], None]:
-    """Return a sink that cuts bytes into lines; one that is too long is dropped."""
-    rest, skipping = b"", False
+    """Return a sink that cuts bytes into lines of at most `_LINE`."""
+    rest = b""
 
     def add(data: bytes) -> None:
-        nonlocal rest, skipping
+        nonlocal rest
         *lines, rest = (rest + data).split(b"\n")
-        for line in lines[skipping:]:
+        for line in lines:
             on_line(line)
-        skipping = skipping and not lines
-        if len(rest) > _LINE:
-            rest, skipping = b"", True
+        rest = rest[:_LINE]
 
     return add

@@ -46,8 +46,8 @@ def files(root: Path) -> Iterator[str]:
         waiting.extend(reversed(below))
 
 
-def read_bytes(root: Path, path: str) -> bytes:
-    """Return the bytes of a regular file of at most `MAX_BYTES`.
+def read_text(root: Path, path: str) -> str:
+    """Return the text of a regular file of at most `MAX_BYTES`; `bytes_of` makes the same bytes of it again.
 
     Raises `FileNotFoundError`, another `OSError` for what is no regular file, or a `ToolError` with the reason.
     """
@@ -61,15 +61,11 @@ def read_bytes(root: Path, path: str) -> bytes:
         if facts.st_size > MAX_BYTES:
             raise ToolError("invalid_arguments", f"{path} is too large: {facts.st_size} bytes, at most {MAX_BYTES}")
         with open(file, "rb", closefd=False) as opened:
-            return opened.read(MAX_BYTES)
-
-
-def text_of(data: bytes) -> str:
-    """Return bytes as text, of which `bytes_of` makes the same bytes again, also where they are no UTF-8."""
-    return data.decode("utf-8", "surrogateescape")
+            return opened.read(MAX_BYTES).decode("utf-8", "surrogateescape")
 
 
 def bytes_of(text: str) -> bytes:
+    """Return the bytes of a text that was read, also where they are no UTF-8."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -142,31 +138,26 @@ def search(root: Path, query: str) -> str:
     """Return lines that hold the text as `file:line: text`, at most `MAX_HITS`, and how many more there are."""
     if not query.strip():
         raise ToolError("invalid_arguments", "query is empty")
-    lines, total = _hits(root, re.compile(re.escape(query)))
-    if not lines:
-        lines, total = _hits(root, re.compile(re.escape(query), re.IGNORECASE))
-    if not lines:
-        nothing = f"no line holds {query if len(query) <= _MAX_TEXT else query[:_MAX_TEXT] + '...'!r}"
-        named = _named(root, query)
-        return f"{nothing}; read_file shows {' or '.join(named)}" if named else f"{nothing} (plain text, one line)"
-    return "\n".join([*lines, f"... {total - len(lines)} more"] if total > len(lines) else lines)
+    for flags in (re.NOFLAG, re.IGNORECASE):
+        hits = _hits(root, re.compile(re.escape(query), flags))
+        if lines := list(itertools.islice(hits, MAX_HITS)):
+            more = sum(1 for _ in hits)
+            return "\n".join([*lines, f"... {more} more"] if more else lines)
+    nothing = f"no line holds {query if len(query) <= _MAX_TEXT else query[:_MAX_TEXT] + '...'!r}"
+    named = _named(root, query)
+    return f"{nothing}; read_file shows {' or '.join(named)}" if named else f"{nothing} (plain text, one line)"
 
 
-def _hits(root: Path, wanted: re.Pattern[str]) -> tuple[list[str], int]:
-    """Return the first lines that hold the text, and how many there are."""
-    lines: list[str] = []
-    total = 0
+def _hits(root: Path, wanted: re.Pattern[str]) -> Iterator[str]:
+    """Yield the lines that hold the text."""
     for name in files(root):
         text = ""
         with contextlib.suppress(ToolError, OSError):
-            text = text_of(read_bytes(root, name))
+            text = read_text(root, name)
         if "\0" not in text and wanted.search(text):
             for number, line in enumerate(text.split("\n"), 1):
                 if (match := wanted.search(line)) is not None:
-                    total += 1
-                    if total <= MAX_HITS:
-                        lines.append(f"{name}:{number}: {_around(line, match)}")
-    return lines, total
+                    yield f"{name}:{number}: {_around(line, match)}"
 
 
 def _around(line: str, match: re.Match[str]) -> str:

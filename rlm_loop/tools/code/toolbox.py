@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from rlm_loop.tools.code.paths import bytes_of, files, read_bytes, search, text_of, write_bytes
+from rlm_loop.tools.code.paths import bytes_of, files, read_text, search, write_bytes
 from rlm_loop.tools.function import Tool, ToolError, as_tool, tool
 from rlm_loop.tools.python_source import compiled
 
@@ -72,7 +72,7 @@ class CodeTools:
     def _load(self, path: str, *, fresh: bool = False) -> str:
         """Return the text of a file, of a `fresh` one none; `ToolError` without the file."""
         try:
-            text = text_of(read_bytes(self.root, path))
+            text = read_text(self.root, path)
         except OSError as error:
             if fresh and isinstance(error, FileNotFoundError):
                 return ""
