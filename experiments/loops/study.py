@@ -19,6 +19,7 @@ from experiments.shared import chosen, spread, with_window, words
 from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, Suite, ToolLoopAgent
 from rlm_loop.agents import Agent, Rules
 from rlm_loop.agents.strategies import default_presentation
+from rlm_loop.dialects import ThoughtPrompt
 from rlm_loop.study import Analysis, Study
 from rlm_loop.tasks import Split, get_suite
 
@@ -41,6 +42,9 @@ CHOSEN: Mapping[str, Mapping[str, str]] = {
 }
 #: In what the arms differ; anything else stops the study (`rlm-loop study check`).
 DIFFERS = ("loop", "reply_format", "system", "injectors", "tools", "tool_presentation", "data", "budget")
+DIFFERS_IN_SETTINGS = (*DIFFERS, "history", "sampling")
+#: Names no tool, so that it fits both loops; the package's own thought prompt is written for loops with a final tool.
+THOUGHT = "Think about what you have learned so far and decide on the next step. If you know the result, give it."
 #: Declared before the run: each loop against the code loop, in either direction.
 PLAN = Analysis(baseline="code", family=("resolved",), missing="worst")
 #: A function that makes each loop.  Calls are written as text for a local model, and native for others.
@@ -52,6 +56,21 @@ MAKERS: Mapping[str, Any] = {
     "program": ToolLoopAgent,
     "prose": partial(DirectAgent, window=6000),
 }
+#: One setting of a loop changed at a time.
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "steps=2": {"max_steps": 2},
+    "history=4": {"history": 4},  # messages: system text, task and the last turn
+    "thought": {"injectors": (ThoughtPrompt(THOUGHT),)},
+    "require_code": {"rules": Rules(require_code=True)},
+    "temperature=0.7": {"temperature": 0.7},
+}
+#: What each part asks.
+QUESTIONS = {
+    "questions": "Which loop resolves more, and at what price?",
+    "repairs": "Which loop mends more, and at what price?",
+    "wordings": "How much do the words decide?",
+    "settings": "Which setting moves what is resolved, and which only the bill?",
+}
 #: The code loop once more: how often it differs from itself is the noise floor.
 AGAIN = "code-again"
 #: Replies that are written side by side; a batch may change a text, which the noise floor shows.
@@ -61,8 +80,9 @@ LOOPS = {
     "questions": tuple(MAKERS),
     "repairs": ("code", "lean", "react", "react-calls"),
     "wordings": ("code", "lean", "react"),
+    "settings": ("code", "lean"),
 }
-STEPS = {"questions": 6, "wordings": 6, "repairs": 10}
+STEPS = {"questions": 6, "wordings": 6, "settings": 6, "repairs": 10}
 #: What an arm edits with: `apply_edit` by lines, `edit_function` (added to the arm's name) by the name of a function.
 EDITS = {"": "apply_edit", "-by-name": "edit_function"}
 
@@ -94,6 +114,9 @@ def arms(part: str, tune: bool, native: bool) -> dict[str, Agent]:
                 )
         for wording in range(2, 6) if part == "wordings" else ():
             made[f"{loop}-{wording}"] = agent(loop, chosen_text(part, loop), part, wording=wording, native=native)
+        for setting, changed in SETTINGS.items() if part == "settings" else ():
+            if (loop, setting) != ("lean", "require_code"):  # it is about answers in words, and lean's is a call
+                made[f"{loop}[{setting}]"] = replace(made[loop], **changed)
     if not tune:
         made[AGAIN] = agent("code", chosen_text(part, "code"), part)
     return made
@@ -124,7 +147,7 @@ def study(
     tune: bool = False,
     only: str | Sequence[str] = (),
 ) -> Study:
-    """The grid of a part (`questions`, `wordings`, `repairs`); with `tune` every candidate text on a few dev tasks."""
+    """The grid of a part (`questions`, `wordings`, `settings`, `repairs`); with `tune` all texts on a few dev tasks."""
     native = default_presentation(model) == "native"
     picked = chosen(arms(part, tune, native), words(only))
     return Study(
@@ -133,7 +156,7 @@ def study(
         tasks=suites(part, "dev" if tune else split, tune),
         seeds=(0,),
         model=with_window(model, 8192, slots=SLOTS),
-        differs=DIFFERS,
-        analysis=None if tune or "code" not in picked else PLAN,
-        question="Which texts are best for each loop?" if tune else "Which loop resolves more, and at what price?",
+        differs=DIFFERS_IN_SETTINGS if part == "settings" else DIFFERS,
+        analysis=None if tune or part == "settings" or "code" not in picked else PLAN,
+        question="Which texts are best for each loop?" if tune else QUESTIONS[part],
     )
