@@ -20,6 +20,7 @@ HERE = Path(__file__).resolve().parent
 PARTS = {"questions": "results", "repairs": "results-repairs"}
 TUNED = {"questions": "tuning", "repairs": "tuning-repairs"}
 WORDINGS = "results-wordings"
+SETTINGS = "results-settings"
 NAMES = {
     "code": "`ToolLoopAgent` (code blocks)",
     "lean": "`LeanAgent` (calls)",
@@ -95,6 +96,12 @@ def wordings(results: Results) -> str:
     return Table("Resolved by wording", ["loop", *map(str, range(1, 6))], rows).to_markdown().strip()
 
 
+def settings(results: Results) -> str:
+    """Return, for each loop, the loop as it is against the same loop with one setting changed."""
+    of = {loop: [arm for arm in results.arms if arm.partition("[")[0] == loop] for loop in LOOPS["settings"]}
+    return "\n\n".join(arms_against(results.only(*arms), loop) for loop, arms in of.items())
+
+
 def count(results: Results, arm: str, suite: str | None = None) -> str:
     own = [
         known for (name, task, _), known in verdicts(results).items() if name == arm and task.startswith(suite or "")
@@ -114,6 +121,9 @@ def main() -> None:
     if (HERE / WORDINGS).is_dir():
         reworded = load_study(HERE / WORDINGS)
         text.append(f"### Wordings\n\n{wordings(reworded)}\n\n{noise(reworded)}")
+    if (HERE / SETTINGS).is_dir():
+        changed = load_study(HERE / SETTINGS)
+        text.append(f"### Settings\n\n{settings(changed)}\n\n{noise(changed)}")
     tuned = {part: HERE / folder for part, folder in TUNED.items() if (HERE / folder).is_dir()}
     more += [f"## Texts tried for {part}\n\n{tuning(load_study(folder))}" for part, folder in tuned.items()]
     if not more:
