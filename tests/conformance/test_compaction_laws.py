@@ -15,7 +15,7 @@ from test_laws import EVERY, look
 from rlm_loop.accounting import Account, Budget, Ledger, Part
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation
 from rlm_loop.agents import Compaction
-from rlm_loop.agents.compaction import History
+from rlm_loop.agents.conversation import Conversation
 from rlm_loop.agents.meter import Meter
 from rlm_loop.agents.observations import PENDING
 from rlm_loop.dialects import Problem
@@ -104,21 +104,18 @@ def play(name: str, plan: Compaction, script: Sequence[Step], model: Model) -> P
     dialect, trace = EVERY[name][0], Trace()
     trace.start()
     metered = Meter(model, Account(Budget(steps=None)), Ledger(), trace)
-    history = History(plan, metered)
-    prompt = dialect.format_task(Problem("Find the cat.", "context is a str of 9 characters"), TOOLS)
-    played = Played([], [], [], {}, trace, metered)
+    conversation = Conversation(dialect, plan)
+    conversation.start(Problem("Find the cat.", "context is a str of 9 characters"), TOOLS, metered)
+    played = Played([], [], conversation.turns, {}, trace, metered)
     for number, step in enumerate(script, 1):
-        played.grown.append(prompt)
-        prompt = history.shortened(prompt, played.turns)
+        played.grown.append(conversation.prompt)
+        prompt = conversation.next_prompt()
         played.prompts.append(prompt)
         reply = metered.complete(prompt, turn=number)
         actions = tuple(dialect.parse_reply(reply, TOOLS))
         results = enumerate(zip(actions, step.results, strict=False))
         seen = tuple(observed(action, size, step.pending and not i) for i, (action, size) in results)
-        turn = Turn(number, reply, actions, seen)
-        played.turns.append(turn)
-        played.replayed[number] = dialect.format_turn(turn)
-        prompt += played.replayed[number]
+        played.replayed[number] = dialect.format_turn(conversation.add(Turn(number, reply, actions, seen)))
     return played
 
 
