@@ -302,14 +302,14 @@ class Agent:
                 workspace = task.workspace()
                 stack.callback(quietly, "the workspace could not be closed", workspace.close)
             queries = query_tools(SubcallRunner(meter, recursion, partial(self._solve_below, tools, recursion)))
-            place = Environment(self, task, tools, queries, meter, workspace, exchange)
+            acts, conversation = self, Conversation(self.dialect, plan_of(self.history))
+            if exchange is not None:
+                acts, conversation = replace(self, repl=exchange.repl), exchange.conversation
+                meter.turn = conversation.number
+            place = Environment(acts, task, tools, queries, meter, workspace)
             stack.callback(place.close)
             ended = meter.node.scope.at_end(threading.Thread(target=place.close, daemon=True).start)
             stack.callback(meter.node.scope.forget, ended)
-            conversation = Conversation(self.dialect, plan_of(self.history))
-            if exchange is not None:
-                conversation = exchange.conversation
-                meter.turn = conversation.number
             run = Run(task, conversation, place, meter, began=meter.account.seconds if meter.node.depth else 0.0)
             problem, brief = self.problem(task, workspace)
             record_problem(meter, task, problem, place, brief, mode)

@@ -17,7 +17,7 @@ from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation, RunCode
 from rlm_loop.agents.meter import Meter
 from rlm_loop.agents.observations import Effects, bounded, cell_observation, failed_action
-from rlm_loop.agents.rules import AnswerCheck, approval
+from rlm_loop.agents.rules import approval, refusal, typed
 from rlm_loop.repl import open_repl
 from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, Session
 from rlm_loop.repl.host.shielded import shielded
@@ -53,8 +53,8 @@ class Environment:
     `tools` are the task's and the agent's own, `queries` those that make sub-calls; `record` has the trace, the hooks
     and the time left.  By code tools are functions in the REPL.  By calls the REPL is the tool `python`, and the tool
     `final_answer` gives the answer (without `answer_tool` a reply that calls nothing does).  An agent that does not act
-    is offered nothing.  A session is made when a cell first needs it; one of the caller's, or of the session of
-    questions `exchange`, stays open.  A workspace is closed by who opened it.
+    is offered nothing.  A session is made when a cell first needs it; one that is given stays open.  A workspace is
+    closed by who opened it.
     Raises `ValueError` where tool names clash, and names all of them.
     """
 
@@ -66,7 +66,6 @@ class Environment:
         queries: Sequence[Tool],
         record: Meter,
         workspace: Workspace | None = None,
-        exchange: Any = None,
     ) -> None:
         mode, depth, self._rules = agent.dialect.action_mode, agent.subcalls.depth, agent.rules
         queries = queries if mode != "none" and depth > 0 else ()
@@ -80,11 +79,12 @@ class Environment:
         self.has_repl = mode != "none" and (task.needs_repl or mode == "code" or isinstance(agent.repl, Session))
         self._source: Callable[[], Session] | Session | None = None
         if self.has_repl:
-            repl = agent.repl if exchange is None else exchange.repl
-            named = isinstance(repl, str)
-            self._source = partial(open_repl, repl, files=task.files, setup=task.setup) if named else repl
+            named = isinstance(agent.repl, str)
+            self._source = partial(open_repl, agent.repl, files=task.files, setup=task.setup) if named else agent.repl
         self._session: Session | None = None
-        self.check = AnswerCheck(agent.answer_type, agent.verify)
+        self._answer_type, self._verify = agent.answer_type, agent.verify
+        self.evidence: dict[str, Any] | None = None
+        """The check that an answer has passed, for the outcome."""
         approve = self._rules.approve
         self._approval = None if approve is None else approval(approve, partial(record.record, "approval"))
         self._limits, self._record = agent.budget, record
@@ -114,7 +114,6 @@ class Environment:
             seconds_left=record.account.seconds_left,
             approve=self._approval,
         )
-        self._polls = {tool.name for tool in reached if tool.polls}
         self._functions = {tool.name: self._caller(tool) for tool in reached} if self.has_repl else {}
         self.tools: Mapping[str, Tool] = {} if mode == "none" else {t.name: t for t in self._gateway.tools}
 
@@ -197,7 +196,7 @@ class Environment:
     def _observed(self, action: Action) -> Observation:
         """Perform one action; in a workspace, see which files changed since the action before."""
         self._may_repeat, self._cell = False, None
-        effects = None if isinstance(action, (Answer, Malformed)) else self._effects
+        effects = self._effects if isinstance(action, (RunCode, CallTool)) else None
         try:
             seen = self._perform(action)
             seen = seen if effects is None else replace(seen, effects=effects())
@@ -233,7 +232,7 @@ class Environment:
             result = self._gateway.call(name, action.arguments, call_id=action.call_id, intent=action.intent)
         except BudgetSpent as spent:
             return failed_action("budget", spent.reason)
-        self._may_repeat |= name in self._polls or result.repeated
+        self._may_repeat |= result.repeated or (name in self.tools and self.tools[name].polls)
         if self._fault is not None:
             raise self._fault
         if self._cell is not None:
@@ -283,8 +282,13 @@ class Environment:
 
     def _offer(self, offered: FinalAnswer, seen: Observation) -> Observation:
         """Take an answer, or say why it is refused."""
-        answer, problem = self.check(offered)
+        answer, problem = offered, None
+        if self._answer_type is not None:
+            answer, problem = typed(offered, self._answer_type)
+        if problem is None and self._verify is not None:
+            problem = refusal(answer, self._verify)
         if problem is None:
+            self.evidence = self._verify and {"verify": getattr(self._verify, "__name__", "verify")}
             self._answer = answer
             return replace(seen, answer=answer)
         text = "\n".join(filter(None, [seen.text, problem]))

@@ -21,7 +21,7 @@ def failed_action(kind: FailureKind, message: str) -> Observation:
 
 
 def cell_observation(cell: CellResult, cap: int) -> Observation:
-    """Join what a cell printed, and below it what went wrong; of an answer that it set, see the environment."""
+    """Join what a cell printed, and below it what went wrong; the environment takes an answer that it set."""
     below = [cell.message] if cell.error not in (None, "runtime") else []
     below += [PENDING] if cell.pending is not None else []
     more, _ = clip("\n".join(below), cap // 2)

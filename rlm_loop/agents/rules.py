@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -84,47 +83,34 @@ def adapter_of(answer_type: Any) -> TypeAdapter[Any]:
         raise TypeError(f"{said}; verify= takes a function of the answer") from error
 
 
-class AnswerCheck:
-    """Accept an answer, or say in one line why not (`stopping` ends a run whose answers keep being refused).
+def typed(answer: FinalAnswer, answer_type: Any) -> tuple[FinalAnswer, str | None]:
+    """Return the answer as its type, and why it is refused (`None`: it fits); texts are read as the type if possible.
 
-    `answer_type` is anything that pydantic validates (strings are read as the type where they can be), `verify` a
-    function of the answer that returns `True`, `False`, or a line saying what is wrong (an exception counts as one).
+    `answer_type` is anything that pydantic validates.
     """
+    from pydantic import ValidationError
 
-    def __init__(self, answer_type: Any = None, verify: Callable[[Any], bool | str | None] | None = None) -> None:
-        self.answer_type, self.verify = answer_type, verify
-        self.evidence: dict[str, Any] | None = None
-
-    def __call__(self, given: FinalAnswer) -> tuple[FinalAnswer, str | None]:
-        """Return the answer, converted to its type, and why it is refused (`None`: it is accepted)."""
-        if self.answer_type is not None:
-            from pydantic import ValidationError
-
-            adapter = adapter_of(self.answer_type)
-            try:
-                given = replace(given, value=adapter.validate_python(given.value))
-            except ValidationError as error:
-                if isinstance(given.value, str):
-                    with suppress(ValidationError):
-                        return self._passed(replace(given, value=adapter.validate_json(given.value)))
-                first = error.errors(include_url=False)[0]
-                where = ".".join(str(step) for step in first["loc"])
-                return given, f"The answer does not fit: {where + ': ' if where else ''}{first['msg']}."
-        return self._passed(given)
-
-    def _passed(self, given: FinalAnswer) -> tuple[FinalAnswer, str | None]:
-        if self.verify is None:
-            return given, None
+    adapter, reason = adapter_of(answer_type), None
+    for read in (adapter.validate_python, *([adapter.validate_json] if isinstance(answer.value, str) else [])):
         try:
-            verdict = self.verify(given.value)
-        except Exception as error:
-            verdict = f"{type(error).__name__}: {error}"
-        if isinstance(verdict, str) and verdict:
-            return given, verdict
-        if verdict is None or verdict:  # a check may return numpy.True_, 1 or a match
-            self.evidence = {"verify": getattr(self.verify, "__name__", "verify")}
-            return given, None
-        return given, "The answer did not pass its check."
+            return replace(answer, value=read(answer.value)), None
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = "".join(f"{step}." for step in first["loc"])[:-1]
+            reason = reason or f"The answer does not fit: {where + ': ' if where else ''}{first['msg']}."
+    return answer, reason
+
+
+def refusal(answer: FinalAnswer, verify: Callable[[Any], bool | str | None]) -> str | None:
+    """Return why `verify` refuses an answer, or `None`; an exception is a reason too."""
+    try:
+        verdict = verify(answer.value)
+    except Exception as error:
+        verdict = f"{type(error).__name__}: {error}"
+    if isinstance(verdict, str) and verdict:
+        return verdict
+    # a check may return numpy.True_, 1 or a match
+    return None if verdict is None or verdict else "The answer did not pass its check."
 
 
 #: Sub-calls ask a model and touch nothing; what sub-agents then do is asked for itself.

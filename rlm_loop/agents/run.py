@@ -99,7 +99,7 @@ class Run:
             ledger=meter.ledger,
             artifact=artifact,
             answer_form=None if best is None else best.form,
-            evidence=place.check.evidence,
+            evidence=place.evidence,
             over_budget=account.over(),
             reason=reason,
             seconds=account.seconds - self.began,

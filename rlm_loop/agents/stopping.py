@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
-from rlm_loop.accounting.budget import Account, Budget
+from rlm_loop.accounting.budget import Account
 from rlm_loop.actions import CallTool, FailureKind, Malformed, Note
 from rlm_loop.outcome import Stop, Turn
 
@@ -27,44 +27,37 @@ def stop_reason(turns: Sequence[Turn], account: Account) -> tuple[Stop, str] | N
     """
     if turns and turns[-1].answer is not None:
         return Stop.ANSWERED, ""
-    trouble = [seen.failure for seen in turns[-1].observations if seen.failure is not None] if turns else []
+    trouble = [seen.failure.message for seen in turns[-1].observations if seen.failure is not None] if turns else []
     if trouble and (blocked := _malformed(turns[-1], Note.BLOCKED)):
         return Stop.BLOCKED, blocked[0].reason
-    steps = account.budget.steps
-    if steps is not None and len(turns) >= steps:
-        return Stop.STEPS, f"the limit of {steps} steps is reached"
+    budget = account.budget
+    if budget.steps is not None and len(turns) >= budget.steps:
+        return Stop.STEPS, f"the limit of {budget.steps} steps is reached"
     if (spent := account.exceeded()) is not None:
         return Stop(spent[0]), spent[1]
-    if not turns:
-        return None
-    if trouble and (found := _troubled(turns, account.budget, trouble[-1].message)) is not None:
-        return found
-    times = account.budget.repeated
+    if trouble:
+        last, count = turns[-1], _in_a_row(map(_unreadable, reversed(turns)))
+        if budget.malformed is not None and count and count >= budget.malformed:
+            return Stop.MALFORMED, f"{count} unreadable replies or refused answers in a row; the last: {trouble[-1]}"
+        if _in_a_row(_malformed(turn, Note.REFUSAL) for turn in reversed(turns)) >= 2:
+            return Stop.BLOCKED, f"the model declines to go on: {last.reply.text.strip()[:200]}"
+        # What the last turn did not add to was judged after an earlier one: looking at all each time is quadratic.
+        if _refused(last) and (refused := sum(map(_refused, turns))) > REJECTIONS:
+            return Stop.MALFORMED, f"{refused} answers were refused; the last: {trouble[-1]}"
+    times = budget.repeated
     if times is not None and (period := _period(turns, int(times))):
         again = "the same reply with the same result" if period == 1 else "the same two replies in turn"
         return Stop.REPEATED, f"{again}, {'twice' if times == 2 else f'{times:g} times'} over"
-    most = account.budget.tool_failures
-    if trouble and most is not None and _tool_results(turns[-1]):
-        latest_first = (failed for turn in reversed(turns) for failed in reversed(_tool_results(turn)))
-        failures = sum(1 for _ in takewhile(bool, latest_first))
-        if failures and failures >= most:
-            return Stop.TOOL_FAILURES, f"{failures} failed tool calls in a row; the last: {trouble[-1].message}"
+    if trouble and budget.tool_failures is not None and _tool_results(turns[-1]):
+        failures = _in_a_row(failed for turn in reversed(turns) for failed in reversed(_tool_results(turn)))
+        if failures and failures >= budget.tool_failures:
+            return Stop.TOOL_FAILURES, f"{failures} failed tool calls in a row; the last: {trouble[-1]}"
     return None
 
 
-def _troubled(turns: Sequence[Turn], budget: Budget, message: str) -> tuple[Stop, str] | None:
-    """Return why replies that cannot be read, or refused answers, end the run; `None` to go on."""
-    last = turns[-1]
-    malformed = _last(_unreadable, turns)
-    if budget.malformed is not None and malformed and malformed >= budget.malformed:
-        return Stop.MALFORMED, f"{malformed} unreadable replies or refused answers in a row; the last: {message}"
-    if _last(lambda turn: bool(_malformed(turn, Note.REFUSAL)), turns) >= 2:
-        return Stop.BLOCKED, f"the model declines to go on: {last.reply.text.strip()[:200]}"
-    # What the last turn did not add to was judged after an earlier one; looking at all turns each time is quadratic.
-    refused = sum(map(_refused, turns)) if _refused(last) else 0
-    if refused > REJECTIONS:
-        return Stop.MALFORMED, f"{refused} answers were refused; the last: {message}"
-    return None
+def _in_a_row(latest_first: Iterable[object]) -> int:
+    """Count what is true before the first that is not."""
+    return sum(1 for _ in takewhile(bool, latest_first))
 
 
 def _malformed(turn: Turn, note: Note) -> list[Malformed]:
@@ -73,10 +66,8 @@ def _malformed(turn: Turn, note: Note) -> list[Malformed]:
 
 def _unreadable(turn: Turn) -> bool:
     """Return True where nothing could be acted on: every action is malformed or a refused answer."""
-    return all(
-        isinstance(a, Malformed) or (o.failure is not None and o.failure.kind == "rejected")
-        for a, o in zip(turn.actions, turn.observations, strict=True)
-    )
+    malformed = sum([isinstance(action, Malformed) for action in turn.actions])
+    return malformed + _refused(turn) == len(turn.actions)
 
 
 def _refused(turn: Turn) -> int:
@@ -98,11 +89,6 @@ def _tool_results(turn: Turn) -> list[bool]:
     ]
 
 
-def _last(test: Callable[[Turn], bool], turns: Sequence[Turn]) -> int:
-    """Count the last turns that pass, back to the first that does not."""
-    return next((count for count, turn in enumerate(reversed(turns)) if not test(turn)), len(turns))
-
-
 def _period(turns: Sequence[Turn], times: int) -> int:
     """Return 1 or 2 if the last turns say the same so many `times`, alone or two in turn, results included; else 0.
 
@@ -111,10 +97,10 @@ def _period(turns: Sequence[Turn], times: int) -> int:
     """
     for period in (1, 2):
         last = turns[-period * times :]
-        if len(last) < period * times or any(o.repeatable for t in last for o in t.observations):
-            continue
-        if all(_signature(last[n]) == _signature(last[n % period]) for n in range(period, len(last))):
-            return period
+        if len(last) == period * times and not any(o.repeatable for turn in last for o in turn.observations):
+            said = list(map(_signature, last))
+            if said[period:] == said[:-period]:
+                return period
     return 0
 
 
