@@ -79,8 +79,9 @@ class Environment:
         self.has_repl = mode != "none" and (task.needs_repl or mode == "code" or isinstance(agent.repl, Session))
         self._source: Callable[[], Session] | Session | None = None
         if self.has_repl:
-            named = isinstance(agent.repl, str)
-            self._source = partial(open_repl, agent.repl, files=task.files, setup=task.setup) if named else agent.repl
+            repl: Any = agent.repl
+            named = isinstance(repl, str)
+            self._source = partial(open_repl, repl, files=task.files, setup=task.setup) if named else repl
         self._session: Session | None = None
         self._answer_type, self._verify = agent.answer_type, agent.verify
         self.evidence: dict[str, Any] | None = None

@@ -139,19 +139,18 @@ class SubcallRunner:
         # then is given up, and what it gives later goes to nobody.
         if max_tokens is not None and max_tokens < 1:
             raise ToolError("invalid_arguments", f"max_tokens is a number of tokens, 1 or more, not {max_tokens}")
-        node, account = self.agent.node, self.agent.account
+        node, account, width = self.agent.node, self.agent.account, min(len(calls), self.settings.concurrency)
         scope, numbers, done = Scope(node.scope, cell_scope.get()), node.numbers(len(calls)), threading.Event()
         left, results, failures = deque(range(len(calls))), dict[int, Result](), list[BaseException]()
-        width = min(len(calls), self.settings.concurrency)
         working = [None] * width
 
         def work() -> None:
             with suppress(IndexError):  # nothing is left to ask
                 while not failures and not scope.ended:
                     index = left.popleft()
-                    below = Caller(node, numbers[index], scope)
+                    below, place = Caller(node, numbers[index], scope), (batch, index if batch else None)
                     try:
-                        results[index] = _SubCall(self, below, index, *calls[index], model, max_tokens, batch).ask()
+                        results[index] = _SubCall(self, below, place, *calls[index], model, max_tokens).ask()
                     except (SubCallError, BudgetSpent) as error:
                         results[index] = error
                         if isinstance(error, DepthExceeded):  # no other one would fare better
@@ -208,18 +207,17 @@ def _tools() -> tuple[Tool, Tool]:
 class _SubCall:
     """A question of a cell, from its start to its end, with its events.
 
-    `context` is handed to the sub-agent as its variable, or follows the prompt of a completion.  `batch` is the batch
-    that it belongs to and `index` its place there.  Its end may come from another thread; only the first one counts.
+    `context` is handed to the sub-agent as its variable, or follows the prompt of a completion.  `place` has the batch
+    that it belongs to and its index there.  Its end may come from another thread; only the first one counts.
     """
 
     asking: SubcallRunner
     node: Caller
-    index: int
+    place: tuple[str | None, int | None]
     prompt: str
     context: Any
     model: str | None
     max_tokens: int | None
-    batch: str | None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _began: float | None = None
     _ended: bool = False
@@ -243,7 +241,7 @@ class _SubCall:
         except BaseException as error:
             why = _why(error)
             self._end(error=why, stop=getattr(error, "stop", None))
-            if isinstance(error, (SubCallError, BudgetSpent)) or not isinstance(error, Exception):
+            if isinstance(error, SubCallError) or not isinstance(error, Exception):
                 raise
             raise SubCallError(why[1]) from error
         finally:
@@ -252,20 +250,27 @@ class _SubCall:
     def _answer(self) -> tuple[str, Stop | None]:
         """Return the text, and the stop of a sub-agent."""
         settings, node, agent = self.asking.settings, self.node, self.asking.agent
-        most = settings.max_depth
-        if node.depth > most:
+        if node.depth > settings.max_depth:
             self._start("denied")
-            raise DepthExceeded(f"llm_query may not go deeper than max_depth={most}", "denied")
-        model = settings.model_for(self.model, agent)
-        account = agent.account  # or a part of it
+            raise DepthExceeded(f"llm_query may not go deeper than max_depth={settings.max_depth}", "denied")
+        model, account = settings.model_for(self.model, agent), agent.account
         if settings.budget is not None:
             account = account.scope(settings.budget, price=model.price)
         inner = agent.scoped(node, purpose="llm_query", model=model, max_tokens=self.max_tokens, account=account)
-        if node.depth < most:
-            self._start("agent", model.name)
-            return self._by_agent(inner), Stop.ANSWERED
-        self._start("completion", model.name)
-        return self._by_completion(inner), None
+        if node.depth == settings.max_depth:
+            self._start("completion", model.name)
+            return self._by_completion(inner), None
+        self._start("agent", model.name)
+        with settings.agents.held(node.scope, lender=agent.node):
+            outcome = self.asking.sub_agent(self.prompt, self.context, inner)
+        if outcome.answered:
+            return str(outcome.answer), outcome.stop
+        if (spent := agent.account.spent_out()) is not None:  # nothing is left for the agent that asked either
+            raise spent
+        last = "" if outcome.answer is None else f"; its last words: {str(outcome.answer)[:200]!r}"
+        error = SubCallError(f"the sub-agent gave no answer ({outcome.stop}: {outcome.reason}){last}")
+        error.stop = str(outcome.stop)
+        raise error
 
     def _by_completion(self, inner: Meter) -> str:
         text, agent = self.prompt, self.asking.agent
@@ -288,19 +293,6 @@ class _SubCall:
             raise SubCallError("the reply was empty: ask in another way")
         return text
 
-    def _by_agent(self, inner: Meter) -> str:
-        agent = self.asking.agent
-        with self.asking.settings.agents.held(inner.node.scope, lender=agent.node):
-            outcome = self.asking.sub_agent(self.prompt, self.context, inner)
-        if outcome.answered:
-            return str(outcome.answer)
-        if (spent := agent.account.spent_out()) is not None:  # nothing is left for the agent that asked either
-            raise spent
-        last = "" if outcome.answer is None else f"; its last words: {str(outcome.answer)[:200]!r}"
-        error = SubCallError(f"the sub-agent gave no answer ({outcome.stop}: {outcome.reason}){last}")
-        error.stop = str(outcome.stop)
-        raise error
-
     def _start(self, kind: Literal["completion", "agent", "denied"], model: str | None = None) -> None:
         """Record that it starts, as this kind."""
         agent, node, prompt = self.asking.agent, self.node, self.prompt
@@ -310,20 +302,12 @@ class _SubCall:
             self._began = time.monotonic()
             # the request of a plain completion stores its prompt as a message
             stored = kind == "completion" and self.context is None
-            agent.trace.record(
-                "subcall_start",
-                node=node.path,
-                depth=node.depth,
-                parent=agent.node.path,
-                turn=agent.turn,
-                kind=kind,
-                model=model,
-                max_tokens=self.max_tokens,
-                prompt_sha256=sha256(prompt) if stored else agent.trace.text(prompt),
-                batch=self.batch,
-                index=None if self.batch is None else self.index,
-            )
-        agent.hooks.notify("on_subcall_start", node=node.path, depth=node.depth, kind=kind, model=model, prompt=prompt)
+            told = dict[str, Any](node=node.path, depth=node.depth, kind=kind, model=model)
+            asked = {"parent": agent.node.path, "turn": agent.turn, "max_tokens": self.max_tokens}
+            text = sha256(prompt) if stored else agent.trace.text(prompt)
+            batch, index = self.place
+            agent.trace.record("subcall_start", **told, **asked, prompt_sha256=text, batch=batch, index=index)
+        agent.hooks.notify("on_subcall_start", **told, prompt=prompt)
 
     def _end(self, answer: str | None = None, *, error: tuple[str, str] | None = None, stop: str | None = None) -> None:
         """Record that it ended: with an answer, or an error given as its kind and one line."""
@@ -334,7 +318,7 @@ class _SubCall:
                 return
             used, seconds = agent.ledger.usage_of(node.path), time.monotonic() - began
             told = dict[str, Any](node=node.path, depth=node.depth, ok=error is None, seconds=seconds, usage=used)
-            why = None if error is None else {"kind": error[0], "message": error[1]}
+            why = error and dict(zip(("kind", "message"), error, strict=True))
             hashed = None if answer is None else sha256(answer)
             agent.trace.record("subcall_end", **told, error=why, answer_sha256=hashed, stop=stop)
         agent.hooks.notify("on_subcall_end", **told, error=error and error[1], answer=answer)
@@ -342,14 +326,9 @@ class _SubCall:
 
 def _why(error: BaseException) -> tuple[str, str]:
     """Return the kind of an error that ended a sub-call, and one line that says it."""
-    match error:
-        case SubCallError():
-            return error.kind, error.reason
-        case BudgetSpent():
-            return "budget", error.reason
-        case Cancelled():
-            return "cancelled", str(error)
-        case Exception():
-            return "runtime", str(error) if isinstance(error, ModelError) else describe(error)
-        case _:
-            return "interrupted", describe(error)
+    if isinstance(error, SubCallError):
+        return error.kind, error.reason
+    if isinstance(error, (BudgetSpent, Cancelled)):
+        return "budget" if isinstance(error, BudgetSpent) else "cancelled", str(error)
+    said = str(error) if isinstance(error, ModelError) else describe(error)
+    return "runtime" if isinstance(error, Exception) else "interrupted", said
