@@ -79,14 +79,18 @@ class Meter:
     """The run's hooks; those that have `on_text` hear the reply while it is written."""
     turn: int = 0
     """The turn of the latest call."""
-    unfinished: str = field(default="", init=False)
-    """Text of a reply that was broken off, as far as hooks have heard it."""
     _sent: _Sent = field(default_factory=_Sent, repr=False)
+    _heard: list[str] = field(default_factory=list[str], init=False, repr=False)  # of the reply under way
 
     @property
     def sent(self) -> tuple[Message, ...]:
         """The messages of the latest request that got a reply."""
         return self._sent.messages
+
+    @property
+    def unfinished(self) -> str:
+        """Text of a reply that was broken off, as far as hooks have heard it."""
+        return "".join(self._heard)
 
     @property
     def samples(self) -> bool:
@@ -145,36 +149,33 @@ class Meter:
         whatever the model raises (`ModelError`).
         """
         self.turn = turn
-        streamed: list[str] = []
         # where nobody wants to see the reply grow, the model need not stream it
-        if self.hooks is NO_HOOKS or not self.hooks.hears("on_text"):
-            return self._completed(prompt, streamed)
+        if not self.hooks.hears("on_text"):
+            return self._completed(prompt)
 
         def hear(kind: Kind, text: str) -> None:
             if kind == "text":
-                streamed.append(text)
+                self._heard.append(text)
             elif kind in ("begin", "retry"):  # what was heard before does not count
-                streamed.clear()
+                self._heard.clear()
             self.hooks.notify("on_text", kind=kind, text=text, node=self.node.path)
 
         token = listener.set(hear)
         try:
             tell("begin")
-            return self._completed(prompt, streamed)
-        except BaseException:
-            self.unfinished = "".join(streamed)
-            raise
+            reply = self._completed(prompt)
+            self._heard.clear()
+            return reply
         finally:
             tell("end")
             listener.reset(token)
 
-    def _completed(self, prompt: Prompt, streamed: Sequence[str]) -> Reply:
-        node, scope, direct, asked = self.node, self.node.scope, self._direct(), prompt
+    def _completed(self, prompt: Prompt) -> Reply:
+        node, scope, asked = self.node, self.node.scope, prompt
         scope.check()
         if self.temperature is not None:
             asked = replace(prompt, sampling={"temperature": self.temperature, **prompt.sampling})
-        measure = self.model.measure  # it may have to load the model
-        parts = measure(prompt) if direct else self._in_time(partial(measure, prompt))
+        parts = self._in_time(partial(self.model.measure, prompt))  # it may have to load the model
         estimate = self.model.estimate(prompt) if parts is None else sum(map(_TOKENS, parts))
         with nullcontext() if self.slots is None else self.slots.held(scope):
             held = self.account.reserve(estimate, self.max_tokens, price=self.model.price, scope=scope)
@@ -186,13 +187,12 @@ class Meter:
             try:
                 how = {"model": self.model.name, "max_tokens": held.max_tokens, "estimate": estimate}
                 self.trace.record("request", prompt=prompt, **who, purpose=self.purpose, **how)
-                call = node.depart(lambda: self._write_off(held, prompt, who, streamed, _UNHEARD))
+                call = node.depart(lambda: self._write_off(held, prompt, who, _UNHEARD))
             except BaseException:
                 self.account.settle(held, Usage.NOTHING)
                 raise
             try:
-                ask = partial(self._asked, asked, held.max_tokens)
-                reply = ask() if direct else self._in_time(ask, late)
+                reply = self._in_time(partial(self._asked, asked, held.max_tokens), late)
             except BaseException as error:
                 node.arrive(call)
                 told = f"{type(error).__name__}: {error}"
@@ -200,7 +200,7 @@ class Meter:
                     self.account.settle(held, None, getattr(error, "waited", 0.0))
                     self.trace.record("model_error", **who, request=prompt, error=told)
                 else:  # interrupted: the provider may go on with the reply, and bill it
-                    self._write_off(held, prompt, who, streamed, told)
+                    self._write_off(held, prompt, who, told)
                 raise
             found = attribute(prompt, parts, reply.usage)
             node.arrive(call)
@@ -216,25 +216,22 @@ class Meter:
         reply, lost = policy.call(lambda: self.model.complete(prompt, max_tokens=max_tokens))
         return replace(reply, seconds=reply.seconds + lost, waited=reply.waited + lost) if lost else reply
 
-    def _direct(self) -> bool:
-        """True where the model is called in this thread: it takes no time, or Ctrl-C alone could end the wait."""
-        if self.node.depth or self.model.immediate:
-            return not self.node.depth
-        main = threading.current_thread() is threading.main_thread()
-        return main and self.model.interruptible and self.account.seconds_left() is None
-
     def _in_time(self, work: Callable[[], T], late: Callable[[T], None] | None = None) -> T:
         """Return the model's result, waited for until the time is up; then `BudgetSpent` is raised.
 
-        Sub-calls are waited for by the agent that asked for them.
+        The model is called in this thread where it takes no time, where Ctrl-C alone could end the wait, and for a
+        sub-call, which is waited for by the agent that asked for it.
         """
-        account = self.account
+        model, account = self.model, self.account
         if self.node.depth:
             token = call_scope.set(self.node.scope)
             try:
                 return work()
             finally:
                 call_scope.reset(token)
+        main = threading.current_thread() is threading.main_thread()
+        if model.immediate or (main and model.interruptible and account.seconds_left() is None):
+            return work()
         try:
             return Pending(work, "model", self.node.scope, late).result(account.seconds_left)
         except GivenUp:
@@ -277,13 +274,10 @@ class Meter:
             memory.counted = call.call, parts
         self.trace.record("reply", **who, request=prompt, reply=reply, charged=charged)
 
-    def _write_off(
-        self, held: Reservation, prompt: Prompt, who: dict[str, Any], streamed: Sequence[str], error: str
-    ) -> None:
+    def _write_off(self, held: Reservation, prompt: Prompt, who: dict[str, Any], error: str) -> None:
         """Charge a call that ended without its reply as one call of unknown tokens."""
         unknown = Usage(None, None)
         self.account.settle(held, unknown)
         call = self.ledger.charge((), unknown, **self.where, purpose=self.purpose, exact=False, usage_warning=NO_REPLY)
-        text = {"text": "".join(streamed)} if streamed else {}
-        charged = {"call": call.call, "purpose": self.purpose}
-        self.trace.record("model_error", **who, request=prompt, error=error, **charged, **text)
+        charged = {"call": call.call, "purpose": self.purpose, **({"text": self.unfinished} if self._heard else {})}
+        self.trace.record("model_error", **who, request=prompt, error=error, **charged)
