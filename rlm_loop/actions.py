@@ -146,3 +146,8 @@ class Observation:
     @property
     def ok(self) -> bool:
         return self.failure is None
+
+    @classmethod
+    def failed(cls, kind: FailureKind, message: str) -> Observation:
+        """Return the result of an action that came to nothing; the model reads the message."""
+        return cls(message, Failure(kind, message), "error")

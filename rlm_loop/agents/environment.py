@@ -16,21 +16,19 @@ from typing import Any
 from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation, RunCode
 from rlm_loop.agents.meter import Meter
-from rlm_loop.agents.observations import Effects, bounded, cell_observation, failed_action
 from rlm_loop.agents.rules import approval, refusal, typed
 from rlm_loop.repl import open_repl
 from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, Session
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.records import CellRecord, run_again
-from rlm_loop.repl.text import HARD_CAP, dedented
+from rlm_loop.repl.text import HARD_CAP, RECORD_CAP, clip, clip_again, dedented
 from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import Tool, as_tool, describe
 from rlm_loop.tools.gateway import KEY, ToolGateway, ToolLike
-from rlm_loop.workspace import Workspace
+from rlm_loop.workspace import Workspace, WorkspaceError
 
 _log = logging.getLogger(__name__)
 LOOK_FIRST = "Work it out with code before you answer."
-ONE_ACTION = "not run: one action a reply is run; send it again alone"
 #: Tools that belong to a loop of function calls itself: the REPL, and the one that ends the run.
 OF_THE_LOOP = ("python", "final_answer")
 #: Names that belong to the REPL protocol as well; no tool may take them.
@@ -38,6 +36,8 @@ _RESERVED = frozenset(("context", *OF_THE_LOOP))
 _PYTHON_HELP = "Run Python code in a persistent REPL and get what it prints."
 _LAST = 2.0  # seconds to take the artifact of a run whose time is up; a `__repr__` of a cell's may never end
 _HURRY = 0.2  # seconds for a cell to stop at the time limit of the run, which is to be kept
+_MOST = 1000  # names told of one look: a trace stays small also where a cell unpacks an archive
+PENDING = "final_answer was set, but the cell failed: set it again to confirm it."
 
 
 def _final_answer(answer: Any) -> Any:
@@ -153,20 +153,20 @@ class Environment:
         done: dict[int, Observation] = {}
         failed = False
         order = list(enumerate(actions))
-        if len(actions) > 1 and not self._rules.one_action:
+        if not self._rules.one_action:
             order.sort(key=lambda one: isinstance(one[1], CallTool) and one[1].name == "final_answer")
         for index, action in order:
+            skipped = None
             if self.interrupted:
-                done[index] = failed_action("skipped", "not run: the run was interrupted")
+                skipped = "the run was interrupted"
             elif self._rules.one_action and index:
-                done[index] = failed_action("skipped", ONE_ACTION)
+                skipped = "one action a reply is run; send it again alone"
             elif self._answer is not None:
-                done[index] = failed_action("skipped", "not run: the answer had been given")
+                skipped = "the answer had been given"
             elif failed and isinstance(action, RunCode):
-                done[index] = failed_action("skipped", "not run: an earlier block failed")
-            else:
-                done[index] = self._observed(action)
-                failed = failed or (isinstance(action, RunCode) and done[index].failure is not None)
+                skipped = "an earlier block failed"
+            done[index] = Observation.failed("skipped", f"not run: {skipped}") if skipped else self._observed(action)
+            failed = failed or (isinstance(action, RunCode) and done[index].failure is not None)
         return tuple([done[index] for index in range(len(actions))])
 
     def collect(self, expression: str) -> Any:
@@ -180,9 +180,9 @@ class Environment:
         if not expression or (self._session is None and not isinstance(self._source, Session)):
             return None
         limits = self._limits.cell_seconds, self._record.account.seconds_left()
-        seconds = min([limit for limit in limits if limit is not None], default=None)
+        seconds = min([max(limit, _LAST) for limit in limits if limit is not None], default=None)
         with suppress(EvaluationFailed):
-            return self._open().get(expression, timeout=None if seconds is None else max(seconds, _LAST))
+            return self._open().get(expression, timeout=seconds)
         return None
 
     def patch_so_far(self) -> str | None:
@@ -203,26 +203,27 @@ class Environment:
             seen = seen if effects is None else replace(seen, effects=effects())
         except KeyboardInterrupt:
             self.interrupted = True
-            seen = failed_action("interrupted", "the user interrupted it")
+            seen = Observation.failed("interrupted", "the user interrupted it")
             if self._cell is not None:  # what it had printed
                 seen = self._cell_observation(self._cell)
             seen = seen if effects is None else replace(seen, effects=effects())
         if len(seen.text) > self._characters:
-            seen = bounded(seen, self._characters)
+            text, _ = clip_again(seen.text, self._characters)
+            seen = replace(seen, text=text, truncated=True, full=seen.full or clip(seen.text, RECORD_CAP)[0])
         return replace(seen, repeatable=True) if self._may_repeat else seen
 
     def _perform(self, action: Action) -> Observation:
         match action:
             case Malformed(reason, kind):
-                return failed_action(kind, reason)
+                return Observation.failed(kind, reason)
             case Answer() if self.asks_for_code:  # asked once: small models like to answer at once without looking
                 self.asks_for_code = False
-                return failed_action("rejected", LOOK_FIRST)
+                return Observation.failed("rejected", LOOK_FIRST)
             case Answer(value):
                 return self._offer(FinalAnswer(value, "text"), Observation())
             case RunCode(code):
                 if self._approval is not None and (refused := self._approval(action)) is not None:
-                    return failed_action("denied", refused)
+                    return Observation.failed("denied", refused)
                 return self._cell_observation(self._run(code))
             case CallTool():
                 return self._call(action)
@@ -232,7 +233,7 @@ class Environment:
         try:
             result = self._gateway.call(name, action.arguments, call_id=action.call_id, intent=action.intent)
         except BudgetSpent as spent:
-            return failed_action("budget", spent.reason)
+            return Observation.failed("budget", spent.reason)
         self._may_repeat |= result.repeated or (name in self.tools and self.tools[name].polls)
         if self._fault is not None:
             raise self._fault
@@ -278,7 +279,23 @@ class Environment:
         return self._session
 
     def _cell_observation(self, cell: CellResult) -> Observation:
-        seen = cell_observation(cell, self._characters)
+        """Join what a cell printed, and below it what went wrong; take an answer that it set."""
+        below = [cell.message] if cell.error not in (None, "runtime") else []
+        below += [PENDING] if cell.pending is not None else []
+        more, _ = clip("\n".join(below), self._characters // 2)
+        shorten = clip_again if cell.truncated else clip  # what looks like a mark may be the cell's own
+        text, cut = shorten(cell.output, self._characters - len(more) - (1 if more else 0))
+        seen = Observation(
+            "\n".join(filter(None, [text, more])),
+            None if cell.error is None else Failure(cell.error, cell.message),
+            "repl_output",
+            pending=None if cell.error is None else cell.pending,
+            seconds=cell.seconds,
+            truncated=cell.truncated or cut,
+            displays=cell.displays,
+            full=cell.full or (cell.output if cut else ""),
+            effects=cell.effects,
+        )
         return seen if cell.error is not None or cell.answer is None else self._offer(cell.answer, seen)
 
     def _offer(self, offered: FinalAnswer, seen: Observation) -> Observation:
@@ -313,6 +330,41 @@ class Environment:
             self._fault = fault
             raise
         return self._cell.output
+
+
+class Effects:
+    """Calling it tells what changed in the workspace since the last call.
+
+    `added`, `changed` and `removed` are names, `hashes` git's hash of each one's contents before and after (empty: no
+    such file), `tree` git's id of all files now.  Beyond 1000 names `left_out` counts the rest.  No change is an empty
+    mapping; where git cannot look (the folder was removed), `unknown` says why.  The tree and the patch of every state
+    are recorded once each; `patch` is that of the latest.
+    """
+
+    def __init__(self, workspace: Workspace, record: Meter) -> None:
+        self._workspace, self._record = workspace, record
+        self._seen = workspace.snapshot()  # the latest tree
+        self._trees: set[str] = set()
+        self.patch = ""
+
+    def __call__(self) -> Mapping[str, Any]:
+        try:
+            before, self._seen = self._seen, self._workspace.snapshot()
+            now = self._seen
+            if now == before:
+                return {}
+            hashes = self._workspace.hashes_between(before, now)
+        except (WorkspaceError, OSError) as error:
+            return {"unknown": str(error)}
+        self.patch = self._workspace.diff(until=now)
+        if now not in self._trees:
+            self._trees.add(now)
+            self._record.trace.patch(now, self.patch, **self._record.where)
+        found: dict[str, Any] = {"added": [], "changed": [], "removed": [], "hashes": {}, "tree": now}
+        for name, (old, new) in list(hashes.items())[:_MOST]:
+            found["added" if not old else "changed" if new else "removed"].append(name)
+            found["hashes"][name] = [old, new]
+        return found if len(hashes) <= _MOST else {**found, "left_out": len(hashes) - _MOST}
 
 
 def quietly(fault: str, clean_up: Callable[[], None]) -> None:

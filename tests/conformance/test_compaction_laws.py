@@ -16,8 +16,8 @@ from rlm_loop.accounting import Account, Budget, Ledger, Part
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation
 from rlm_loop.agents import Compaction
 from rlm_loop.agents.conversation import Conversation
+from rlm_loop.agents.environment import PENDING
 from rlm_loop.agents.meter import Meter
-from rlm_loop.agents.observations import PENDING
 from rlm_loop.dialects import Problem
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.models import Model, ModelError, RecordedModel, ScriptedModel
