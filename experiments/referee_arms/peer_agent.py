@@ -105,7 +105,7 @@ class PeerAgent:
                 seen = {"actions": turn.actions, "observations": turn.observations, "seconds": turn.seconds}
                 record.record("turn", node=metered.node.path, depth=0, turn=turn.index, **seen)
             outcome = self._outcome(done, turns, account, ledger, record, question)
-            record_end(outcome, metered, answer_from="given" if outcome.answered else None)
+            record_end(outcome, metered)
             return outcome
 
     @property

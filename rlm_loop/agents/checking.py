@@ -83,9 +83,7 @@ def unscored(attempt: Attempt) -> Score:
 
 def asked(question: str, context: Any) -> Task:
     """A question of the user's as a task; raises `TypeError` and `ValueError` for what is none."""
-    if not isinstance(question, str):
-        raise TypeError(f"the question is a text, not {question!r:.60}; data goes into context=")
-    if not question.strip():
+    if isinstance(question, str) and not question.strip():
         raise ValueError("the question is empty; say what is to be done")
     if isinstance(context, str) and len(context) < _NAME and "\n" not in context and Path(context).is_file():
         meant = f"context is the text {context!r}, not the file of that name: was Path({context!r}) meant?"

@@ -28,16 +28,8 @@ from rlm_loop.versions import versions
 
 #: Where the classes are that a trace may name, each by its own name; it does not say in which module, so they may move.
 _MODULES = (
-    "agents.strategies",
-    "agents.compaction",
-    "dialects.code_blocks",
-    "dialects.base",
-    "dialects.function_calls",
-    "dialects.injectors",
-    "dialects.react",
-    "accounting.budget",
-    "agents.localise",
-    "agents.rules",
+    *("agents.strategies", "agents.compaction", "agents.localise", "agents.rules"),
+    *("dialects.injectors", "accounting.budget"),
 )
 #: Tools that the loop makes itself; all others are the task's, the workspace's or the caller's.
 OURS = ("llm_query", "llm_query_batched", "python", "final_answer")
@@ -117,14 +109,10 @@ def _value(stored: Any, field: str, unknown: Callable[[str, str], Any]) -> Any:
     if not isinstance(stored, dict):
         return stored
     data = cast("dict[str, Any]", stored)
-    if "set" in data:  # of older traces
-        return frozenset(data["set"])
-    if "unknown" in data:
-        return unknown(field, str(data.get("name") or data["unknown"]))
-    kind = class_named(str(data["is"]))
-    if kind is None:
-        return unknown(field, str(data["with"].get("name") or data["is"]))
-    return kind(**{k: _value(v, field, unknown) for k, v in data["with"].items()})
+    given = data.get("with", data)
+    if (kind := class_named(str(data.get("is")))) is None:
+        return unknown(field, str(given.get("name") or data.get("is") or data.get("unknown")))
+    return kind(**{k: _value(v, field, unknown) for k, v in given.items()})
 
 
 def class_named(name: str) -> type[Any] | None:

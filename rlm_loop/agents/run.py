@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
+from itertools import chain
 from typing import Any
 
 from rlm_loop.accounting.budget import BudgetSpent
@@ -90,7 +90,7 @@ class Run:
         meter.node.scope.check()
         left = account.seconds_left()  # calls of sub-calls are not waited for beyond the run's limit
         meter.node.end_children(None if left is None else min(left, PATIENCE))
-        best, source = best_answer(self.turns)
+        best = best_answer(self.turns)
         outcome = Outcome(
             answer=None if best is None else best.value,
             stop=stop,
@@ -113,7 +113,7 @@ class Run:
             unfinished=meter.unfinished,
         )
         try:
-            record_end(outcome, meter, answer_from=source)
+            record_end(outcome, meter)
         except TraceError as error:  # the trace's disk is full, say: what was done is not lost with it
             if stop not in (Stop.FAILED, Stop.INTERRUPTED):
                 raise
@@ -148,19 +148,17 @@ class Interrupted(KeyboardInterrupt):
         return [f"Interrupted: {'; '.join([done, *notes])}"]
 
 
-def best_answer(turns: Sequence[Turn]) -> tuple[FinalAnswer | None, str | None]:
+def best_answer(turns: Sequence[Turn]) -> FinalAnswer | None:
     """The answer given; else the last pending one; else the last reply that is prose and asked for nothing.
 
-    Code and calls of an unfinished turn are no answer: they are in `Outcome.last_reply`.  The second value is the
-    source: `given`, `pending`, `prose` or `None`.
+    Code and calls of an unfinished turn are no answer: they are in `Outcome.last_reply`.
     """
-    if turns and (given := turns[-1].answer) is not None:
-        return given, "given"
-    if (pending := next((t.pending for t in reversed(turns) if t.pending is not None), None)) is not None:
-        return pending, "pending"
+    if turns and turns[-1].answer is not None:
+        return turns[-1].answer
     texts = (without_reasoning(t.reply.text).strip() for t in reversed(turns) if not any(map(_no_answer, t.actions)))
-    prose = next((text for text in texts if is_prose(text)), None)
-    return (None, None) if prose is None else (FinalAnswer(prose, "text"), "prose")
+    prose = (FinalAnswer(text) for text in texts if is_prose(text))
+    pending = (turn.pending for turn in reversed(turns) if turn.pending is not None)
+    return next(chain(pending, prose), None)
 
 
 def _no_answer(action: Action) -> bool:
@@ -170,16 +168,13 @@ def _no_answer(action: Action) -> bool:
 
 
 #: The facts of an outcome that its event has.
-_AT_END = (
-    *("stop", "reason", "answer", "answer_form", "artifact", "usage", "over_budget"),
-    *("seconds", "working_seconds", "steps", "isolation"),
-)
+_AT_END = ("stop", "reason", "answer", "answer_form", "artifact", "usage", "over_budget", "steps", "isolation")
 
 
-def record_end(outcome: Outcome, meter: Meter, **more: Any) -> None:
+def record_end(outcome: Outcome, meter: Meter) -> None:
     """Write the event of the end of a run."""
-    facts = dict(zip(_AT_END, attrgetter(*_AT_END)(outcome), strict=True))
-    meter.trace.record("run_end", node=meter.node.path, depth=meter.node.depth, **facts, **more)
+    facts = {name: getattr(outcome, name) for name in (*_AT_END, "seconds", "working_seconds")}
+    meter.trace.record("run_end", node=meter.node.path, depth=meter.node.depth, **facts)
 
 
 def attach(error: BaseException, outcome: Outcome) -> None:

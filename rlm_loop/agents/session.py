@@ -76,9 +76,7 @@ class AgentSession:
         """
         if not self._busy.acquire(blocking=False):
             raise RuntimeError("another question of this session is under way; wait for it, or stop it")
-        conversation, outcome = self.conversation, None
-        before = conversation.prompt, list(conversation.turns), conversation.number
-        self._meter = None
+        before, outcome = replace(self.conversation, turns=[*self.conversation.turns]), None
         try:
             if self.closed:
                 raise RuntimeError("the session is closed; begin another with agent.session(...)")
@@ -88,7 +86,7 @@ class AgentSession:
                 "id": self._id,
                 "question": len(self.outcomes) + 1,
                 "after": self.outcomes[-1].run if self.outcomes else None,
-                "turns": conversation.number,
+                "turns": before.number,
                 "tells_context": self.context is not None and not self._context_known,
             }
             task = asked(question, self.context)
@@ -104,7 +102,7 @@ class AgentSession:
             if outcome is not None and outcome.turns and self._meter is not None:
                 self._sent, self._context_known = self._meter.sent, True
             else:
-                conversation.prompt, conversation.turns, conversation.number = before
+                self.conversation = before
             self._busy.release()
 
     def begin(self, problem: Problem, meter: Meter) -> Problem:

@@ -48,7 +48,7 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: ReActAgent(form="json"), 'form must be one of "text", "calls", got \'json\''),
     (lambda: ToolLoopAgent(answer_type=object()), "answer_type is a type .* verify= takes a function"),
     (lambda: ToolLoopAgent(system=["a"]), "system must be a text"),
-    (lambda: LeanAgent(four()).run(5), "the question is a text, not 5"),
+    (lambda: LeanAgent(four()).run(5), "Task.question is a text, not 5"),
     (lambda: LeanAgent(history="windw"), "drop_outputs, window, summary"),
     (lambda: LeanAgent(history=4.0), "max_messages"),
     (lambda: LeanAgent(history=0), "at least 1"),
