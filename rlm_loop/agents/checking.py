@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from rlm_loop.accounting.budget import Budget
 from rlm_loop.agents.compaction import plan_of
 from rlm_loop.agents.localise import Localise
 from rlm_loop.agents.rules import Rules, SubCalls, adapter_of
 from rlm_loop.dialects.base import Problem
+from rlm_loop.dialects.function_calls import Presentation
 from rlm_loop.dialects.injectors import Injector
 from rlm_loop.errors import nearest
 from rlm_loop.models.base import Model
@@ -54,8 +55,11 @@ def checked(agent: Any) -> None:
         if not isinstance(injector, (Injector, Localise)):
             meant = "Injector (derive yours from rlm_loop.dialects.Injector)"
             raise TypeError(f"injectors must be {meant}, got {injector!r:.60}")
-    if isinstance(agent.repl, str):
-        one_of("repl", agent.repl, KINDS)
+    for name, known in (("repl", KINDS), ("presentation", get_args(Presentation)), ("form", ("text", "calls"))):
+        word = getattr(agent, name, None)
+        if isinstance(word, str) and word not in known:
+            words = ", ".join(f'"{one}"' for one in known)
+            raise ValueError(f"{name} must be one of {words}, got {word!r:.60}{nearest(word, known)}")
     plan_of(agent.history)
     if agent.answer_type is not None:
         adapter_of(agent.answer_type)
@@ -67,13 +71,6 @@ def refuse_settings(agent: Any, name: str) -> None:
     if name in signature(type(agent)).parameters:
         raise TypeError(f"{name} is a setting of the agent, not of a run: {kind}({name}=...).run(...)")
     raise TypeError(f"{kind}.run() has no argument {name!r}{nearest(name, signature(agent.run).parameters)}")
-
-
-def one_of(name: str, value: Any, known: Sequence[str | None]) -> None:
-    """Raise `ValueError` for a word that is none of those that are known."""
-    if value not in known:
-        words = ", ".join("None" if word is None else f'"{word}"' for word in known)
-        raise ValueError(f"{name} must be one of {words}, got {value!r:.60}{nearest(str(value), filter(None, known))}")
 
 
 def unscored(attempt: Attempt) -> Score:

@@ -7,17 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.actions import Answer
-from rlm_loop.agents.compaction import (
-    LEAST,
-    Compaction,
-    Policy,
-    shorter,
-    summary_request,
-    turns_in,
-    window_of,
-    without_outputs,
-    without_turns,
-)
+from rlm_loop.agents import compaction
+from rlm_loop.agents.compaction import Compaction, Policy, turns_in, window_of
 from rlm_loop.agents.meter import Meter
 from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.dialects.injectors import Injector, told_first
@@ -136,11 +127,11 @@ class Conversation:
             return turn
         for _ in range(_TRIES):
             grown = self.prompt + self.dialect.format_turn(turn)
-            over = self._size(without_turns(grown, {turn.index})) - self._room
+            over = self._size(compaction.without_turns(grown, {turn.index})) - self._room
             longest = max(turn.observations, key=lambda o: len(o.text), default=None)
-            if over <= 0 or longest is None or len(longest.text) <= LEAST:
+            if over <= 0 or longest is None or len(longest.text) <= compaction.LEAST:
                 break
-            clipped = (shorter(o, over) if o is longest else o for o in turn.observations)
+            clipped = (compaction.shorter(o, over) if o is longest else o for o in turn.observations)
             turn = replace(turn, observations=tuple(clipped))
         return turn
 
@@ -152,11 +143,11 @@ class Conversation:
         if not dropped:
             return None
         apart = self._meter.scoped(self._meter.node, purpose="compaction", max_tokens=most)
-        reply = apart.complete(summary_request(self.prompt, dropped, words=most * 3 // 5), turn=there[-1])
+        reply = apart.complete(compaction.summary_request(self.prompt, dropped, words=most * 3 // 5), turn=there[-1])
         text = " ".join(without_reasoning(reply.text).split())
         if not text or reply.finish_reason in ("content_filter", "error"):
             raise ModelError("the reply was empty or withheld")
-        return without_turns(self.prompt, kept, summary=text + (" ..." if reply.cut_off else ""))
+        return compaction.without_turns(self.prompt, kept, summary=text + (" ..." if reply.cut_off else ""))
 
     def _fitting(self, policy: Policy, long: bool, reserve: int = 0) -> Prompt:
         """Return the shorter prompt that keeps the most turns within the limits, else the one that keeps the least.
@@ -165,7 +156,7 @@ class Conversation:
         """
         after, plan, there = self.prompt, self._plan, turns_in(self.prompt)
         pending = [t.index for t in self.turns if t.pending is not None][-1:]
-        shorten = without_outputs if policy == "drop_outputs" else without_turns
+        shorten = compaction.without_outputs if policy == "drop_outputs" else compaction.without_turns
         few = long or plan.policy == "summary"  # a call a turn would be the price of leaving out one at a time
         for count in range(min(plan.keep_turns, len(there)) if few else len(there), 0, -1):
             after = shorten(self.prompt, {*there[-count:], *pending})

@@ -196,7 +196,7 @@ class Environment:
 
     def _observed(self, action: Action) -> Observation:
         """Perform one action; in a workspace, see which files changed since the action before."""
-        self._may_repeat, self._cell = False, None
+        self._may_repeat, self._cell = self._record.samples, None  # a repeated reply is chance where it is drawn
         effects = self._effects if isinstance(action, (RunCode, CallTool)) else None
         try:
             seen = self._perform(action)
@@ -338,13 +338,12 @@ class Effects:
     `added`, `changed` and `removed` are names, `hashes` git's hash of each one's contents before and after (empty: no
     such file), `tree` git's id of all files now.  Beyond 1000 names `left_out` counts the rest.  No change is an empty
     mapping; where git cannot look (the folder was removed), `unknown` says why.  The tree and the patch of every state
-    are recorded once each; `patch` is that of the latest.
+    are recorded; `patch` is that of the latest.
     """
 
     def __init__(self, workspace: Workspace, record: Meter) -> None:
         self._workspace, self._record = workspace, record
         self._seen = workspace.snapshot()  # the latest tree
-        self._trees: set[str] = set()
         self.patch = ""
 
     def __call__(self) -> Mapping[str, Any]:
@@ -357,9 +356,7 @@ class Effects:
         except (WorkspaceError, OSError) as error:
             return {"unknown": str(error)}
         self.patch = self._workspace.diff(until=now)
-        if now not in self._trees:
-            self._trees.add(now)
-            self._record.trace.patch(now, self.patch, **self._record.where)
+        self._record.trace.patch(now, self.patch, **self._record.where)
         found: dict[str, Any] = {"added": [], "changed": [], "removed": [], "hashes": {}, "tree": now}
         for name, (old, new) in list(hashes.items())[:_MOST]:
             found["added" if not old else "changed" if new else "removed"].append(name)

@@ -51,7 +51,8 @@ class Run:
         except KeyboardInterrupt:
             raise Interrupted(self.finish(Stop.INTERRUPTED, "interrupted", self.environment.patch_so_far())) from None
         except Exception as error:
-            attach(error, self.finish(Stop.FAILED, describe(error), self.environment.patch_so_far()))
+            done = self.finish(Stop.FAILED, describe(error), self.environment.patch_so_far())
+            vars(error).update(outcome=done, usage=done.usage, trace=done.trace, partial_answer=done.answer)
             raise
 
     def _take_turns(self) -> tuple[Stop, str]:
@@ -71,8 +72,6 @@ class Run:
         reply = meter.complete(prompt, turn=number)  # billed before it is read
         actions = tuple(self.conversation.dialect.parse_reply(reply, self.environment.tools))
         observations = self.environment.perform(actions)
-        if meter.samples:  # a repeated reply is chance then
-            observations = tuple([replace(seen, repeatable=True) for seen in observations])
         turn = self.conversation.add(Turn(number, reply, actions, observations, meter.account.seconds - began))
         self.turns.append(turn)
         done = {"actions": actions, "observations": turn.observations, "seconds": turn.seconds}
@@ -175,9 +174,3 @@ def record_end(outcome: Outcome, meter: Meter) -> None:
     """Write the event of the end of a run."""
     facts = {name: getattr(outcome, name) for name in (*_AT_END, "seconds", "working_seconds")}
     meter.trace.record("run_end", node=meter.node.path, depth=meter.node.depth, **facts)
-
-
-def attach(error: BaseException, outcome: Outcome) -> None:
-    """Set on an exception what was done until it: `outcome`, `usage`, `trace` and `partial_answer`."""
-    partial = {"outcome": outcome, "usage": outcome.usage, "trace": outcome.trace, "partial_answer": outcome.answer}
-    vars(error).update(partial)

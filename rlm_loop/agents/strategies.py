@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from rlm_loop.agents.agent import Agent
-from rlm_loop.agents.checking import one_of
 from rlm_loop.agents.rules import SubCalls
 from rlm_loop.dialects.base import Dialect, Direct
 from rlm_loop.dialects.code_blocks import CodeBlocks
@@ -48,7 +47,6 @@ class LeanAgent(Agent):
 
     def __post_init__(self, max_steps: int | None, seconds: float | None, max_depth: int | None) -> None:
         super().__post_init__(max_steps, seconds, max_depth)
-        one_of("presentation", self.presentation, (None, *get_args(Presentation)))
         if self.presentation == "constrained" and (self.rules.may_block or not self.answer_tool):
             only = 'presentation="constrained" lets a reply be a call only'
             raise ValueError(f"{only}: leave may_block off and answer_tool on")
@@ -79,8 +77,6 @@ class ReActAgent(Agent):
 
     def __post_init__(self, max_steps: int | None, seconds: float | None, max_depth: int | None) -> None:
         super().__post_init__(max_steps, seconds, max_depth)
-        one_of("form", self.form, ("text", "calls"))
-        one_of("presentation", self.presentation, (None, *get_args(Presentation)))
         if self.scaffold is not None and self.form != "calls":
             raise ValueError('scaffold is for form="calls"; the text form has its template instead (system=...)')
 

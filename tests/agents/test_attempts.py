@@ -93,13 +93,13 @@ def test_where_the_workspace_itself_breaks_the_last_patch_that_was_seen_is_kept(
     assert f"+{RIGHT}" in caught.value.outcome.artifact
 
 
-def test_the_trace_has_each_state_of_the_workspace_once() -> None:
+def test_the_trace_has_each_state_of_the_workspace_and_its_patch_once() -> None:
     trace = Trace()
     lean(wrong("0"), wrong("1"), wrong("0"), DONE).attempt(TASK, trace=trace)
     trees = [event for event in trace.events if event["event"] == "tree"]
     texts = {event["sha256"]: event["text"] for event in trace.events if event["event"] == "text"}
     # the third edit leads back to the first state
-    assert ["return 0" in texts[tree["patch"]] for tree in trees] == [True, False]
+    assert (["return 0" in texts[tree["patch"]] for tree in trees], len(texts)) == ([True, False, True], 2)
     effects = [seen["effects"] for event in trace.events if event["event"] == "turn" for seen in event["observations"]]
     assert effects[0]["tree"] == effects[2]["tree"] == trees[0]["tree"]
 
