@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,17 +14,17 @@ from rlm_loop.agents.config import begun, record_start
 from rlm_loop.agents.past_run import ledger_of
 from rlm_loop.agents.run import Run
 from rlm_loop.agents.subcalls import Recursion
+from rlm_loop.messages import Prompt
 from rlm_loop.models.base import Model
 from rlm_loop.outcome import Outcome, Turn
 from rlm_loop.repl.base import CellCall
 from rlm_loop.repl.contexts.on_disk import as_context, context_fingerprint
 from rlm_loop.repl.records import CellRecord, cells_of
 from rlm_loop.replay.rebuilt import agent_of
-from rlm_loop.replay.recorded import Recorded, ReplayError
+from rlm_loop.replay.recorded import NodeRecord, Recorded, ReplayError
 from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import as_tool
 from rlm_loop.tools.gateway import ToolLike
-from rlm_loop.traces.reader import Run as WhichRun
 from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.trace import Trace
 
@@ -34,7 +33,7 @@ def fork(
     source: str | Path | RunRecord,
     *,
     at: int,
-    run: WhichRun = None,
+    run: int | str | None = None,
     model: str | Model | None = None,
     tools: Sequence[ToolLike] = (),
     context: Any = None,
@@ -72,22 +71,23 @@ def fork(
         unscored,
         context=as_context(context),
         setup=record.texts.get(recorded.problem.get("setup") or "", ""),
-        needs_repl=bool(recorded.problem.get("repl", driven.dialect.action_mode == "code")),
+        needs_repl=bool(recorded.problem.get("repl")),
     )
-    recorded.check_context(put.context)
-    past = _until(record, at)
+    given = context_fingerprint(put.context)
+    _require_context(recorded.context, given)
+    past = record.events[: next((n for n, e in enumerate(record.events, 1) if _ends(e, at)), 0)]
     out = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
     recursion = Recursion(driven.subcalls, driven.budget)
     account = Account(driven.budget, price=live.price)
-    meter = driven.meter(live, account, ledger_of(past), out, recursion)
+    meter = driven.meter(live, account, ledger_of(RunRecord(past)), out, recursion)
     forked = {"trace": None if isinstance(source, RunRecord) else str(source), "run": record.id, "at": at}
-    record_start(out, driven, put, live, context_fingerprint(put.context), forked=forked)
+    record_start(out, driven, put, live, given, forked=forked)
     try:
         _copy(past, out)
         for call in meter.ledger.calls:  # no limit stops what was recorded
-            meter.account.settle(None, call.usage)
+            account.settle(None, call.usage)
         with begun(put, driven.name, meter), driven.open(put, meter, recursion) as going_on:
-            notes = _load(past, recorded, going_on) if at else ()
+            notes = _load(past, recorded.root, at, going_on) if at else ()
             outcome = going_on.solve()
         return replace(outcome, notes=(*outcome.notes, *differences, *notes))
     finally:
@@ -96,16 +96,38 @@ def fork(
             out.close()
 
 
-def _until(record: RunRecord, at: int) -> RunRecord:
-    """Return the part of a recorded run until the end of turn `at`."""
-    events = record.events
-    ends = [n for n, e in enumerate(events) if e["event"] == "turn" and node_of(e) == ROOT and e["turn"] == at]
-    return RunRecord(events[: ends[0] + 1] if ends else ())
+def _require_turn(recorded: Recorded, at: int) -> None:
+    """Raise `ReplayError` where the run cannot go on after that turn."""
+    recorded.require_one_run()
+    if recorded.record.of("earlier"):
+        raise ReplayError(f"it is question {recorded.start['session']['question']} of a session: only the first forks")
+    if recorded.problem.get("workspace") is not None:
+        raise ReplayError("the run worked in a workspace, whose files are not brought back: it cannot be forked")
+    steps = recorded.root.steps
+    if at < 0 or any(turn not in steps for turn in range(1, at + 1)):
+        raise ReplayError(f"at={at!r} is no turn of this run: it may be 0 to {max(steps, default=0)}")
+    if files := recorded.problem.get("files"):
+        raise ReplayError(f"the session began with the files {', '.join(files)}, which a trace does not hold")
+    if at and any(o.answer is not None for o in steps[at].observations):
+        raise ReplayError(f"turn {at} gave the answer, so nothing follows it: fork at turn {at - 1} or earlier")
 
 
-def _copy(past: RunRecord, trace: Trace) -> None:
+def _require_context(stated: Mapping[str, Any], given: Mapping[str, Any] | None) -> None:
+    """Raise `ReplayError` where a context is missing, or another than the recorded one."""
+    if stated and given is None:
+        about = f"{stated.get('type')}, {stated.get('bytes')} bytes"
+        raise ReplayError(f"the run had a context ({about}), which a trace does not hold: give context=")
+    if given is not None and stated.get("sha256", given["sha256"]) != given["sha256"]:
+        raise ReplayError("the context given is another than the recorded one (by SHA-256): give the very same")
+
+
+def _ends(event: Mapping[str, Any], at: int) -> bool:
+    return event["event"] == "turn" and node_of(event) == ROOT and event["turn"] == at
+
+
+def _copy(past: Sequence[Mapping[str, Any]], trace: Trace) -> None:
     """Begin a trace with the events until then; the run that goes on writes its own start and problem."""
-    for event in past.events:
+    for event in past:
         kind = event["event"]
         if kind in ("run_start", "context") or (kind == "problem" and node_of(event) == ROOT):
             continue
@@ -114,19 +136,18 @@ def _copy(past: RunRecord, trace: Trace) -> None:
         trace.copy(kind, {k: v for k, v in event.items() if k not in ("run", "event", "at")})
 
 
-def _load(past: RunRecord, recorded: Recorded, run: Run) -> tuple[str, ...]:
+def _load(past: Sequence[Mapping[str, Any]], root: NodeRecord, at: int, run: Run) -> tuple[str, ...]:
     """Bring a run that took no turn to where the record was; return what is not as it was, a line each."""
-    place, conversation, meter, root = run.environment, run.conversation, run.meter, recorded.root
-    at = int(past.events[-1]["turn"])
+    place, conversation, meter = run.environment, run.conversation, run.meter
     turns = [root.steps[number] for number in range(1, at + 1)]
-    last = [call for call in root.calls if call.of_turn and call.turn <= at][-1].prompt
+    last = root.request_of(at) or Prompt()
     shown = root.request_of(at + 1)  # as it was sent; where none followed, the last one and the turn
-    messages = (*last.messages, *conversation.dialect.format_turn(turns[-1])) if shown is None else shown.messages
-    conversation.prompt = replace(conversation.prompt, messages=messages)
+    shown = last + conversation.dialect.format_turn(turns[-1]) if shown is None else shown
+    conversation.prompt = replace(conversation.prompt, messages=shown.messages)
     conversation.turns, conversation.number, run.turns = list(turns), at, list(turns)
     meter.follow(last.messages)
     meter.turn = at
-    asked = [e for e in past.of("subcall_start") if e["parent"] == ROOT]  # the next ones are numbered on
+    asked = [e for e in past if e["event"] == "subcall_start" and e["parent"] == ROOT]  # the next are numbered on
     meter.node.numbers(len(asked))
     for _ in {e["batch"] for e in asked if e.get("batch")}:
         meter.node.batch()
@@ -138,31 +159,8 @@ def _load(past: RunRecord, recorded: Recorded, run: Run) -> tuple[str, ...]:
     return notes
 
 
-def _cells(past: RunRecord, turn: Turn) -> list[CellRecord]:
+def _cells(past: Sequence[Mapping[str, Any]], turn: Turn) -> list[CellRecord]:
     """Return the cells of a turn with the recorded results of their host calls."""
-    made = [c for e in past.of("cell_calls") if node_of(e) == ROOT and e["turn"] == turn.index for c in e["calls"]]
-    calls = [CellCall(c["name"], c["asked"], _result(past, c["outcome"])) for c in made]
+    asking = [e for e in past if e["event"] == "cell_calls" and node_of(e) == ROOT and e["turn"] == turn.index]
+    calls = [CellCall(c["name"], c["asked"], c["outcome"]) for event in asking for c in event["calls"]]
     return cells_of(turn.index, turn.actions, turn.observations, calls)
-
-
-def _result(past: RunRecord, stored: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    if stored is None or "sha256" not in stored:
-        return stored
-    missing = '{"error": "RuntimeError: its result is missing from the trace"}'
-    return json.loads(past.texts.get(stored["sha256"], missing))
-
-
-def _require_turn(recorded: Recorded, at: int) -> None:
-    """Raise `ReplayError` where the run cannot go on after that turn."""
-    recorded.require_one_run()
-    if recorded.record.of("earlier"):
-        raise ReplayError(f"it is question {recorded.start['session']['question']} of a session: only the first forks")
-    if recorded.problem.get("workspace") is not None:
-        raise ReplayError("the run worked in a workspace, whose files are not brought back: it cannot be forked")
-    steps = recorded.root.steps
-    if (at and at not in steps) or any(turn not in steps for turn in range(1, at)):
-        raise ReplayError(f"at={at!r} is no turn of this run: it may be 0 to {max(steps, default=0)}")
-    if files := recorded.problem.get("files"):
-        raise ReplayError(f"the session began with the files {', '.join(files)}, which a trace does not hold")
-    if at and any(o.answer is not None for o in steps[at].observations):
-        raise ReplayError(f"turn {at} gave the answer, so nothing follows it: fork at turn {at - 1} or earlier")

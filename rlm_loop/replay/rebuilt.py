@@ -58,10 +58,7 @@ def agent_of(recorded: Recorded) -> tuple[Agent, list[str], list[str]]:
     settings: Mapping[str, Any] = start.get("settings", {})
     notes, functions = list[str](), list[str]()
     if "made" not in start:
-        raise ReplayError(
-            f"the trace does not say how {start.get('agent')} is made (a class of your own, or a program that was "
-            "only metered): give agent= where it is an agent of yours"
-        )
+        raise ReplayError(f"the trace does not say how {start.get('agent')} is made: give agent= if it is one of yours")
 
     def unknown(field: str, name: str) -> Any:
         if field == "injectors":
@@ -96,14 +93,12 @@ def _words(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 #: Where settings of before 26 November 2026 are today; of sub-calls only what decides whether they are offered.
-_MOVED = {
-    "require_code": ("rules", "Rules", "require_code"),
-    "max_depth": ("subcalls", "SubCalls", "depth"),
-    "cell_timeout": ("budget", "Budget", "cell_seconds"),
-    "tool_timeout": ("budget", "Budget", "tool_seconds"),
-    "max_history": ("history", "Compaction", "max_messages"),
+_MOVED: dict[str, tuple[str, str, str, dict[str, Any]]] = {
+    "require_code": ("rules", "Rules", "require_code", {}),
+    "max_depth": ("subcalls", "SubCalls", "depth", {}),
+    "max_history": ("history", "Compaction", "max_messages", {"policy": "window", "threshold_tokens": None}),
 }
-_GONE = ("seed", "max_iterations", "concurrency", "sub_budget")
+_GONE = ("seed", "max_iterations", "concurrency", "sub_budget", "cell_timeout", "tool_timeout", "localise")
 
 
 def _in_todays_settings(made: Mapping[str, Any], settings: Mapping[str, Any], agent: str) -> Mapping[str, Any]:
@@ -115,15 +110,12 @@ def _in_todays_settings(made: Mapping[str, Any], settings: Mapping[str, Any], ag
     ran: Any = settings.get("budget")
     if isinstance(ran, Mapping):  # all limits as recorded, whatever today's defaults are
         own["budget"] = {"is": "Budget", "with": {name: value for name, value in ran.items() if name != "is"}}
-    for name, (part, kind, inner) in _MOVED.items():
+    for name, (part, kind, inner, others) in _MOVED.items():
         if (value := own.pop(name, settings.get(name))) is not None:
-            nothing = {"policy": "window", "threshold_tokens": None} if part == "history" else {}
-            given = (own.get(part) or {"with": nothing})["with"]
-            own[part] = {"is": kind, "with": {**given, inner: value}}
-    stored = list[Any](own.pop("injectors", ()))
+            own[part] = {"is": kind, "with": {**others, inner: value}}
+    stored = list[Any](own.get("injectors", ()))
     names = [name for name in agent.split("+")[1:] if name != "may_block"][-len(stored) :]
     for place, (one, name) in enumerate(zip(stored, names, strict=False)):
         if "is" in one and class_named(one["is"]) is None:
             stored[place] = {"is": one["is"], "with": {"name": name, **one["with"]}}
-    localise = [own.pop("localise")] if "localise" in own else []
-    return {**made, "with": {**own, "injectors": [*stored, *localise]}}
+    return {**made, "with": {**own, "injectors": stored}}

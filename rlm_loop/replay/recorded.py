@@ -11,12 +11,7 @@ from rlm_loop.accounting.tree import ROOT, node_of
 from rlm_loop.agents.past_run import turn_of
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
-from rlm_loop.repl.contexts.on_disk import context_fingerprint
 from rlm_loop.traces.reader import RunRecord, message_of, reply_of, whole
-
-#: Fields of a node that hold one event of it each, by the event's kind.
-_SINGLE = {"subcall_start": "start", "subcall_end": "over", "run_end": "end", "problem": "problem"}
-_OF_NO_NODE = ("run_start", "message", "settings", "text", "tools", "context", "earlier")
 
 
 class ReplayError(ValueError):
@@ -50,6 +45,14 @@ class RecordedCall:
         """True for a turn's own call, false for one of a summary."""
         return self.purpose != "compaction"
 
+    def end(self, event: Mapping[str, Any]) -> None:
+        """Take the event of the reply, or of the error."""
+        self.ended = event
+        if event["event"] == "reply":
+            self.reply = reply_of(event["reply"])
+        else:
+            self.error = str(event["error"])
+
 
 @dataclass
 class NodeRecord:
@@ -81,32 +84,31 @@ class Recorded:
 
     def __init__(self, record: RunRecord) -> None:
         self.record, self.start = record, record.start
-        self.nodes: dict[str, NodeRecord] = {}
-        self.root = self._node(ROOT)
-        prompts = iter([prompt for _, prompt in record.requests()])
+        self.root = NodeRecord(ROOT)
+        self.nodes = {ROOT: self.root}
+        prompts = record.requests()
         for event in record.events:
-            if event["event"] not in _OF_NO_NODE:
-                with whole(event):
-                    prompt = next(prompts) if event["event"] == "request" else None
-                    self._add(event["event"], event, self._node(node_of(event)), prompt)
-
-    def _node(self, path: str) -> NodeRecord:
-        return self.nodes.setdefault(path, NodeRecord(path))
-
-    def _add(self, kind: str, event: Mapping[str, Any], node: NodeRecord, prompt: Prompt | None) -> None:
-        if prompt is not None:
-            _ = event["at"], event["turn"]  # every reader of calls needs them
-            node.calls.append(RecordedCall(event, prompt))
-        elif kind in ("reply", "model_error"):
-            if node.calls and (call := node.calls[-1]).ended is None:
-                call.ended = event
-                call.reply = reply_of(event["reply"]) if kind == "reply" else None
-                call.error = str(event["error"]) if kind == "model_error" else None
-        elif kind == "turn":
-            replies = [c.reply for c in node.calls if c.reply is not None and c.of_turn and c.turn == event["turn"]]
-            node.steps[event["turn"]] = turn_of(event, replies[-1] if replies else Reply())
-        elif kind in _SINGLE:
-            setattr(node, _SINGLE[kind], event)
+            with whole(event):
+                node = self.nodes.setdefault(node_of(event), NodeRecord(node_of(event)))
+                match event["event"]:
+                    case "request":
+                        _ = event["at"], event["turn"]  # every reader of calls needs them
+                        node.calls.append(RecordedCall(event, next(prompts)[1]))
+                    case "reply" | "model_error" if node.calls and node.calls[-1].ended is None:
+                        node.calls[-1].end(event)
+                    case "turn":
+                        replies = [c.reply for c in node.calls if c.reply and c.of_turn and c.turn == event["turn"]]
+                        node.steps[event["turn"]] = turn_of(event, replies[-1] if replies else Reply())
+                    case "subcall_start":
+                        node.start = event
+                    case "subcall_end":
+                        node.over = event
+                    case "run_end":
+                        node.end = event
+                    case "problem":
+                        node.problem = event
+                    case _:
+                        pass
 
     @property
     def problem(self) -> Mapping[str, Any]:
@@ -135,15 +137,6 @@ class Recorded:
     def context(self) -> Mapping[str, Any]:
         """Type, size and hash of the context; its hash may have come later than the start."""
         return (self.record.of("context") or [self.start.get("context") or {}])[-1]
-
-    def check_context(self, context: Any) -> None:
-        """Raise `ReplayError` where a context is missing, or another than the recorded one."""
-        stated, given = self.context, context_fingerprint(context)
-        if stated and given is None:
-            about = f"{stated.get('type')}, {stated.get('bytes')} bytes"
-            raise ReplayError(f"the run had a context ({about}), which a trace does not hold: give context=")
-        if "sha256" in stated and given is not None and given["sha256"] != stated["sha256"]:
-            raise ReplayError("the context given is another than the recorded one (by SHA-256): give the very same")
 
     def require_one_run(self) -> None:
         """Raise `ReplayError` for several attempts at a task."""

@@ -20,14 +20,12 @@ from rlm_loop.agents.meter import Meter
 from rlm_loop.agents.run import Interrupted, Run
 from rlm_loop.agents.subcalls import Recursion, SubcallRunner, query_tools
 from rlm_loop.dialects.base import Problem
-from rlm_loop.dialects.injectors import Told
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.models.base import Model, ModelError
 from rlm_loop.outcome import Outcome, Turn
 from rlm_loop.replay.rebuilt import RecordedInjector, agent_of, not_here, recorded_tool
 from rlm_loop.replay.recorded import Recorded, RecordedCall
 from rlm_loop.tasks.base import Task
-from rlm_loop.traces.reader import Run as WhichRun
 from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.redact import REDACTED
 from rlm_loop.traces.trace import Trace
@@ -50,9 +48,7 @@ class Difference:
     message: int | None = None
 
     def __str__(self) -> str:
-        return (
-            f"turn {self.turn}, {self.what}: recorded {self.recorded[: 3 * _SHOWN]}, today {self.today[: 3 * _SHOWN]}"
-        )
+        return f"turn {self.turn}, {self.what}: recorded {self.recorded:.180}, today {self.today:.180}"
 
 
 @dataclass(frozen=True)
@@ -82,13 +78,13 @@ class Replayed:
     def __str__(self) -> str:
         """Readable, a line for each thing to say."""
         counts = f"{self.equal} of {self.requests} requests equal byte for byte, {self.turns} turns"
-        lines = [f"same: {counts}"] if self.difference is None else [f"differs: {self.difference}", counts]
+        lines = [f"same: {counts}"] if self.same else [f"differs: {self.difference}", counts]
         if not self.complete:
             lines.append("the record has no end: the run was killed, or the file was cut")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
-def replay(trace: str | Path | RunRecord, *, run: WhichRun = None, agent: Agent | None = None) -> Replayed:
+def replay(trace: str | Path | RunRecord, *, run: int | str | None = None, agent: Agent | None = None) -> Replayed:
     """Run today's loop on the replies and results of a recorded run, and compare the requests of its root.
 
     Sub-calls are not made again: what they came to stands in the results.  No model and no code is run, so a trace of
@@ -125,15 +121,14 @@ class Playback(Model):
     immediate = True
 
     def __init__(self, recorded: Recorded) -> None:
-        self.recorded, start = recorded, recorded.start
-        self.name, self.window = str(start.get("model", "")), start.get("window")
+        self.recorded, self.root = recorded, recorded.root
+        self.name, self.window = str(recorded.start.get("model", "")), recorded.start.get("window")
         self.answered = self.equal = self.redacted = 0
         self.difference: Difference | None = None
 
     @property
     def next_call(self) -> RecordedCall | None:
-        calls = self.recorded.root.calls
-        return calls[self.answered] if self.answered < len(calls) else None
+        return next(iter(self.root.calls[self.answered :]), None)
 
     def differs(self, turn: int, what: str, recorded: str, today: str, message: int | None = None) -> None:
         self.difference = self.difference or Difference(turn, what, recorded, today, message)
@@ -145,10 +140,10 @@ class Playback(Model):
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
         """Return the recorded reply or raise the recorded error; a request that differs is answered all the same."""
-        call, end = self.next_call, self.recorded.root.end
+        call, end = self.next_call, self.root.end
         if call is None:
             if end is not None and isinstance(self.ending(), RecordEnds):  # today's loop goes on where it had ended
-                last, old = max(self.recorded.root.steps, default=0), f"{end['stop']} ({end.get('reason', '')})"
+                last, old = max(self.root.steps, default=0), f"{end['stop']} ({end.get('reason', '')})"
                 self.differs(last, "end", old, f"a further request of {len(prompt.messages)} messages")
             raise self.ending()
         self.answered += 1
@@ -173,16 +168,14 @@ class Playback(Model):
             pairs.append((f"message {index} ({(was or now).role})", _read(was), _read(now), index))
         settings = ("tools", "stop", "reply_schema")
         pairs += [(name, str(getattr(before, name)), str(getattr(prompt, name)), None) for name in settings]
-        for what, old, new, index in pairs:
-            if old != new:
-                same = [a == b for a, b in zip_longest(old, new)].index(False)
-                shown = slice(same, same + _SHOWN)
-                self.differs(call.turn, what, repr(old[shown]), repr(new[shown]), index)
-                return
+        what, old, new, index = next(pair for pair in pairs if pair[1] != pair[2])
+        same = [a == b for a, b in zip_longest(old, new)].index(False)
+        shown = slice(same, same + _SHOWN)
+        self.differs(call.turn, what, repr(old[shown]), repr(new[shown]), index)
 
     def ending(self) -> BaseException:
         """Return the exception that ends the run as it was ended."""
-        end = self.recorded.root.end or {}
+        end = self.root.end or {}
         stop, reason = str(end.get("stop", "")), str(end.get("reason", ""))
         if stop == "interrupted":
             return KeyboardInterrupt()
@@ -202,24 +195,20 @@ def _read(message: Message | None) -> str:
 class RecordedEnvironment(Environment):
     """An environment that does nothing: an action leads to what it led to."""
 
-    def __init__(self, playback: Playback, agent: Agent, task: Task, meter: Meter) -> None:
-        queries = query_tools(SubcallRunner(meter, Recursion(agent.subcalls, agent.budget), not_here))
-        super().__init__(agent, task, agent.tools, queries, meter)
-        self._playback, self._meter = playback, meter
+    playback: Playback
 
     def perform(self, actions: Sequence[Action]) -> tuple[Observation, ...]:
         """Return the recorded observations of this turn."""
-        turn = self._meter.turn
-        step = self._playback.recorded.root.steps.get(turn)
+        playback, turn = self.playback, self._record.turn
+        step = playback.root.steps.get(turn)
         if step is None:  # the reply is there, but not what came of it
-            raise self._playback.ending()
+            raise playback.ending()
         if plain(tuple(actions)) != plain(step.actions):
             old, new = (", ".join(map(_named, each)) for each in (step.actions, actions))
-            self._playback.differs(turn, "what the reply asks for", old, new)
+            playback.differs(turn, "what the reply asks for", old, new)
             if len(actions) != len(step.actions):
                 raise RecordEnds
-        if self._playback.next_call is None and isinstance(self._playback.ending(), KeyboardInterrupt):
-            self.interrupted = True
+        self.interrupted = playback.next_call is None and isinstance(playback.ending(), KeyboardInterrupt)
         return step.observations
 
 
@@ -229,7 +218,7 @@ def _named(action: Action) -> str:
 
 def _run_of(agent: Agent, playback: Playback) -> Run:
     """Return the run on recorded parts, with its task put: no limit holds that the record keeps."""
-    recorded, start = playback.recorded, playback.recorded.start
+    recorded, start, told = playback.recorded, playback.recorded.start, playback.recorded.problem
     agent = replace(
         agent,
         budget=replace(agent.budget, **_SPENT),
@@ -240,35 +229,34 @@ def _run_of(agent: Agent, playback: Playback) -> Run:
         verify=None,
         answer_type=None,
     )
-    problem = Problem(recorded.question, *_told(recorded, agent.dialect.action_mode))
-    material = recorded.context or problem.context or None
-    repl = bool(recorded.problem.get("repl", agent.dialect.action_mode == "code"))
+    inline = _inlined(recorded) if agent.dialect.action_mode == "none" else ""
+    problem = Problem(recorded.question, str(told.get("context", "")), inline)
+    material, repl = recorded.context or problem.context or None, bool(told.get("repl"))
     task = Task(str(start.get("task", "")), recorded.question, unscored, context=material, needs_repl=repl)
     trace = Trace()
     trace.start()
     meter = Meter(playback, Account(agent.budget), Ledger(), trace, max_tokens=agent.max_tokens)
-    place = RecordedEnvironment(playback, agent, task, meter)
-    if recorded.problem.get("workspace") is not None:
+    queries = query_tools(SubcallRunner(meter, Recursion(agent.subcalls, agent.budget), not_here))
+    place = RecordedEnvironment(agent, task, agent.tools, queries, meter)
+    place.playback = playback
+    if told.get("workspace") is not None:
         problem = in_workspace(problem, place.tools)
-    conversation, asked = Conversation(agent.dialect, plan_of(agent.history)), True
+    conversation, asks = Conversation(agent.dialect, plan_of(agent.history)), True
     messages, sent = recorded.earlier()
     if messages:
         about = start["session"]
         meter.follow(messages[:sent])
         shown = [Turn(number, Reply(), (), ()) for number in dict.fromkeys(m.turn for m in messages if m.turn)]
         conversation = replace(conversation, prompt=Prompt(messages), turns=shown, number=int(about["turns"]))
-        asked = bool(about.get("asks", True))
+        asks = bool(about.get("asks", True))
         problem = problem if about["tells_context"] else replace(problem, context="", inline="")
-    names = [str(name) for name in recorded.problem.get("told", ())]
-    brief = [Told(RecordedInjector(name, recorded.root).opening(problem), name) for name in names]
-    conversation.start(problem, place.tools, meter, brief, asks=asked)
+    brief = [RecordedInjector(str(name), recorded.root) for name in told.get("told", ())]
+    conversation.start(problem, place.tools, meter, brief, asks=asks)
     return Run(task, conversation, place, meter)
 
 
-def _told(recorded: Recorded, mode: str) -> tuple[str, str]:
-    """Return the recorded line about the context, and a text that was inlined."""
-    if mode != "none":
-        return str(recorded.problem.get("context", "")), ""
+def _inlined(recorded: Recorded) -> str:
+    """Return the text that stood in front of the question."""
     spans = next((message.spans for message in recorded.root.added(0) if message.role == "user"), ())
     task = "".join(span.text for span in spans if span.cause == "task")
-    return "", task.removesuffix(recorded.question).removesuffix("\n\n")
+    return task.removesuffix(recorded.question).removesuffix("\n\n")
