@@ -14,7 +14,6 @@ from rlm_loop.repl.host.frames import decode_within
 from rlm_loop.repl.text import RECORD_CAP, clip, clip_again, shown
 from rlm_loop.repl.worker import MOST_DISPLAYED, MOST_DISPLAYS, RICH
 
-_NAMES_SHOWN = 20
 _LEAST = 0.5  # seconds that reading an answer may take
 
 
@@ -58,7 +57,7 @@ def cell_result(
         fault = cast("dict[str, Any]", fault)
         error, message = "runtime", shown(str(fault.get("message", "")))
         text = _below(text, shown(str(fault.get("text", ""))))
-    if "restored" in report and (restored := _listed(names_in(report, "restored"))):
+    if "restored" in report and (restored := enumerated(names_in(report, "restored"))):
         text = _below(text, f"[restored after this cell: {restored}. Use other names for your own values.]")
     if ended.how != "done" or ended.stopped:
         error = ended.stopped or "died"
@@ -101,9 +100,11 @@ def restarted(ended: Ended, limit: float, loss: Loss) -> str:
         why += f" (and the process died: {ended.cause})"
     text = f"{why}; the REPL was restarted, what this cell had set is lost"
     if loss.lost:
-        text += f", and {_listed(loss.lost)}"
+        text += f", and {enumerated(loss.lost)}"
     if loss.promised:
-        text += f"; {_listed(loss.promised)} will be rebuilt before the next cell, by running the earlier cells again"
+        text += (
+            f"; {enumerated(loss.promised)} will be rebuilt before the next cell, by running the earlier cells again"
+        )
     return text
 
 
@@ -115,8 +116,8 @@ def restart_after(loss: Loss, lost: tuple[str, ...], came: tuple[str, ...], note
         return NO_LOSS
     parts = [
         f"before this cell the REPL was restarted ({loss.cause})" if loss.cause else "after the restart of the REPL",
-        f"rebuilt from the journal: {_listed(came)}" if came else "",
-        f"lost: {_listed(lost)}" if lost else "no variables were lost",
+        f"rebuilt from the journal: {enumerated(came)}" if came else "",
+        f"lost: {enumerated(lost)}" if lost else "no variables were lost",
         *notes[:3],
     ]
     return Loss(lost=lost, note="; ".join(filter(None, parts)))
@@ -152,9 +153,10 @@ def names_in(report: Mapping[str, Any], key: str) -> tuple[str, ...]:
     return tuple(map(str, cast("list[Any]", names))) if isinstance(names, list) else ()
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    return ", ".join(names[:_NAMES_SHOWN]) + more
+def enumerated(names: Sequence[str], most: int = 20) -> str:
+    """Return the first of these names in one line, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def _below(text: str, other: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from dataclasses import dataclass
@@ -48,14 +47,12 @@ class WorkspaceError(Exception):
 class Git:
     """git on one repository.
 
-    `git_dir` is its folder, `work_tree` that of its files, if there are any, `objects` a folder whose objects it may
-    read besides its own.  Give `objects` of a user to commands that only read: to write an object that is there
-    already, git would set the time of the user's file.  `seconds` is the most that one command may take.
+    `git_dir` is its folder, `work_tree` that of its files, if there are any; `seconds` is the most that one command may
+    take.
     """
 
     git_dir: Path
     work_tree: Path | None = None
-    objects: Path | None = None
     seconds: float = 300.0
 
     @property
@@ -68,8 +65,6 @@ class Git:
             raise WorkspaceError("the workspace is closed: open a new one")
         settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
         places = [f"--git-dir={self.git_dir}", *([f"--work-tree={self.work_tree}"] if self.work_tree else [])]
-        if self.objects is not None:  # in quotes, as git splits the list at colons
-            env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = json.dumps(str(self.objects), ensure_ascii=False)
         try:
             done = subprocess.run(
                 ["git", *settings, *places, *arguments],

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rlm_loop.tools.code import write_bytes
 from rlm_loop.workspace.files import names_below
@@ -66,13 +67,15 @@ def _repository(user: Git, commit: str | None) -> tuple[Fill, str]:
 def _commit(user: Git, commit: str, own: Git, root: Path) -> None:
     """Copy the objects of a commit's files as they lie in a user's repository, and nothing besides."""
     tree = user("rev-parse", "--verify", f"{commit}^{{tree}}")
-    objects = os.fsdecode(user("rev-parse", "--git-path", "objects").removesuffix(b"\n"))
-    reader = replace(own, objects=user.folder / objects)
+    objects = user.folder / os.fsdecode(user("rev-parse", "--git-path", "objects").removesuffix(b"\n"))
+    # For commands that only read: to write an object that is there already, git would set the time of the user's file.
+    quoted = json.dumps(str(objects), ensure_ascii=False)  # as git splits the list at colons
+    borrow: dict[str, Any] = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted}
     pack = str(own.git_dir / "objects" / "pack" / "pack")
     settings = ("-q", "--revs", "--window=0", "--delta-base-offset", "--threads=1")
     with ThreadPoolExecutor(1) as beside:
-        packed = beside.submit(reader, "pack-objects", *settings, pack, stdin=tree)
-        reader("read-tree", "-u", "--reset", tree.decode().strip())
+        packed = beside.submit(own, "pack-objects", *settings, pack, stdin=tree, **borrow)
+        own("read-tree", "-u", "--reset", tree.decode().strip(), **borrow)
         packed.result()
 
 

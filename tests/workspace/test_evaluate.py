@@ -173,7 +173,7 @@ def test_where_no_test_runs_the_reference_is_asked() -> None:
     ends = patch({"pkg/__init__.py": "import os\nos._exit(0)\n"})
     assert judged(ends, ["tests/test_pkg.py"]).reason.startswith("no test ran")
     broken = patch({"pytest.ini": "[pytest]\nminversion = 99\n"})
-    with pytest.raises(TestsCannotRun, match="without the patch neither: pytest cannot use"):
+    with pytest.raises(TestsCannotRun, match="without the patch neither: no test ran: pytest cannot use"):
         judged(patch(FIX), test_patch=broken)
     with pytest.raises(ValueError, match="no test is listed"):
         judged(patch(FIX), [], pass_to_pass=[])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from rlm_loop.outcome import Score
+from rlm_loop.repl.results import enumerated
 from rlm_loop.tools.processes import refuse_full_disk, watch
 from rlm_loop.workspace import Workspace, WorkspaceError
 from rlm_loop.workspace.evaluation.guard import Guard, judged_tree
@@ -112,7 +113,7 @@ def evaluate(
         tree, refused, judging = judged_tree(git, guard, files, reference, patched, python, searched)
         found = Evaluation(False, "", refused=refused, judging=judging)
         names = [f"{name} ({why})" for name, why in refused.items()]
-        notes = [f"not taken from the patch: {_listed(names)}"] if names else []
+        notes = [f"not taken from the patch: {enumerated(names, 3)}"] if names else []
         if tree == reference:
             what = "the patch is empty" if patched == base else "the patch changes nothing but tests and their settings"
             return replace(found, reason="; ".join([what, *notes]))
@@ -141,16 +142,16 @@ def evaluate(
             # what the tests write without the patch they may write with it, except code
             also = {name for name in without.touched if not name.endswith(".py")}
             written = [name for name in first.touched if name not in also]
-            doubt = doubt or (f"the run wrote to files that judge it: {_listed(written)}" if written else "")
+            doubt = doubt or (f"the run wrote to files that judge it: {enumerated(written, 3)}" if written else "")
     if not bad and not doubt:
-        changed = f"the patch changes what the tests import and what checks: {_listed(judging)}"
+        changed = f"the patch changes what the tests import and what checks: {enumerated(judging, 3)}"
         reason = "; ".join(["all listed tests pass", *([changed] if judging else [])])
         return replace(found, resolved=True, reason=reason, results=results, run=first)
     lists = {"tests to be fixed": fail_to_pass, "tests that passed before": pass_to_pass}
     failures: list[str] = []
     for what, tests in lists.items():
         if some := [f"{test} ({bad[test]})" for test in dict.fromkeys(tests) if test in bad]:
-            failures.append(f"{len(some)} of {len(set(tests))} {what} did not pass: {_listed(some)}")
+            failures.append(f"{len(some)} of {len(set(tests))} {what} did not pass: {enumerated(some, 3)}")
     stop = first.complaint or first.cut_short or doubt
     reason = "; ".join([*([stop] if stop else []), *failures, *notes])[:600]
     broke = bool(bad) and bad.keys().isdisjoint(fail_to_pass)
@@ -194,9 +195,3 @@ def _verdict(test: str, run: TestRun) -> ListedOutcome:
         return alike[0]
     path = test.partition("::")[0]  # of its file, which could not be collected, or skips itself
     return run.results[path] if run.results.get(path, "passed") != "passed" else "missing"
-
-
-def _listed(names: Sequence[str], most: int = 3) -> str:
-    """Return a few of these names in one line."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more

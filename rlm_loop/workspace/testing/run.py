@@ -8,7 +8,6 @@ import os
 import secrets
 import shutil
 import sys
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,8 +57,8 @@ class TestRun:
     @property
     def counts(self) -> Mapping[str, int]:
         """Count the tests that passed, failed, ended in an error or were skipped."""
-        counted = Counter(self.results.values())
-        return {name: counted[name] for name in ("passed", "failed", "error", "skipped")}
+        outcomes = list(self.results.values())
+        return {name: outcomes.count(name) for name in ("passed", "failed", "error", "skipped")}
 
 
 _WORSE: tuple[TestOutcome, ...] = ("passed", "skipped", "failed", "error")
@@ -138,12 +137,10 @@ class Reports:
     def _why(self, output: str, cut: str, ids: Sequence[str]) -> str:
         if "broken" in self._told:
             return f"pytest does not start: {self._told['broken']}"
-        lines = [line for line in output.splitlines() if line.strip()] or ["no output"]
+        if not cut and self._told["end"] == "4":
+            cut = "pytest cannot use the repository's settings"
         if cut:
-            return f"no test ran: {cut}: {lines[-1]}"[:500]
-        if self._told["end"] == "4":
-            error = next((line for line in lines if line.startswith(("ERROR", "E ")) or "error:" in line), lines[-1])
-            return f"pytest cannot use the repository's settings: {error}"[:500]
+            return f"no test ran: {cut}: {output.strip()[-400:]}"
         return "no test has one of these ids" if ids else "pytest found no tests"
 
 
@@ -207,8 +204,6 @@ def run_tests(
             complaint=f"there is no interpreter {python!r}: give the path of a Python with pytest", broken=True
         )
     root = Path(root).resolve()
-    if not root.is_dir():
-        return TestRun(complaint=f"{root.name!r} is no folder: give the top of a repository")
     with temporary("rlm-tests-") as home:
         copy_tree(root, home / "work")
         (home / "pytest.ini").touch()  # the search for a configuration goes upward, and ends here
