@@ -34,7 +34,7 @@ def open_repl(kind: str = "auto", **options: Any) -> Session:
     if kind not in KINDS:
         raise ValueError(f"no REPL of kind {kind!r}; there are: {', '.join(KINDS)}")
     if kind == "container":
-        own = {name: options.pop(name) for name in ("image", "engine", "read", "temporary") if name in options}
+        own = {name: options.pop(name) for name in ("image", "engine", "read") if name in options}
         if "image" not in own:
             raise ValueError('a container is made from an image that is there: give image="python:3.12" or another')
         options["launcher"] = Container(**own)

@@ -75,21 +75,17 @@ def cells_of(
     """Return the cells of a turn that ran, in order; they share the turn's host calls."""
     cells: list[CellRecord] = []
     for action, observation in zip(actions, seen, strict=True):
-        code = _code(action)
+        if isinstance(action, CallTool) and action.name == "python":
+            code = arguments_object(action.arguments).get("code")
+        else:
+            code = action.code if isinstance(action, RunCode) else None
         kind = None if observation.failure is None else observation.failure.kind
-        if code is not None and kind not in _NOT_RUN:
+        if isinstance(code, str) and kind not in _NOT_RUN:
             error = kind if kind in get_args(CellError) else None
             whole = not observation.truncated and kind in (None, "runtime")
             ran = CellRecord(dedented(code), calls, observation.text, error, observation.seconds, (), turn, whole)  # type: ignore[arg-type]
             cells.append(ran)
     return cells
-
-
-def _code(action: object) -> str | None:
-    if isinstance(action, CallTool) and action.name == "python":
-        code = arguments_object(action.arguments).get("code")
-        return code if isinstance(code, str) else None
-    return action.code if isinstance(action, RunCode) else None
 
 
 def run_again(session: Session, cells: Iterable[CellRecord], names: Iterable[str]) -> tuple[str, ...]:

@@ -481,12 +481,13 @@ class KernelREPL(ProcessSession):
     def __init__(self, *, python: str | None = None, **settings: Any) -> None:
         if python is None:
             _need("IPython", "kernel")
-        super().__init__(Settings(**settings), partial(_in_kernel, python or sys.executable), "kernel")
+        launch = partial(_of_a_kind, "kernel", python or sys.executable, {"ipython": True})
+        super().__init__(Settings(**settings), launch, "kernel")
 
 
-def _in_kernel(python: str, options: Mapping[str, Any]) -> Launch:
-    launch = plain(python, {**options, "ipython": True})
-    return replace(launch, env={**launch.env, "IPYTHONDIR": str(Path(options["home"], "ipython"))}, kind="kernel")
+def _of_a_kind(kind: str, python: str, more: Mapping[str, Any], options: Mapping[str, Any]) -> Launch:
+    launch = plain(python, {**options, **more})
+    return replace(launch, env={**launch.env, "IPYTHONDIR": str(Path(options["home"], "ipython"))}, kind=kind)
 
 
 def _need(module: str, kind: str) -> None:
@@ -523,9 +524,6 @@ class RestrictedREPL(ProcessSession):
 
     def __init__(self, *, imports: Iterable[str] = ANALYSIS, **settings: Any) -> None:
         _need("RestrictedPython", "restricted")
-        super().__init__(Settings(**settings), partial(_restricted, tuple(imports)), "restricted")
-
-
-def _restricted(imports: tuple[str, ...], options: Mapping[str, Any]) -> Launch:
-    restricted = {"folder": str(WORKER.parent), "imports": imports}
-    return replace(plain(sys.executable, {**options, "restricted": restricted}), kind="restricted")
+        more = {"restricted": {"folder": str(WORKER.parent), "imports": tuple(imports)}}
+        launch = partial(_of_a_kind, "restricted", sys.executable, more)
+        super().__init__(Settings(**settings), launch, "restricted")

@@ -727,11 +727,11 @@ MISSING: Any = object()
 class Cells:
     """A namespace that cells run in, and the values in it that tools and reserved variables were put over.
 
-    Names that are not in the namespace are looked up in `shown`.
+    Names that are not in the namespace are looked up in `shown`; `call` calls a host tool.
     """
 
-    def __init__(self, names: dict[str, Any], shown: Any, cap: int) -> None:
-        self.names, self.cap = names, cap
+    def __init__(self, names: dict[str, Any], shown: Any, cap: int, call: Callable[..., Any]) -> None:
+        self.names, self.cap, self.call = names, cap, call
         self.answer = AnswerSlot(names, shown)
         self.displays = Displays()
         self.covered: dict[str, list[tuple[Any, bool]]] = {}
@@ -740,6 +740,13 @@ class Cells:
         self.hidden: dict[str, Any] = {}  # names that are no variables while they have these values
         self.marks: dict[str, tuple[int, Any]] = {}
         self.loop: Any = None
+        self.shell: Any = None  # IPython's, where cells have its syntax
+
+    def use(self, shell: Any) -> None:
+        """Read cells in the syntax of an IPython shell, and show values in the forms that it has for them, too."""
+        self.shell = shell
+        by_methods, formats = self.displays.bundle, shell.display_formatter.format
+        self.displays.bundle = lambda value: by_methods(value) or formats(value, include=RICH)[0]
 
     def work(self, job: dict[str, Any], report: dict[str, Any]) -> None:
         """Do a job; whatever its code raises is in the report."""
@@ -749,7 +756,8 @@ class Cells:
             except AnswerGiven:
                 pass
             except BaseException as error:
-                report["error"] = self._describe(error)
+                text = cut("".join(explain(error, self._is_user)), self.cap)
+                report["error"] = {"message": one_line(error), "text": text}
             if job["t"] == "exec" and self.answer.given():
                 report["answer"] = bounded(self.names[_ANSWER], self.cap)
         except BaseException as error:  # of the text of an error, or of an answer
@@ -757,6 +765,9 @@ class Cells:
 
     def _job_exec(self, job: dict[str, Any], report: dict[str, Any]) -> None:
         code, file = job["code"], job["file"]
+        if self.shell is not None:
+            with contextlib.suppress(Exception):  # what is wrong with it is told when it is run
+                code = self.shell.transform_cell(code)
         linecache.cache[file] = (len(code), None, code.splitlines(True), file)
         tree = _compile(code, file, "exec", _AWAIT | _ast.PyCF_ONLY_AST, dont_inherit=True)
         last: Any = None  # the expression of which the value is to be shown
@@ -832,10 +843,6 @@ class Cells:
         tool.__module__ = "__main__"
         return tool
 
-    def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a host tool."""
-        raise NotImplementedError
-
     def _note_names(self, report: dict[str, Any]) -> None:
         """Report the public names, and those that are new or changed, where there are any such."""
         marks: dict[str, tuple[int, Any]] = {}
@@ -867,9 +874,6 @@ class Cells:
                 task.cancel()
                 self.loop.run_until_complete(asyncio.wait({task}, timeout=0.2))
 
-    def _describe(self, error: BaseException) -> dict[str, Any]:
-        return {"message": one_line(error), "text": cut("".join(explain(error, self._is_user)), self.cap)}
-
     def _is_user(self, file: str) -> bool:
         return file.startswith(("<cell ", "<setup>", "<expression>"))
 
@@ -879,7 +883,7 @@ class Repl(Cells):
 
     def __init__(self, link: Link, cap: int) -> None:
         self.module = types.ModuleType("__main__")
-        super().__init__(self.module.__dict__, vars(builtins), cap)
+        super().__init__(self.module.__dict__, vars(builtins), cap, link.call)
         self.link, self.interrupts = link, link.interrupts
         self.names["__builtins__"] = builtins
         # Classes made in cells say that they live in __main__: pickle, typing and dataclasses look there.
@@ -935,9 +939,6 @@ class Repl(Cells):
 
     # -- parts
 
-    def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return self.link.call(name, args, kwargs)
-
     def _is_user(self, file: str) -> bool:
         return super()._is_user(file) or file.startswith(self.folder + os.sep)
 
@@ -972,31 +973,14 @@ class IPythonRepl(Repl):
 
         config = Config()
         config.HistoryManager.enabled = False
-        self.shell: Any = InteractiveShell.instance(config=config)
+        shell: Any = InteractiveShell.instance(config=config)
         super().__init__(link, cap)
-        self.shell.user_module, self.shell.user_ns = self.module, self.names  # what `get_ipython()` works on
-        self.shell.builtin_trap.activate()
+        shell.user_module, shell.user_ns = self.module, self.names  # what `get_ipython()` works on
+        shell.builtin_trap.activate()
         builtins.exit = builtins.quit = leave  # type: ignore[assignment]
-        self.shell.system = self.shell.system_raw  # a terminal of its own would colour what `!command` prints
-        self.shell.display_pub.publish = self.displays.publish
-        show_as_ipython(self.shell, self.displays)
-
-    def _job_exec(self, job: dict[str, Any], report: dict[str, Any]) -> None:
-        super()._job_exec({**job, "code": as_python(self.shell, job["code"])}, report)
-
-
-def show_as_ipython(shell: Any, displays: Displays) -> None:
-    """Show values in the forms that IPython has for them, too."""
-    by_methods, formats = displays.bundle, shell.display_formatter.format
-    displays.bundle = lambda value: by_methods(value) or formats(value, include=RICH)[0]
-
-
-def as_python(shell: Any, code: str) -> str:
-    """Return a cell in IPython's syntax as Python."""
-    try:
-        return shell.transform_cell(code)
-    except Exception:  # what is wrong with it is told when it is run
-        return code
+        shell.system = shell.system_raw  # a terminal of its own would colour what `!command` prints
+        shell.display_pub.publish = self.displays.publish
+        self.use(shell)
 
 
 def leave(code: Any = None) -> None:

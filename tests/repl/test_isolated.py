@@ -282,7 +282,7 @@ def test_the_attempts_succeed_without_isolation(tmp_path: Path, monkeypatch: pyt
 
 
 MISSING = {
-    "apt-get install bubblewrap": Sandbox(temporary=1),
+    "apt-get install bubblewrap": Sandbox(read=("/",)),
     "apt-get install podman": Container("some/image"),
 }
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 WORKER = Path(__file__).parents[1] / "worker.py"
+TEMPORARY = 512 << 20
+"""Bytes of the `/tmp` in memory that a sandbox or a container has."""
 
 # What a scientific Python needs to find its libraries, its locale and its thread count; nothing else is passed,
 # so no key or token of the host can be read or printed by a cell.

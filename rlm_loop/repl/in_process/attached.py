@@ -29,11 +29,9 @@ from rlm_loop.repl.worker import (
     STAND_INS,
     Cells,
     HostEnded,
-    as_python,
     form_of,
     load,
     restore,
-    show_as_ipython,
     tool_error,
 )
 
@@ -83,11 +81,11 @@ class _Notebook(Cells):
     kind = "notebook"
 
     def __init__(self, shell: Any, settings: Settings, session: int) -> None:
-        super().__init__(shell.user_ns, builtins.__dict__, settings.output_cap)
-        self._shell, self._clock, self._session = shell, settings.clock, session
+        super().__init__(shell.user_ns, builtins.__dict__, settings.output_cap, self._call)
+        self._clock, self._session = settings.clock, session
         self.closed = True  # it is not set up
         self.hidden = shell.user_ns_hidden
-        show_as_ipython(shell, self.displays)
+        self.use(shell)
         self.cover("final_answer")
         self.names.pop("final_answer", None)
         self.answer.forget()
@@ -148,7 +146,7 @@ class _Notebook(Cells):
 
     # -- how
 
-    def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         running = self._running
         if running is None:
             raise RuntimeError(f"{name}() was called by a thread whose cell has ended")
@@ -178,13 +176,10 @@ class _Notebook(Cells):
             self.cover(job["name"])
         self.put(job["name"], job["value"] if job["form"] == "object" else load(job), job["reserved"])
 
-    def _job_exec(self, job: dict[str, Any], report: dict[str, Any]) -> None:
-        super()._job_exec({**job, "code": as_python(self._shell, job["code"])}, report)
-
     @contextmanager
     def _hidden_from_user(self, report: dict[str, Any]) -> Generator[None]:
         """Keep what code displays for the report, and what it asks its user for from the user."""
-        publisher, names = self._shell.display_pub, self.names
+        publisher, names = self.shell.display_pub, self.names
         own = {n: names.get(n, MISSING) for n in STAND_INS if n not in names or names[n] is self.hidden.get(n)}
         publisher.publish = self.displays.publish
         names.update({n: STAND_INS[n] for n in own})

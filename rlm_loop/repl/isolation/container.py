@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.host.launch import Launch, Options, folders
+from rlm_loop.repl.host.launch import TEMPORARY, Launch, Options, folders
 from rlm_loop.repl.isolation import seccomp
 from rlm_loop.repl.isolation.ordinary_user import cell_user
 from rlm_loop.repl.isolation.readable import HARDEN, THE_WORKER, Script
@@ -35,7 +35,7 @@ _ENVIRONMENT = {
 class Container:
     """A launcher: the worker in a container made from `image`, which has to be there already.
 
-    Cells see the image, read-only, the working folder, the folders in `read`, and a `/tmp` of `temporary` bytes in
+    Cells see the image, read-only, the working folder, the folders in `read`, and a `/tmp` of 512 MiB in
     memory.  No network, no capabilities, never root.  `python` is the image's interpreter (`PythonREPL`'s own option
     of that name means the host's, and is not used); `engine` is found if not named; `options` are more words for
     its `run`, such as `--cpus=1`.  Memory and number of processes follow the session's `Limits`.
@@ -46,7 +46,6 @@ class Container:
     engine: str = ""
     read: tuple[str | Path, ...] = ()
     options: tuple[str, ...] = ()
-    temporary: int = 512 << 20
     kind = "container"
 
     def problem(self, python: str) -> str:
@@ -80,7 +79,7 @@ class Container:
             # crun, podman's default, refuses machines that have control groups of version 1, or of both versions.
             mixed = not Path("/sys/fs/cgroup/cgroup.controllers").exists() and shutil.which("runc") is not None
             argv += ["--runtime", "runc"] if mixed else []
-        argv += ["--tmpfs", f"/tmp:size={self.temporary},mode=1777"]
+        argv += ["--tmpfs", f"/tmp:size={TEMPORARY},mode=1777"]
         for variable in {**_ENVIRONMENT, **(run.env or {})}.items():
             argv += ["--env", "=".join(variable)]
         readable = {p: p for p in (home, *(Path(folder).absolute() for folder in self.read))}

@@ -20,7 +20,7 @@ from typing import Any
 
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.host.clearing import temporary
-from rlm_loop.repl.host.launch import Launch, Launcher, Options, folders, plain
+from rlm_loop.repl.host.launch import TEMPORARY, Launch, Launcher, Options, folders, plain
 from rlm_loop.repl.isolation import seccomp
 from rlm_loop.repl.isolation.harden import landlock_abi
 from rlm_loop.repl.isolation.ordinary_user import RootFolder, cell_user, made_up, may_read
@@ -108,12 +108,11 @@ class Sandbox:
     """A launcher: the worker in a sandbox made by bubblewrap.
 
     Cells see the system, the interpreter and the folders in `read`, all read-only; the working folder; and a `/tmp`
-    of `temporary` bytes in memory.  No network, no other processes, nothing else of the user's.  Where the host is
+    of 512 MiB in memory.  No network, no other processes, nothing else of the user's.  Where the host is
     root they run as an ordinary user.
     """
 
     read: tuple[str | Path, ...] = ()
-    temporary: int = 512 << 20
     kind = "sandbox"
 
     def problem(self, python: str) -> str:
@@ -136,7 +135,7 @@ class Sandbox:
         scripts = [str(HARDEN), str(run.file)]
         user = cell_user(cwd, home)
         argv = [bwrap, *_namespaces(user is not None), "--dev", "/dev"]
-        size = ["--size", str(self.temporary)] if _version(bwrap) >= (0, 7) else []  # else half of the machine's
+        size = ["--size", str(TEMPORARY)] if _version(bwrap) >= (0, 7) else []  # else half of the machine's
         for place in ("/dev/shm", "/tmp"):
             argv += ["--perms", "1777", *size, "--tmpfs", place]
         argv += ["--proc", "/proc", *(["--ro-bind", "/proc/sys", "/proc/sys"] if user is not None else [])]
