@@ -55,7 +55,10 @@ class LiteLLMModel(RemoteModel):
         sent = {**request, "timeout": self.timeout, **self._options}
         try:
             answer = litellm.completion(model=self.name, num_retries=0, max_retries=0, **sent)
-            body = _stated(answer.model_dump())
+            body: dict[str, Any] = answer.model_dump()
+            used: dict[str, Any] = body.get("usage") or {}
+            if not used.get("prompt_tokens") and not used.get("completion_tokens"):
+                body["usage"] = None  # LiteLLM says zero where the provider said nothing
         except Exception as error:  # sorted by status below
             # a notebook keeps what it shows of a cause: an address with its key, say
             raise self._translated(error) from (error if redact(str(error)) == str(error) else None)
@@ -73,20 +76,6 @@ class LiteLLMModel(RemoteModel):
             return self._refused(status, said, text, after=after, parameter=parameter)
         # it stumbled over the answer, or over an option
         return ModelError(f"{name} failed within LiteLLM ({type(error).__name__}: {said}): check its options", name)
-
-
-def _stated(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer without the figures that LiteLLM put where the provider said nothing.
-
-    Where there is no usage it says zero tokens, and where thinking is shown but not counted it counts the text itself.
-    """
-    usage: dict[str, Any] = body.get("usage") or {}
-    if not usage.get("prompt_tokens") and not usage.get("completion_tokens"):
-        return {**body, "usage": None}
-    choices: list[Any] = body.get("choices") or [{}]
-    if (choices[0].get("message") or {}).get("thinking_blocks") and usage.get("completion_tokens_details"):
-        usage = {**usage, "completion_tokens_details": {**usage["completion_tokens_details"], "reasoning_tokens": None}}
-    return {**body, "usage": usage}
 
 
 def _litellm() -> Any:

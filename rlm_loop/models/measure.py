@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -40,9 +41,7 @@ def measure(prompt: Prompt, body: Mapping[str, Any], render: Render, tokenize: T
     end, token = 0, 0
     for text, cause, turn, message in regions:
         end += len(text.encode())
-        first = token
-        while token < len(starts) and starts[token] < end:
-            token += 1
+        first, token = token, bisect_left(starts, end)
         if token > first:
             parts.append(Part(cause, turn, message, token - first))
     if token < len(starts):  # tokens without text at the very end
