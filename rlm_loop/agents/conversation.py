@@ -103,7 +103,8 @@ class Conversation:
 
     def add(self, turn: Turn) -> Turn:
         """Show a turn to the model from now on; return it with results clipped to what is left of the window."""
-        turn = self._clipped(turn)
+        if self._room is not None and turn.answer is None:
+            turn = self._clipped(turn, self._room)
         self.turns.append(turn)
         self.number = max(self.number, turn.index)
         self.prompt += self.dialect.format_turn(turn)
@@ -118,16 +119,14 @@ class Conversation:
         ends = messages[-1].role == "user" and messages[-1].turn == last.index
         return messages[:-1] if ends else messages
 
-    def _clipped(self, turn: Turn) -> Turn:
+    def _clipped(self, turn: Turn, room: int) -> Turn:
         """Return the turn, with shorter observations where even it alone does not fit; the model is told.
 
         Results of a recorded run were clipped when it was made.
         """
-        if self._room is None or self._meter.model.immediate or turn.answer is not None:
-            return turn
-        for _ in range(_TRIES):
+        for _ in range(0 if self._meter.model.immediate else _TRIES):
             grown = self.prompt + self.dialect.format_turn(turn)
-            over = self._size(compaction.without_turns(grown, {turn.index})) - self._room
+            over = self._size(compaction.without_turns(grown, {turn.index})) - room
             longest = max(turn.observations, key=lambda o: len(o.text), default=None)
             if over <= 0 or longest is None or len(longest.text) <= compaction.LEAST:
                 break

@@ -150,7 +150,7 @@ class Meter:
         """
         self.turn = turn
         # where nobody wants to see the reply grow, the model need not stream it
-        if not self.hooks.hears("on_text"):
+        if self.hooks is NO_HOOKS or not self.hooks.hears("on_text"):
             return self._completed(prompt)
 
         def hear(kind: Kind, text: str) -> None:
