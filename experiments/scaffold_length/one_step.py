@@ -48,8 +48,9 @@ class OneStep(LeanAgent):
         trace: str | Path | Trace | None = None,
         workspace: Workspace | None = None,
         exchange: AgentSession | None = None,
+        **more: Any,
     ) -> Outcome:
-        """Take the step; raises as `run` does.  An `exchange` is made here."""
+        """Take the step; raises as `run` does.  An `exchange` is made here, and nothing is resumed."""
         before = int(task.facts["turn"]) - 1
         about: dict[str, Any] = {
             "id": task.id,
@@ -64,7 +65,7 @@ class OneStep(LeanAgent):
         begun = AgentSession(plain)
         begun.conversation.prompt, begun.conversation.number = Prompt(messages), before
         begun.about = about
-        done = plain.attempt(task, trace=trace, workspace=workspace, exchange=begun)
+        done = plain.attempt(task, trace=trace, workspace=workspace, exchange=begun, session=about)
         taken = [action_of(a, o) for t in done.turns for a, o in zip(t.actions, t.observations, strict=True)]
         return replace(done, artifact=taken)
 

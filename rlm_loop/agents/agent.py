@@ -14,7 +14,7 @@ from rlm_loop.accounting.budget import Account, Budget
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents.checking import asked, checked, in_workspace, refuse_settings, unscored, with_context
 from rlm_loop.agents.compaction import Compaction, Policy, plan_of, window_of
-from rlm_loop.agents.config import begun, record_problem, record_start, settings_of
+from rlm_loop.agents.config import record_problem, record_start, settings_of
 from rlm_loop.agents.conversation import Conversation
 from rlm_loop.agents.environment import Environment, quietly
 from rlm_loop.agents.localise import Localise
@@ -225,8 +225,13 @@ class Agent:
         trace: str | Path | Trace | None = None,
         workspace: Workspace | None = None,
         exchange: AgentSession | None = None,
+        resume: Callable[[Run], Sequence[str]] | None = None,
+        **about: Any,
     ) -> Outcome:
-        """Work on a task of a suite, or of the session `exchange`; raises as `run` does."""
+        """Work on a task of a suite, or of the session `exchange`; raises as `run` does.
+
+        `resume` brings the run to where another one was and returns notes; `about` are facts for the first event.
+        """
         if task.context is not None:
             task = with_context(task)  # a deferred context is made before the clock starts
         model = self.own_model()
@@ -235,40 +240,40 @@ class Agent:
         if task.context is not None and trace is not None and (exchange is None or record.path is not None):
             hashed = Fingerprint(task.context, lambda about: record.record("context", **about))
         account, recursion = Account(self.budget, price=model.price), Recursion(self.subcalls, self.budget)
-        meter = self.meter(model, account, Ledger(), record, recursion)
-        more: dict[str, Any] = {"session": exchange.about} if exchange is not None else {}
-        record_start(record, self, task, model, hashed and hashed.known, window=window_of(model), **more)
+        meter = Meter(
+            model,
+            account,
+            Ledger(),
+            record,
+            max_tokens=self.max_tokens,
+            temperature=self.temperature,
+            slots=recursion.calls,
+            hooks=Hooks(self.hooks) if self.hooks else NO_HOOKS,
+        )
+        record_start(record, self, task, model, hashed and hashed.known, window=window_of(model), **about)
         run: Run | None = None
         left: float | None = 0.0  # to wait for the hash
-        opened = self.open(task, meter, recursion, workspace=workspace, exchange=exchange)
         try:
-            with begun(task, self.dialect.name, meter), opened as run:
+            if meter.hooks is not NO_HOOKS:
+                facts = {"agent": self.name, "model": model.name, "ledger": meter.ledger, "trace": record}
+                meter.hooks.notify("on_run_start", task=task.id, question=task.question, **facts)
+            with self.open(task, meter, recursion, workspace=workspace, exchange=exchange) as run:
+                notes = () if resume is None else resume(run)
                 outcome = run.solve()
             left = account.seconds_left()
-            return outcome
-        except KeyboardInterrupt:
-            if run is None or run.outcome is None:
-                raise
-            raise Interrupted(run.outcome) from None  # also where it was being closed when Ctrl-C came
+            return replace(outcome, notes=(*outcome.notes, *notes)) if notes else outcome
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and run is not None and run.outcome is not None:
+                raise Interrupted(run.outcome) from None  # also where it was being closed when Ctrl-C came
+            if not hasattr(error, "outcome"):  # it never came to a turn
+                meter.hooks.notify("on_run_error", error=error, trace=record)
+            raise
         finally:
             meter.node.end_children()
             if hashed is not None:
                 hashed.end(left)
             if not isinstance(trace, Trace):
                 record.close()
-
-    def meter(self, model: Model, account: Account, ledger: Ledger, trace: Trace, recursion: Recursion) -> Meter:
-        """Return the meter of a run, with what the agent decides."""
-        return Meter(
-            model,
-            account,
-            ledger,
-            trace,
-            max_tokens=self.max_tokens,
-            temperature=self.temperature,
-            slots=recursion.calls,
-            hooks=Hooks(self.hooks) if self.hooks else NO_HOOKS,
-        )
 
     def first_request(self, task: Task) -> FirstRequest:
         """Return the first request of a run of this task.  No model is called or loaded, and no REPL is started."""

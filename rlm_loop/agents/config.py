@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from importlib import import_module
 from typing import Any, TypeVar, cast
@@ -22,7 +21,6 @@ from rlm_loop.models.base import Model
 from rlm_loop.models.names import model_name
 from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import as_tool
-from rlm_loop.tools.hooks import NO_HOOKS
 from rlm_loop.traces.trace import Trace
 from rlm_loop.versions import versions
 
@@ -144,23 +142,6 @@ def record_start(trace: Trace, agent: Any, task: Task, model: Model, context: An
         price=model.price,
         **more,
     )
-
-
-@contextmanager
-def begun(task: Task, agent: str, meter: Meter) -> Generator[None]:
-    """Tell the hooks that a run begins, and of an error that came before the run could have an outcome."""
-    hooks = meter.hooks
-    if hooks is NO_HOOKS:
-        yield
-        return
-    about = {"question": task.question, "ledger": meter.ledger, "trace": meter.trace}
-    hooks.notify("on_run_start", task=task.id, agent=agent, model=meter.model.name, **about)
-    try:
-        yield
-    except BaseException as error:
-        if not hasattr(error, "outcome"):
-            hooks.notify("on_run_error", error=error, trace=meter.trace)
-        raise
 
 
 def record_problem(

@@ -91,7 +91,8 @@ class AgentSession:
             }
             task = asked(question, self.context)
             agent = self._agent.hearing(hooks, live) if hooks or live else self._agent
-            outcome = agent.attempt(task, trace=self.trace, workspace=self._workspace, exchange=self)
+            put = {"trace": self.trace, "workspace": self._workspace, "session": self.about}
+            outcome = agent.attempt(task, exchange=self, **put)
             return outcome
         except BaseException as error:
             outcome = getattr(error, "outcome", None)

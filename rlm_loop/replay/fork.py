@@ -7,13 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.accounting.budget import Account
 from rlm_loop.accounting.tree import ROOT, node_of
 from rlm_loop.agents.checking import unscored
-from rlm_loop.agents.config import begun, record_start
 from rlm_loop.agents.past_run import ledger_of
 from rlm_loop.agents.run import Run
-from rlm_loop.agents.subcalls import Recursion
 from rlm_loop.messages import Prompt
 from rlm_loop.models.base import Model
 from rlm_loop.outcome import Outcome, Turn
@@ -73,27 +70,14 @@ def fork(
         setup=record.texts.get(recorded.problem.get("setup") or "", ""),
         needs_repl=bool(recorded.problem.get("repl")),
     )
-    given = context_fingerprint(put.context)
-    _require_context(recorded.context, given)
+    _require_context(recorded.context, context_fingerprint(put.context))
     past = record.events[: next((n for n, e in enumerate(record.events, 1) if _ends(e, at)), 0)]
-    out = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
-    recursion = Recursion(driven.subcalls, driven.budget)
-    account = Account(driven.budget, price=live.price)
-    meter = driven.meter(live, account, ledger_of(RunRecord(past)), out, recursion)
     forked = {"trace": None if isinstance(source, RunRecord) else str(source), "run": record.id, "at": at}
-    record_start(out, driven, put, live, given, forked=forked)
-    try:
-        _copy(past, out)
-        for call in meter.ledger.calls:  # no limit stops what was recorded
-            account.settle(None, call.usage)
-        with begun(put, driven.name, meter), driven.open(put, meter, recursion) as going_on:
-            notes = _load(past, recorded.root, at, going_on) if at else ()
-            outcome = going_on.solve()
-        return replace(outcome, notes=(*outcome.notes, *differences, *notes))
-    finally:
-        meter.node.end_children()
-        if not isinstance(trace, Trace):
-            out.close()
+
+    def resume(going_on: Run) -> Sequence[str]:
+        return (*differences, *_load(past, recorded.root, at, going_on)) if at else differences
+
+    return driven.attempt(put, trace=trace, resume=resume, forked=forked)
 
 
 def _require_turn(recorded: Recorded, at: int) -> None:
@@ -139,6 +123,10 @@ def _copy(past: Sequence[Mapping[str, Any]], trace: Trace) -> None:
 def _load(past: Sequence[Mapping[str, Any]], root: NodeRecord, at: int, run: Run) -> tuple[str, ...]:
     """Bring a run that took no turn to where the record was; return what is not as it was, a line each."""
     place, conversation, meter = run.environment, run.conversation, run.meter
+    _copy(past, meter.trace)
+    meter.ledger.calls += ledger_of(RunRecord(tuple(past))).calls
+    for call in meter.ledger.calls:  # no limit stops what was recorded
+        meter.account.settle(None, call.usage)
     turns = [root.steps[number] for number in range(1, at + 1)]
     last = root.request_of(at) or Prompt()
     shown = root.request_of(at + 1)  # as it was sent; where none followed, the last one and the turn
