@@ -30,8 +30,6 @@ JSON_HINT = 'inside a JSON string write \\" for a quote and \\n for a line break
 #: Arguments that a call of a tool that mutates may have beside the tool's own.  No schema and no help names them.
 KEY, DRY_RUN = "idempotency_key", "dry_run"
 _MAX_TEXT = 1 << 26  # characters of a result, which host and cells would have to hold
-#: The arguments of a call, its idempotency key, and whether it is a dry run.
-_Asked = tuple[dict[str, Any], str | None, bool]
 #: The value of a call, its text, and what was raised.
 _Done = tuple[Any, str, BaseException | None]
 
@@ -73,11 +71,7 @@ class ToolGateway:
         seconds_left: Callable[[], float | None] = lambda: None,
         approve: Callable[[CallTool], str | None] | None = None,
     ) -> None:
-        listed = [as_tool(source) for source in tools]
-        names = [tool.name for tool in (*listed, *quiet)]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"tool names must differ; used more than once: {', '.join(twice)}")
-        self._listed = {tool.name: tool for tool in listed}
+        self._listed = {tool.name: tool for tool in map(as_tool, tools)}
         self._every = self._listed | {tool.name: tool for tool in quiet}
         self._allow = None if allow is None else frozenset(allow)
         self._timeout, self._cap = timeout, cap
@@ -103,28 +97,23 @@ class ToolGateway:
 
         `call_id` is the model's own name of this call, `intent` what a typed action states, for `approve`.
         """
-        action = CallTool(name, call_id=call_id, intent=intent or {})
-        return self._call(action, lambda tool: _options(tool, _parsed(arguments)))
+        return self._call(CallTool(name, call_id=call_id, intent=intent or {}), arguments)
 
     def call_function(self, name: str, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Call a tool as Python code would and return its value; every failure is raised as a `ToolError`."""
-
-        def read(tool: Tool) -> _Asked:
-            arguments, key, dry = _options(tool, kwargs or {})
-            return tool.bind(args, arguments), key, dry
-
-        result = self._call(CallTool(name), read, by_function=True)
+        result = self._call(CallTool(name), kwargs or {}, args)
         if result.failure is not None:
             raise ToolError(result.failure.kind, result.failure.message)
         return result.data
 
-    def _call(self, action: CallTool, read: Callable[[Tool], _Asked], *, by_function: bool = False) -> ToolResult:
+    def _call(self, action: CallTool, asked: str | Mapping[str, Any], args: Sequence[Any] | None = None) -> ToolResult:
+        """Make a call; `args` are the positional arguments of one by a function."""
         start = time.monotonic()
         values: dict[str, Any] = {}
         signal: BaseException | None = None  # it ends more than this call, which ends as well
         kind: FailureKind | None = None
         try:
-            text = self._perform(self._find(action.name, by_function), action, read, values)
+            text = self._perform(action, asked, args, values)
         except ToolError as error:
             kind, text = error.kind, error.message
         except (BudgetSpent, Cancelled, KeyboardInterrupt) as error:
@@ -143,12 +132,16 @@ class ToolGateway:
             raise signal
         return result
 
-    def _perform(self, tool: Tool, action: CallTool, read: Callable[[Tool], _Asked], values: dict[str, Any]) -> str:
+    def _perform(
+        self, action: CallTool, asked: str | Mapping[str, Any], args: Sequence[Any] | None, values: dict[str, Any]
+    ) -> str:
         """Do the call and return its text; `values` gets known fields of the `ToolResult`."""
-        arguments, key, dry = read(tool)
+        tool = self._find(action.name, self._listed if args is None else self._every)
+        arguments, key, dry = _options(tool, _parsed(asked))
+        arguments = arguments if args is None else tool.bind(args, arguments)
         checked = tool.check(arguments)
         if self._approve is not None:
-            text = json.dumps(dict(arguments), default=repr, ensure_ascii=False)
+            text = json.dumps(arguments, default=repr, ensure_ascii=False)
             if (refused := self._approve(replace(action, arguments=text))) is not None:
                 raise ToolError("denied", refused)
         self._hooks.notify("on_tool_start", tool=tool.name, arguments=checked, node=self._node)
@@ -190,13 +183,12 @@ class ToolGateway:
         ours = (ToolError, BudgetSpent, Cancelled, *((KeyboardInterrupt,) if inline else ()))
         raise error if isinstance(error, ours) else ToolError("runtime", describe(error)) from error
 
-    def _find(self, name: str, by_function: bool) -> Tool:
-        known = name in (self._every if by_function else self._listed)
-        if known and (self._allow is None or name in self._allow):
-            return self._every[name]
+    def _find(self, name: str, known: Mapping[str, Tool]) -> Tool:
+        if name in known and (self._allow is None or name in self._allow):
+            return known[name]
         names = [tool.name for tool in self.tools]
         offered = ", ".join(names) or "none"
-        if known:
+        if name in known:
             raise ToolError("denied", f"tool {name!r} is not allowed here; tools: {offered}")
         raise ToolError("unknown_tool", f"no tool {name!r}{nearest(name, names) or ';'} tools: {offered}")
 
@@ -234,8 +226,8 @@ def _sendable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _options(tool: Tool, arguments: Mapping[str, Any]) -> _Asked:
-    """Return the tool's own arguments, and the options of the call, which may stand among the arguments."""
+def _options(tool: Tool, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], str | None, bool]:
+    """Return the tool's own arguments; and of the call, whose options stand among them, key and dry run."""
     rest = dict(arguments)
     ours = {KEY, DRY_RUN} - set(tool.names) if tool.mutates else set[str]()
     key = rest.pop(KEY, None) if KEY in ours else None

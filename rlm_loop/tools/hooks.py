@@ -39,32 +39,24 @@ _log = logging.getLogger("rlm_loop.tools.hooks")
 
 
 class Hooks:
-    """The hooks of one run; methods and the names of their values are looked up once."""
+    """The hooks of one run."""
 
     def __init__(self, objects: Iterable[object] = ()) -> None:
         self._objects = tuple(objects)
-        self._methods: dict[str, list[tuple[Callable[..., Any], frozenset[str] | None]]] = {}
 
-    def hears(self, event: str) -> bool:
-        """Return whether any hook has a method for the event."""
-        if event not in self._methods:
-            methods = [method for hook in self._objects if (method := getattr(hook, event, None))]
-            self._methods[event] = [(method, _names(method)) for method in methods]
-        return bool(self._methods[event])
+    def hears(self, event: str) -> list[Callable[..., Any]]:
+        """Return the methods of the hooks that hear of an event."""
+        return [method for hook in self._objects if (method := getattr(hook, event, None))]
 
     def notify(self, event: str, **values: Any) -> None:
         """Call every hook that has a method `event`; one that raises is logged and never ends the run."""
-        for method, names in self._methods[event] if self.hears(event) else ():
+        for method in self.hears(event):
             try:
-                method(**(values if names is None else {k: v for k, v in values.items() if k in names}))
+                taken = inspect.signature(method).parameters
+                every = any(p.kind is p.VAR_KEYWORD for p in taken.values())
+                method(**{name: value for name, value in values.items() if every or name in taken})
             except Exception as error:
                 exception(_log, f"a hook raised in {event}", error, node=values.get("node"))
 
 
 NO_HOOKS = Hooks()
-
-
-def _names(method: Callable[..., Any]) -> frozenset[str] | None:
-    """Return the names of the values that a method takes; None: all."""
-    parameters = inspect.signature(method).parameters
-    return None if any(p.kind is p.VAR_KEYWORD for p in parameters.values()) else frozenset(parameters)

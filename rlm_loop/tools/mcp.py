@@ -14,19 +14,18 @@ import operator
 import os
 import re
 import shlex
-import sys
 import tempfile
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager, suppress
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TextIO, TypeVar, cast
 
 from rlm_loop.errors import install_line
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.tools.function import Tool, ToolError, as_text, untitled
 from rlm_loop.tools.gateway import ToolLike
+from rlm_loop.tools.processes import child_environment
 from rlm_loop.traces.redact import redact
 
 if TYPE_CHECKING:
@@ -148,14 +147,13 @@ async def _client(server: McpTools, stderr: IO[bytes]) -> AsyncGenerator[Client]
 
     import httpx2
     from mcp import Client
-    from mcp.client.stdio import StdioServerParameters, get_default_environment, stdio_client
+    from mcp.client.stdio import StdioServerParameters, stdio_client
     from mcp.client.streamable_http import streamable_http_client
 
     async with AsyncExitStack() as stack:
         async with asyncio.timeout(server.timeout):
             if server.command:
-                path = get_default_environment().get("PATH", os.defpath)
-                env = {"PATH": os.pathsep.join([str(Path(sys.executable).parent), path]), **server.env}
+                env = {"PATH": child_environment()["PATH"], **server.env}
                 argv = ["-c", _GROUP, "sh", *server.command]
                 process = StdioServerParameters(command="/bin/sh", args=argv, env=env)
                 transport = stdio_client(process, cast("TextIO", stderr))
@@ -320,8 +318,6 @@ class McpTools:
         self.url = server if isinstance(server, str) and server.startswith(("http://", "https://")) else ""
         command = shlex.split(server) if isinstance(server, str) else map(str, server)
         self.command = () if self.url else tuple(command)
-        if not self.command and not self.url:
-            raise ValueError("server must be a command or a URL, got nothing")
         self.prefix, self.timeout = prefix, timeout
         self.env, self.headers = env or {}, headers or {}
 
