@@ -24,7 +24,8 @@ LABEL = "Observation: "
 
 _FINISH = ("finish", "final_answer")
 _LABEL = re.compile(
-    r"^[ \t#*_-]*+(?P<label>thought|action[ _]?input|input|action|final[ _]?answer)[ \t]*+\d*+[ \t*_]*+:[*_]*+",
+    r"^[ \t#*_-]*+(?:thought|(?P<input>action[ _]?input|input)|(?P<action>action)|(?P<final>final[ _]?answer))"
+    r"[ \t]*+\d*+[ \t*_]*+:[*_]*+",
     re.IGNORECASE | re.MULTILINE,
 )
 _OBSERVATION = re.compile(r"(?:\A\s*+|\r?\n)[ \t#*_]*+observation[ \t]*+\d*+[ \t*_]*+:", re.IGNORECASE)
@@ -88,26 +89,21 @@ def read_step(text: str) -> tuple[str | None, str, tuple[str, ...]]:
     """
     body = without_reasoning(text)
     labels = list(_LABEL.finditer(body))
-    step = next((label for label in labels if _kind(label) in ("action", "final")), None)
+    step = next((label for label in labels if label.lastgroup in ("action", "final")), None)
     if step is None:
         return None, "", ()
     after = [label for label in labels if label.start() >= step.end()]
-    stop = next((label.start() for label in after if _kind(label) != "input"), len(body))
-    if _kind(step) == "final":
+    stop = next((label.start() for label in after if label.lastgroup != "input"), len(body))
+    if step.lastgroup == "final":
         answer = body[step.end() : stop].strip()
         return "finish", answer.removesuffix("**").rstrip() if step[0].count("**") == 1 else answer, ()
-    label = next((label for label in after if label.start() < stop and _kind(label) == "input"), None)
+    label = next((label for label in after if label.start() < stop and label.lastgroup == "input"), None)
     name, given, end, notes = _action(body, _skip(body, step.end()), label.start() if label else stop)
     if name is None or label is None or label.start() < end:
         return name, given, notes
     if given:
         return name, given, (*notes, "second input ignored")
     return name, _input(body, label.end(), stop), notes
-
-
-def _kind(label: re.Match[str]) -> str:
-    word = label["label"].lower()
-    return "final" if word.startswith("final") else "input" if word.endswith("input") else word
 
 
 def _action(body: str, at: int, stop: int) -> tuple[str | None, str, int, tuple[str, ...]]:

@@ -16,20 +16,13 @@ CODE_RULE = (
     "Solve the task by writing Python in a ```python block. It runs in a persistent REPL and you get its stdout. First "
     "print the result and check it. Then set the variable final_answer in another code block."
 )
-CALLS_RULE = (
-    "Reply with one tool call and nothing else. Compute with python and print the result; do not guess. For example, "
-    '"How many primes are below 50?" is solved in two replies:\n'
-    f'{{"name": "python", "arguments": {{"code": "{_PRIMES}"}}}}\n'
-    "and, once 15 was printed,\n"
-    '{"name": "final_answer", "arguments": {"answer": 15}}'
+_SOLVED = (
+    ' Compute with python and print the result; do not guess. For example, "How many primes are below 50?" is solved '
+    f'in two replies:\n{{"name": "python", "arguments": {{"code": "{_PRIMES}"}}}}\nand, once 15 was printed,\n'
 )
-CALLS_RULE_WITHOUT_FINAL = (
-    "Reply with a call of python, in JSON, or with the answer. Compute with python and print the result; do not guess. "
-    'For example, "How many primes are below 50?" is solved in two replies:\n'
-    f'{{"name": "python", "arguments": {{"code": "{_PRIMES}"}}}}\n'
-    "and, once 15 was printed,\n"
-    "15"
-)
+_FINAL = '{"name": "final_answer", "arguments": {"answer": 15}}'
+CALLS_RULE = f"Reply with one tool call and nothing else.{_SOLVED}{_FINAL}"
+CALLS_RULE_WITHOUT_FINAL = f"Reply with a call of python, in JSON, or with the answer.{_SOLVED}15"
 REACT_INITIATOR = (
     "You are an agent that reaches a goal by reasoning and acting in turns. In every turn first think about the state "
     "of the task: what is known, what is missing, and which single step brings you closer. Then act: call one of the "

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast, overload, runtime_checkable
 
-from rlm_loop.actions import Failure, FailureKind
+from rlm_loop.actions import FailureKind, Observation
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -312,28 +312,16 @@ def untitled(schema: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class ToolResult:
-    """The result of one tool call.
+class ToolResult(Observation):
+    """The observation of one call of a tool, and `data`, the value the tool returned.
 
-    `data` is the value the tool returned, `text` what a model may see of it (of a failure: its message), clipped head
-    and tail where `truncated`; `full` is then the text for the record, up to a cap of its own.  `printed` is what the
-    tool printed, which no model sees.  `seconds` is the whole call, checks included.  `repeated`: the call had been
+    `text` of a failure is its message.  `seconds` is the whole call, checks included.  `repeated`: the call had been
     made before under the same idempotency key.
     """
 
-    tool: str
+    tool: str = ""
     data: Any = None
-    text: str = ""
-    failure: Failure | None = None
-    seconds: float = 0.0
-    truncated: bool = False
-    full: str = ""
     repeated: bool = False
-    printed: str = ""
-
-    @property
-    def ok(self) -> bool:
-        return self.failure is None
 
     @property
     def error(self) -> FailureKind | None:

@@ -119,13 +119,11 @@ class ToolGateway:
         except (BudgetSpent, Cancelled, KeyboardInterrupt) as error:
             signal, text = error, str(error) or "interrupted"
             kind = "budget" if isinstance(error, BudgetSpent) else "interrupted"
-        clipped, truncated = clip(text, self._cap)
-        clipped = _sendable(clipped)
-        full = _sendable(clip(text, max(self._cap, RECORD_CAP))[0]) if truncated else ""
-        failure, seconds = kind and Failure(kind, clipped), time.monotonic() - start
-        result = ToolResult(
-            action.name, text=clipped, failure=failure, seconds=seconds, truncated=truncated, full=full, **values
-        )
+        seen, values["truncated"] = clip(text, self._cap)
+        seen = _sendable(seen)
+        values["full"] = _sendable(clip(text, max(self._cap, RECORD_CAP))[0]) if values["truncated"] else ""
+        values |= {"tool": action.name, "seconds": time.monotonic() - start}
+        result = ToolResult(seen, kind and Failure(kind, seen), **values)
         self._say(result, action.call_id)
         self._hooks.notify("on_tool_end", tool=action.name, result=result, node=self._node)
         if signal is not None:
