@@ -13,14 +13,13 @@ import os
 import secrets
 import signal
 import threading
-from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from rlm_loop.errors import install_line
 from rlm_loop.models.base import ModelError, ModelNotFound, tell
-from rlm_loop.models.openai_compatible import OpenAICompatibleModel
+from rlm_loop.models.http import Http
 from rlm_loop.traces.received import parse
 
 #: Main memory in which llama.cpp may keep the states of earlier prompts (its own default is 8 GB).
@@ -42,7 +41,7 @@ def llama_build() -> str | None:
     return f"{dict(library.BUILD_INFO).get('compiler')}: {library.get_system_info()}"
 
 
-class LlamaServer(OpenAICompatibleModel):
+class LlamaServer(Http):
     """A loaded model with a window of so many tokens per slot.  With one slot, requests of threads queue up."""
 
     def __init__(self, path: Path, window: int, threads: int, slots: int) -> None:
@@ -77,21 +76,10 @@ class LlamaServer(OpenAICompatibleModel):
             ) from error
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        self.path = path
-        address = self._server.listening_address.rstrip("/")
-        super().__init__(path.name, address, api_key=key, name=path.name, timeout=None)
-        props = parse(self._http(None).send("/props").data)
+        self.address = self._server.listening_address.rstrip("/")
+        super().__init__(self.address, headers={"Authorization": f"Bearer {key}"}, timeout=None)
+        props = parse(self.send("/props").data)
         self.takes_tools = bool(props.get("chat_template_caps", {}).get("supports_tools", True))
-
-    def render(self, body: Mapping[str, Any]) -> str:
-        """Return the text that the chat template makes of a request."""
-        return str(self.send("/apply-template", body)["prompt"])
-
-    def tokenize(self, text: str) -> list[bytes]:
-        """Return the tokens of a rendered text, as the bytes that each stands for."""
-        request = {"content": text, "add_special": True, "parse_special": True, "with_pieces": True}
-        pieces = [token["piece"] for token in self.send("/tokenize", request)["tokens"]]
-        return [piece.encode() if isinstance(piece, str) else bytes(piece) for piece in pieces]
 
 
 _loaded: dict[tuple[Any, ...], LlamaServer] = {}

@@ -15,11 +15,11 @@ from rlm_loop.models import weights
 from rlm_loop.models.base import RequestRejected, RetryPolicy
 from rlm_loop.models.llama_server import LlamaServer, shared
 from rlm_loop.models.measure import measure
-from rlm_loop.models.remote import RemoteModel
+from rlm_loop.models.openai_compatible import OpenAICompatibleModel
 from rlm_loop.models.wire import to_reply
 
 
-class LocalModel(RemoteModel):
+class LocalModel(OpenAICompatibleModel):
     """A GGUF model run by llama.cpp in this process.
 
     `path_or_name` is a known name (`rlm-loop models list`) or the path of a GGUF file.  It is loaded at the first
@@ -30,8 +30,6 @@ class LocalModel(RemoteModel):
     `context_size` is the window in tokens, `max_tokens` limits a reply where the call does not.  Generation costs
     nothing, so the price is known and zero.
     """
-
-    full_price = Price(0.0, 0.0)
 
     def __init__(
         self,
@@ -49,7 +47,8 @@ class LocalModel(RemoteModel):
         self._known = weights.find(self._where)
         name = f"local:{self._known.name if self._known else Path(self._where).name}"
         own: dict[str, Any] = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
-        super().__init__(name, timeout=None, retry=RetryPolicy(attempts=1), **own)
+        own |= {"timeout": None, "retry": RetryPolicy(attempts=1), "price": Price(0.0, 0.0)}
+        super().__init__(name, "http://llama.cpp", name=name, **own)
         self.window: int = context_size  # pyright: ignore[reportIncompatibleVariableOverride]
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self.threads = threads or cores
@@ -91,20 +90,29 @@ class LocalModel(RemoteModel):
             reply = replace(reply, text=reply.text.removeprefix(prompt.messages[-1].text))
         return reply
 
+    def _http(self, timeout: float | None) -> LlamaServer:
+        return self.load()
+
     def _ask(self, request: Mapping[str, Any]) -> Reply:
-        body = {**self._body(request), "cache_prompt": self.prompt_cache}
-        answer = self.load().send("/v1/chat/completions", body)
+        answer = self.send("/v1/chat/completions", {**self._body(request), "cache_prompt": self.prompt_cache})
         answer["model"] = self.name  # llama.cpp states the path of the file here, which belongs in no trace
         return to_reply(answer, model=self.name)
 
     def measure(self, prompt: Prompt) -> list[Part]:
         """Return the exact parts of a prompt, in the order in which the model reads them."""
-        server, sent = self.load(), _ends_in_one(prompt)
-        return measure(sent, self._body(sent.to_dict()), server.render, server.tokenize)
+        sent = _ends_in_one(prompt)
+        body = self._body(sent.to_dict())
+        return measure(sent, body, lambda body: str(self.send("/apply-template", body)["prompt"]), self._tokens)
 
     def count(self, text: str) -> int:
         """Count the tokens of a text on its own, without any chat template."""
-        return len(self.load().tokenize(text))
+        return len(self._tokens(text))
+
+    def _tokens(self, text: str) -> list[bytes]:
+        """Return the tokens of a rendered text, as the bytes that each stands for."""
+        request = {"content": text, "add_special": True, "parse_special": True, "with_pieces": True}
+        pieces = [token["piece"] for token in self.send("/tokenize", request)["tokens"]]
+        return [piece.encode() if isinstance(piece, str) else bytes(piece) for piece in pieces]
 
     def _body(self, request: Mapping[str, Any]) -> dict[str, Any]:
         if "tools" in request and not self.load().takes_tools:

@@ -61,7 +61,7 @@ class OpenAICompatibleModel(RemoteModel):
         self._key_hint = f"give api_key={where}"
         remember(api_key or os.environ.get(self._variable))  # the variable may have any name
         self.full_price = price
-        self._http(None)  # says what is no address
+        Http(self.base_url, headers={}, timeout=None)  # says what is no address
 
     def _http(self, timeout: float | None) -> Http:
         key = self._key or os.environ.get(self._variable)

@@ -18,6 +18,7 @@ import pytest
 from rlm_loop import DirectAgent
 from rlm_loop.messages import Message, Prompt, Span, ToolCall, say
 from rlm_loop.models import LocalModel, ModelError, ModelNotFound, RequestRejected
+from rlm_loop.models.weights import path
 from rlm_loop.report import start_live
 
 SYSTEM = say("system", "You are terse. user", "system")
@@ -157,8 +158,8 @@ def test_arguments_that_are_no_json(coder: LocalModel) -> None:
 def test_the_address_is_closed_to_others(small: LocalModel) -> None:
     """Code that a model writes runs on the same machine: it must not reach the model unmetered."""
     server = small.load()
-    for path in ("/v1/chat/completions", "/completion", "/tokenize"):
-        assert httpx.post(server.base_url + path, json={}, trust_env=False).status_code == 401
+    for place in ("/v1/chat/completions", "/completion", "/tokenize"):
+        assert httpx.post(server.address + place, json={}, trust_env=False).status_code == 401
 
 
 def test_calls_from_threads_queue_up(small: LocalModel) -> None:
@@ -196,7 +197,7 @@ def test_a_bad_file_is_one_line(tmp_path: Path, content: bytes) -> None:
 
 def test_a_cut_off_file_does_not_end_the_process(small: LocalModel, tmp_path: Path) -> None:
     file = tmp_path / "cut.gguf"
-    with small.load().path.open("rb") as source:
+    with path("smollm2-135m").open("rb") as source:
         file.write_bytes(source.read(20_000_000))
     with pytest.raises(ModelError, match=r"could not load .*\(20,000,000 bytes\)"):
         LocalModel(file).load()
