@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -18,7 +17,7 @@ from rlm_loop.actions import CallTool, FailureKind, Observation, RunCode
 from rlm_loop.models.wire import arguments_object
 from rlm_loop.repl.base import CellCall, CellError, CellResult, Session
 from rlm_loop.repl.host.frames import decode
-from rlm_loop.repl.text import dedented, same_text
+from rlm_loop.repl.text import dedented, settled
 from rlm_loop.repl.worker import form_of
 
 MOST = 262_144
@@ -66,7 +65,6 @@ def kept(form: Any) -> Mapping[str, Any]:
 
 #: A cell of a trace that ended so never ran.
 _NOT_RUN: tuple[FailureKind | None, ...] = ("skipped", "invalid_arguments", "denied", "unknown_tool", "malformed")
-_CELL = re.compile(r"(?<=<cell )\d+(?=>)")  # its number is another one
 
 
 def cells_of(
@@ -107,8 +105,8 @@ def run_again(session: Session, cells: Iterable[CellRecord], names: Iterable[str
             result = session.run(cell.code, timeout=max(60.0, 3 * cell.seconds))
         finally:
             session.give_back(names)
-        old, new = (_CELL.sub("", text).strip() for text in (cell.output, result.output))
-        same = not cell.whole or old.startswith(new) or same_text(old, new)
+        old, new = (settled(text).strip() for text in (cell.output, result.output))
+        same = not cell.whole or old.startswith(new)
         if what := difference(past.unknown, cell, result, same):
             notes.append(f"a cell of turn {cell.number} {what} when it was run again")
     return tuple(notes)

@@ -32,7 +32,7 @@ from rlm_loop.repl.isolation.launchers import launcher_named
 from rlm_loop.repl.records import CellRecord, PastCalls, difference
 from rlm_loop.repl.results import NO_LOSS, Loss, cell_result, given, names_in, restart_after
 from rlm_loop.repl.settings import Settings
-from rlm_loop.repl.text import same_text
+from rlm_loop.repl.text import settled
 
 _LEAST = 5.0  # seconds that a cell may take when it runs again, more if it took long; a busy machine is slow
 CLOSED = "this REPL is closed; open a new one"
@@ -345,7 +345,7 @@ class ProcessSession(Session):
             ended = self._again(child, frame, limit, tools)
             took, result = ended.seconds, cell_result(ended, limit, self.output_cap)
             cell.rerun = not ended.stopped
-            same = same_text(cell.output, result.output)
+            same = settled(cell.output) == settled(result.output)
             if what := difference([*past.unknown, *past.missing], cell, result, same):
                 notes.append(f"cell {cell.number} {what} when it was run again")
             if cell.rerun:  # what a failing cell does not get to keeps a value that is not the last one

@@ -54,12 +54,6 @@ class TestRun:
     touched: tuple[str, ...] = ()
     distrusted: str = ""
 
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """Count the tests that passed, failed, ended in an error or were skipped."""
-        outcomes = list(self.results.values())
-        return {name: outcomes.count(name) for name in ("passed", "failed", "error", "skipped")}
-
 
 _WORSE: tuple[TestOutcome, ...] = ("passed", "skipped", "failed", "error")
 

@@ -8,7 +8,7 @@ from rlm_loop.repl.text import clip
 from rlm_loop.tools.function import Tool, ToolError
 from rlm_loop.workspace import Workspace
 from rlm_loop.workspace.testing.isolation import Isolation
-from rlm_loop.workspace.testing.run import TestRun, run_tests
+from rlm_loop.workspace.testing.run import TestOutcome, TestRun, run_tests
 
 _AROUND = 60.0  # seconds for all but the tests, before the call is given up
 _CAP = 4000  # characters of a result
@@ -39,8 +39,10 @@ tests_tool.__test__ = False  # pyright: ignore[reportFunctionMemberAccess] - for
 
 def summary(run: TestRun, failures: int = 3) -> str:
     """A run in a few lines for a model.  It has no times, so that the same run reads the same."""
-    names = {"passed": "passed", "failed": "failed", "error": "errors", "skipped": "skipped"}
-    counts = ", ".join(f"{count} {names[name]}" for name, count in run.counts.items() if count or name != "skipped")
+    names: dict[TestOutcome, str] = {"passed": "passed", "failed": "failed", "error": "errors", "skipped": "skipped"}
+    outcomes = list(run.results.values())
+    counted = {name: outcomes.count(outcome) for outcome, name in names.items()}
+    counts = ", ".join(f"{count} {name}" for name, count in counted.items() if count or name != "skipped")
     bad = [name for name, outcome in run.results.items() if outcome in ("failed", "error")]
     lines = [counts, *([run.cut_short] if run.cut_short else [])]
     for name in bad[:failures]:
