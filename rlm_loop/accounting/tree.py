@@ -130,10 +130,10 @@ def _changes(event: Mapping[str, Any], node: Node, titles: dict[str, str]) -> di
         case "message" if event["message"]["role"] == "user":
             texts = (span["text"] for span in event["message"]["spans"] if span["cause"] == "task")
             titles[event["hash"]] = shortened(next(texts, ""), _TITLE)
-        case "subcall_start" | "attempt_start":
+        case "subcall_start":
             stated = {name: event.get(name) for name in ("model", "turn", "batch")}
             return {**stated, "kind": event.get("kind") or node.kind}
-        case "subcall_end" | "attempt_end":
+        case "subcall_end":
             error = event.get("error")
             if isinstance(error, Mapping):
                 error = f"{error.get('kind', 'error')}: {error.get('message', '')}"

@@ -117,7 +117,7 @@ def _copy(past: Sequence[Mapping[str, Any]], trace: Trace) -> None:
             continue
         if kind == "request":
             trace.next_call()
-        trace.copy(kind, {k: v for k, v in event.items() if k not in ("run", "event", "at")})
+        trace.record(kind, logged=False, **{k: v for k, v in event.items() if k not in ("run", "event", "at")})
 
 
 def _load(past: Sequence[Mapping[str, Any]], root: NodeRecord, at: int, run: Run) -> tuple[str, ...]:

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.messages import Message, Prompt, Reply, Span, ToolCall, Usage
-from rlm_loop.traces.lines import LineFile
 from rlm_loop.traces.received import file_bytes, parse
 from rlm_loop.traces.shapes import sound
-from rlm_loop.traces.trace import SCHEMA, TraceError
+from rlm_loop.traces.trace import SCHEMA, LineFile, TraceError
 from rlm_loop.traces.values import drawing
 
 #: A run of a file: its id, its number, or the one that counts (`None`).

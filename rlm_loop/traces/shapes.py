@@ -48,11 +48,6 @@ def _node(value: Any) -> bool:
     return isinstance(value, str) and re.fullmatch(r"0(\.[0-9]{1,9})*", value) is not None
 
 
-def _part(value: Any) -> bool:
-    """Cause, turn, message and tokens of a part of a prompt (`accounting.charges`)."""
-    return _fits(value, list) and len(value) == 4 and isinstance(value[0], str) and _fits(value[1:], [(None, _count)])
-
-
 _FIGURES = "cost input_tokens output_tokens cache_read_tokens cached_tokens cache_write_tokens reasoning_tokens"
 _TEXT = (None, str)
 #: JSON has no number for these, so a trace has their `repr`.
@@ -60,29 +55,21 @@ _NOT_FINITE = {"repr!": ("nan", "inf", "-inf").__contains__}
 _USAGE = (None, {"calls": _count, **dict.fromkeys(_FIGURES.split(), (None, _number, _NOT_FINITE))})
 _CALLS = [{"id!": _TEXT, "name!": str, "arguments!": str}]
 _SPANS = [{"text!": str, "cause!": str}]
-_MESSAGE = {
-    "role!": get_args(Role).__contains__,
-    "spans!": _SPANS,
-    "tool_calls!": _CALLS,
-    "tool_call_id!": _TEXT,
-    "turn!": _count,
-}
+_SAID = {"tool_calls!": _CALLS, "tool_call_id!": _TEXT, "turn!": _count}
+_MESSAGE = {"role!": get_args(Role).__contains__, "spans!": _SPANS, **_SAID}
 _TIMES = {"seconds": _number, "waited": _number}
 _REPLY = {"text!": str, "tool_calls!": _CALLS, "finish_reason!": str, "usage": _USAGE, "extra": (None, dict), **_TIMES}
-_PARTS = (None, {"kept!": _count, "new!": [_part]})
-_CHARGED = {"call!": _count, "after!": _count, "parts!": _PARTS, "purpose!": str, "sent!": _count}
 _OBSERVATIONS = [{"text!": str, "seconds": _number}]
 
 #: Parts that every event may have, whatever its kind.
 _OWNER = {"run": str, "node": _node, "parent": _node, "depth": _count, "turn": _count}
 _ANY = {"event!": str, **_OWNER, "at": _number, "seconds": (None, _number)}
 _SHAPES: Mapping[str, Mapping[str, Any]] = {
-    "run_start": {"versions": dict},
     "message": {"hash!": str, "message!": _MESSAGE},
     "text": {"sha256!": str, "text!": str},
     "settings": {"hash!": str, "tools": [dict], "stop": [str], "reply_schema": (None, dict)},
     "request": {"digest!": str, "added!": [str], "base": _TEXT, "kept": _count, "settings": str},
-    "reply": {"request!": str, "reply!": _REPLY, "charged": _CHARGED},
+    "reply": {"request!": str, "reply!": _REPLY, "charged": dict},
     "turn": {"turn!": _count, "actions!": [{"is!": str}], "observations!": _OBSERVATIONS, "seconds": _number},
     "subcall_start": {"node!": _node, "kind": str, "prompt_sha256": _TEXT},
     "subcall_end": {"node!": _node, "ok": bool},

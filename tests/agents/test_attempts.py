@@ -107,9 +107,9 @@ def test_the_trace_has_each_state_of_the_workspace_and_its_patch_once() -> None:
 def test_a_patch_that_is_too_large_is_left_out_of_the_trace_and_said_so() -> None:
     trace = Trace()
     trace.start()
-    trace.patch("abc", "x" * 11, most=10, node="0")
+    trace.patch("abc", "x" * 1_000_001, node="0")
     last = trace.events[-1]
-    assert last == {**last, "event": "tree", "tree": "abc", "patch": None, "characters": 11}
+    assert last == {**last, "event": "tree", "tree": "abc", "patch": None, "characters": 1_000_001}
 
 
 def test_a_retry_goes_on_from_the_patch_and_is_told_what_failed() -> None:
