@@ -17,26 +17,15 @@ from typing import Any, ClassVar, Literal, cast
 Role = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "error"]
 
-#: Why tokens are in a prompt.  `scaffold:<injector>` names the injector that added a text; `unattributed` is what the
-#: provider billed and no text accounts for (see `attribution`).
-CAUSES = (
-    "system",
-    "task",
-    "tool_schema",
-    "assistant",
-    "tool_result",
-    "repl_output",
-    "error",
-    "summary",
-    "user",  # what a metered framework says as the user, beyond its task (see `meter.causes`)
-    "template",
-    "unattributed",
-)
-
 
 @dataclass(frozen=True)
 class Span:
-    """A piece of a message's text and the cause it is charged to (one of `CAUSES` or `scaffold:<name>`)."""
+    """A piece of a message's text and the cause that it is charged to.
+
+    Causes: `system`, `task`, `tool_schema`, `assistant`, `tool_result`, `repl_output`, `error`, `summary`, `template`,
+    `scaffold:<injector>`, `user` (what a metered framework says beyond its task), and `unattributed` (billed by the
+    provider, with no text that accounts for it).
+    """
 
     text: str
     cause: str

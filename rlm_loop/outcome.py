@@ -100,7 +100,7 @@ class Outcome:
     question: str = ""
     model: str = ""
     agent: str = ""
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     isolation: str = ""
     run: str = ""
     unfinished: str = ""
@@ -133,12 +133,9 @@ class Outcome:
 
     def __repr__(self) -> str:
         """Short, since notebooks and tracebacks show it; the turns are in `turns`."""
-        tokens = f"{self.usage.input_tokens} in, {self.usage.output_tokens} out"
-        return (
-            f"<Outcome {redact(shown(self.answer)):.200} stop={self.stop.value!r} steps={self.steps} tokens=({tokens})>"
-        )
+        answer, tokens = redact(shown(self.answer)), f"{self.usage.input_tokens} in, {self.usage.output_tokens} out"
+        return f"<Outcome {answer:.200} stop={self.stop.value!r} steps={self.steps} tokens=({tokens})>"
 
     def __str__(self) -> str:
-        used = self.usage
-        tokens = f"{used.input_tokens} tokens in, {used.output_tokens} out"
+        tokens = f"{self.usage.input_tokens} tokens in, {self.usage.output_tokens} out"
         return f"{redact(shown(self.answer))}\n[{self.stop}, {self.steps} turns, {tokens}, {self.seconds:.1f} s]"

@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from rlm_loop.agents.run import Interrupted
 from rlm_loop.outcome import Outcome
@@ -25,15 +26,11 @@ class LiveRun:
         self.outcome: Outcome | None = None
         self.error: BaseException | None = None
         self._work, self._lock = work, threading.Lock()
-        self._over = self._stop_requested = False
+        self.running, self._stop_requested = True, False
         self._stepping: int | None = None  # the run's thread, once it takes steps
         context = contextvars.copy_context()  # so that a kernel shows its output under the cell that started it
         self._thread = threading.Thread(target=context.run, args=(self._run,), name="rlm-loop run", daemon=True)
         self._thread.start()
-
-    @property
-    def running(self) -> bool:
-        return not self._over
 
     def stop(self) -> None:
         """Ask the run to stop, as Ctrl-C does, and return at once; called again it does nothing more.
@@ -41,10 +38,9 @@ class LiveRun:
         A cell is interrupted; a reply that the model is writing is not waited for.
         """
         with self._lock:
-            if self._over or self._stop_requested:
-                return
-            self._stop_requested = True
-            if self._stepping is not None:  # else the first step ends it: what is made ready has no outcome yet
+            before, self._stop_requested = self._stop_requested, True
+            # before its first step the run ends there: what is made ready has no outcome yet
+            if self.running and self._stepping is not None and not before:
                 interrupt_thread(self._stepping)
 
     def result(self, seconds: float | None = None) -> Outcome:
@@ -71,17 +67,15 @@ class LiveRun:
                 raise KeyboardInterrupt
 
     def _run(self) -> None:
-        try:
+        with suppress(KeyboardInterrupt):  # a stop that came when the run was over
             try:
                 self.outcome = self._work(self)
             except BaseException as error:
                 self.outcome = getattr(error, "outcome", None)
-                if not isinstance(error, Interrupted):
-                    self.error = error
+                self.error = None if isinstance(error, Interrupted) else error
             with self._lock:
-                self._over = True
-        except KeyboardInterrupt:  # the stop came when the run was over
-            self._over = True
+                self.running = False
+        self.running = False
 
     def __repr__(self) -> str:
         state = "under way" if self.running else f"over: {self.error or self.outcome!r}"
@@ -93,9 +87,8 @@ async def awaited(run: LiveRun) -> Outcome:
     try:
         while run.running:  # a kernel's stop button cancels the cell, and wakes no loop that waits for ever
             await asyncio.sleep(_LOOK)
-    except asyncio.CancelledError:
+    finally:
         run.stop()
         while run.running:
             await asyncio.sleep(_LOOK)
-        raise
     return run.result()

@@ -134,9 +134,8 @@ def approval(approve: Approve, record: Callable[..., None]) -> Callable[[RunCode
                 said = approve(action)
             except Exception as error:
                 said = f"nobody could be asked ({type(error).__name__}: {error})"
-            reason = None
-            if said is not None and said is not True:
-                reason = f"not approved: {said}" if said else "not approved"
+            allowed = said is None or said is True
+            reason = None if allowed else f"not approved: {said}" if said else "not approved"
             record(action=action, approved=reason is None, reason=reason, asked=who)
         return reason
 
