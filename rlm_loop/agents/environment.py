@@ -153,7 +153,7 @@ class Environment:
         done: dict[int, Observation] = {}
         failed = False
         order = list(enumerate(actions))
-        if not self._rules.one_action:
+        if len(actions) > 1 and not self._rules.one_action:
             order.sort(key=lambda one: isinstance(one[1], CallTool) and one[1].name == "final_answer")
         for index, action in order:
             skipped = None

@@ -24,7 +24,7 @@ from rlm_loop.traces.trace import Trace
 from rlm_loop.traces.values import Deferred
 
 T = TypeVar("T")
-_TOKENS, _CAUSE = attrgetter("tokens"), attrgetter("cause")
+_TOKENS = attrgetter("tokens")
 _UNHEARD = "Cancelled: there was no reply before the run ended; what it costs is not known"
 
 
@@ -52,9 +52,9 @@ class _Sent:
                 found.append(index)
             else:
                 fresh = {span.cause for span in message.spans if (message.turn, span) not in self.seen}
-                for cause in dict.fromkeys(map(_CAUSE, message.spans)):
-                    if cause not in fresh:
-                        found.append((index, cause))
+                for span in message.spans:
+                    if span.cause not in fresh and (index, span.cause) not in found:
+                        found.append((index, span.cause))
         return found
 
 
@@ -260,15 +260,9 @@ class Meter:
             tools=prompt.tools,
         )
         after, before = memory.counted
-        charged = {
-            "call": call.call,
-            "purpose": self.purpose,
-            "exact": call.exact,
-            "sent": sent,
-            "after": after,
-            "parts": Deferred(difference, before, parts) if parts else None,
-            **({"again": again} if again else {}),  # where compaction moved messages forward
-        }
+        charged = {"call": call.call, "purpose": self.purpose, "exact": call.exact, "sent": sent, "after": after}
+        charged |= {"parts": Deferred(difference, before, parts) if parts else None}
+        charged |= {"again": again} if again else {}  # where compaction moved messages forward
         memory.remember(prompt.messages, sent)
         if parts:
             memory.counted = call.call, parts

@@ -152,8 +152,8 @@ def best_answer(turns: Sequence[Turn]) -> FinalAnswer | None:
 
     Code and calls of an unfinished turn are no answer: they are in `Outcome.last_reply`.
     """
-    if turns and turns[-1].answer is not None:
-        return turns[-1].answer
+    if turns and (given := turns[-1].answer) is not None:
+        return given
     texts = (without_reasoning(t.reply.text).strip() for t in reversed(turns) if not any(map(_no_answer, t.actions)))
     prose = (FinalAnswer(text) for text in texts if is_prose(text))
     pending = (turn.pending for turn in reversed(turns) if turn.pending is not None)

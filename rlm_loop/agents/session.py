@@ -89,10 +89,9 @@ class AgentSession:
                 "turns": before.number,
                 "tells_context": self.context is not None and not self._context_known,
             }
-            task = asked(question, self.context)
             agent = self._agent.hearing(hooks, live) if hooks or live else self._agent
-            put = {"trace": self.trace, "workspace": self._workspace, "session": self.about}
-            outcome = agent.attempt(task, exchange=self, **put)
+            about = {"workspace": self._workspace, "exchange": self, "session": self.about}
+            outcome = agent.attempt(asked(question, self.context), trace=self.trace, **about)
             return outcome
         except BaseException as error:
             outcome = getattr(error, "outcome", None)
