@@ -21,6 +21,7 @@ from rlm_loop.errors import install_line
 from rlm_loop.models.base import ModelError, ModelNotFound, tell
 from rlm_loop.models.http import Http
 from rlm_loop.traces.received import parse
+from rlm_loop.traces.redact import remember
 
 #: Main memory in which llama.cpp may keep the states of earlier prompts (its own default is 8 GB).
 PROMPT_CACHE_MIB = 1024
@@ -51,7 +52,7 @@ class LlamaServer(Http):
             xllamacpp = _library()
         except ImportError as error:
             raise ModelError(f"local models need xllamacpp: {install_line('local')}", path.name) from error
-        key = secrets.token_hex(16)
+        remember(key := secrets.token_hex(16))
         params = xllamacpp.CommonParams()
         params.model.path = str(path)
         params.n_ctx = window * slots  # llama.cpp divides it among the slots
