@@ -240,10 +240,9 @@ class Environment:
         if self._cell is not None:
             return self._cell_observation(self._cell)
         about = dict[str, Any](truncated=result.truncated, full=result.full, printed=result.printed)
-        seen = Observation(result.text, seconds=result.seconds, **about)
-        if result.failure is not None:
-            return replace(seen, failure=result.failure, cause="error")
-        return self._offer(FinalAnswer(result.data, "object"), seen) if name == "final_answer" else seen
+        about |= {"seconds": result.seconds, "cause": "tool_result" if result.ok else "error"}
+        seen = Observation(result.text, result.failure, **about)
+        return self._offer(FinalAnswer(result.data, "object"), seen) if result.ok and name == "final_answer" else seen
 
     def _run(self, code: str) -> CellResult:
         self.asks_for_code = False

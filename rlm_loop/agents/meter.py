@@ -185,7 +185,7 @@ class Meter:
                 self.trace.record("late_reply", **who, request=prompt, usage=reply.usage, seconds=reply.seconds)
 
             try:
-                how = {"model": self.model.name, "max_tokens": held.max_tokens, "estimate": estimate}
+                how: dict[str, Any] = {"model": self.model.name, "max_tokens": held.max_tokens, "estimate": estimate}
                 self.trace.record("request", prompt=prompt, **who, purpose=self.purpose, **how)
                 call = node.depart(lambda: self._write_off(held, prompt, who, _UNHEARD))
             except BaseException:
@@ -273,5 +273,6 @@ class Meter:
         unknown = Usage(None, None)
         self.account.settle(held, unknown)
         call = self.ledger.charge((), unknown, **self.where, purpose=self.purpose, exact=False, usage_warning=NO_REPLY)
-        charged = {"call": call.call, "purpose": self.purpose, **({"text": self.unfinished} if self._heard else {})}
-        self.trace.record("model_error", **who, request=prompt, error=error, **charged)
+        heard: dict[str, Any] = {"text": self.unfinished} if self._heard else {}
+        charged = {"call": call.call, "purpose": self.purpose}
+        self.trace.record("model_error", **who, request=prompt, error=error, **charged, **heard)

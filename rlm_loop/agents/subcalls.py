@@ -303,7 +303,7 @@ class _SubCall:
             # the request of a plain completion stores its prompt as a message
             stored = kind == "completion" and self.context is None
             told = dict[str, Any](node=node.path, depth=node.depth, kind=kind, model=model)
-            asked = {"parent": agent.node.path, "turn": agent.turn, "max_tokens": self.max_tokens}
+            asked: dict[str, Any] = {"parent": agent.node.path, "turn": agent.turn, "max_tokens": self.max_tokens}
             text = sha256(prompt) if stored else agent.trace.text(prompt)
             batch, index = self.place
             agent.trace.record("subcall_start", **told, **asked, prompt_sha256=text, batch=batch, index=index)
