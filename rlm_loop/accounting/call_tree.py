@@ -21,6 +21,7 @@ class Caller:
 
     def __init__(self, parent: Caller | None = None, number: int = 0, *scopes: Scope | None) -> None:
         self.parent = parent
+        self._above: Caller = parent or self
         self.path = "0" if parent is None else f"{parent.path}.{number}"
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.scope = Scope(parent.scope if parent is not None else None, *scopes)
@@ -29,7 +30,7 @@ class Caller:
         self._write_offs: list[Callable[[], None]] = []  # of the model calls under way
         self._running: set[Caller] = set()
         self._over = threading.Event()
-        self._on_abandoned: Callable[[], None] | None = None
+        self._on_abandoned: Callable[[], None] = lambda: None
         self._abandoned = False
 
     def numbers(self, count: int) -> range:
@@ -48,20 +49,17 @@ class Caller:
     def begin(self, on_abandoned: Callable[[], None]) -> None:
         """Start the sub-call; `on_abandoned` is called if it does not end in time after its parent."""
         self.scope.check()
-        if self.parent is None:
-            return
         with self._lock:
-            if self.parent._abandoned:
+            if self._above._abandoned:
                 raise Cancelled("the agent that asked has ended")
             self._on_abandoned = on_abandoned
-            self.parent._running.add(self)
+            self._above._running.add(self)
 
     def over(self) -> None:
         """End the sub-call."""
         self.scope.release()
-        if self.parent is not None:
-            with self._lock:
-                self.parent._running.discard(self)
+        with self._lock:
+            self._above._running.discard(self)
         self._over.set()
 
     def depart(self, write_off: Callable[[], None]) -> Callable[[], None]:
@@ -87,14 +85,15 @@ class Caller:
         """
         if not self._running:
             return
+        patience = PATIENCE if patience is None else patience
         with self._lock:
             children = [child for child in self._running if not child._abandoned]
         for child in children:
             child.scope.end("the agent that asked for it has ended")
-        if not self._ended(children, PATIENCE if patience is None else patience):
+        if not self._ended(children, patience):
             for child in children:
                 child._abandon()
-            self._ended(children, _QUICK if patience is None else min(_QUICK, patience))
+            self._ended(children, min(_QUICK, patience))
 
     def _ended(self, children: list[Caller], seconds: float) -> bool:
         until = time.monotonic() + seconds
@@ -106,10 +105,9 @@ class Caller:
                 return
             self._abandoned = True
             write_offs, self._write_offs = self._write_offs, []
-            running, on_abandoned = list(self._running), self._on_abandoned
+            running = list(self._running)
         for child in running:
             child._abandon()
         for write_off in write_offs:
             write_off()
-        if on_abandoned is not None:
-            on_abandoned()
+        self._on_abandoned()

@@ -21,8 +21,6 @@ from rlm_loop.traces.values import drawing
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["COUNTING", "Call", "Ledger", "Part", "Row"]
-
 #: Counted by the model's own tokenizer; by another one; or known as a sum only, of which each text has a share.
 COUNTING = ("exact", "counted with another tokenizer", "shared out by length")
 

@@ -90,10 +90,7 @@ class TraceTree:
         """Return the tree as lines; a run of more than 8 siblings alike is one line."""
         return drawing("rlm_loop.report.call_tree.tree_text")(self)
 
-    __str__ = text
-
-    def __repr__(self) -> str:
-        return f"<TraceTree of {len(self)} nodes, depth {max(n.depth for n in self.nodes)}, {self.total().calls} calls>"
+    __str__ = __repr__ = text
 
     def _repr_html_(self) -> str:
         return drawing("rlm_loop.report.notebook.html.tree_html")(self)
@@ -119,7 +116,7 @@ def tree_of(record: RunRecord) -> TraceTree:
             if changes := _changes(event, node, titles):
                 nodes[node.node] = replace(node, **changes)
     ordered = sorted(nodes.values(), key=lambda node: sort_key(node.node))
-    return TraceTree(tuple(ordered) or (Node(ROOT, "agent"),))
+    return TraceTree(tuple(ordered))
 
 
 def _changes(event: Mapping[str, Any], node: Node, titles: dict[str, str]) -> dict[str, Any]:

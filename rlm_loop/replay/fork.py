@@ -82,7 +82,6 @@ def fork(
 
 def _require_turn(recorded: Recorded, at: int) -> None:
     """Raise `ReplayError` where the run cannot go on after that turn."""
-    recorded.require_one_run()
     if recorded.record.of("earlier"):
         raise ReplayError(f"it is question {recorded.start['session']['question']} of a session: only the first forks")
     if recorded.problem.get("workspace") is not None:
@@ -117,7 +116,7 @@ def _copy(past: Sequence[Mapping[str, Any]], trace: Trace) -> None:
             continue
         if kind == "request":
             trace.next_call()
-        trace.record(kind, logged=False, **{k: v for k, v in event.items() if k not in ("run", "event", "at")})
+        trace.record(kind, False, **{k: v for k, v in event.items() if k not in ("run", "event", "at")})
 
 
 def _load(past: Sequence[Mapping[str, Any]], root: NodeRecord, at: int, run: Run) -> tuple[str, ...]:

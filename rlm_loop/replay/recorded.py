@@ -138,11 +138,6 @@ class Recorded:
         """Type, size and hash of the context; its hash may have come later than the start."""
         return (self.record.of("context") or [self.start.get("context") or {}])[-1]
 
-    def require_one_run(self) -> None:
-        """Raise `ReplayError` for several attempts at a task."""
-        if self.record.of("attempt_start"):
-            raise ReplayError("the run is several attempts at a task: replay or fork the run of a single agent")
-
     def earlier(self) -> tuple[tuple[Message, ...], int]:
         """Return what a session had said before this question, and the number of messages already sent."""
         for event in self.record.of("earlier"):

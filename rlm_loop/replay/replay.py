@@ -92,9 +92,7 @@ def replay(trace: str | Path | RunRecord, *, run: int | str | None = None, agent
     its place (its model is not called).  The line about a context is as recorded.
     Raises `TraceError` for a file that cannot be read, and `ReplayError` where the record does not say enough.
     """
-    record = trace if isinstance(trace, RunRecord) else read(trace, run=run)
-    recorded = Recorded(record)
-    recorded.require_one_run()
+    recorded = Recorded(trace if isinstance(trace, RunRecord) else read(trace, run=run))
     driven, notes, _ = agent_of(recorded) if agent is None else (agent, list[str](), ())
     playback, outcome = Playback(recorded), None
     try:
@@ -107,7 +105,7 @@ def replay(trace: str | Path | RunRecord, *, run: int | str | None = None, agent
         playback.differs(left.turn, "end", f"a request of {len(left.prompt.messages)} messages", "none")
     if playback.redacted:
         notes.append(f"{playback.redacted} requests hold text that was redacted: compared as they were recorded")
-    steps, complete = len(recorded.root.steps), record.end is not None
+    steps, complete = len(recorded.root.steps), recorded.root.end is not None
     return Replayed(playback.answered, playback.equal, steps, playback.difference, tuple(notes), complete, outcome)
 
 
@@ -163,12 +161,11 @@ class Playback(Model):
         if prompt.digest() == before.digest():
             self.equal += 1
             return
-        pairs: list[tuple[str, str, str, int | None]] = []
-        for index, (was, now) in enumerate(zip_longest(before.messages, prompt.messages)):
-            pairs.append((f"message {index} ({(was or now).role})", _read(was), _read(now), index))
-        settings = ("tools", "stop", "reply_schema")
-        pairs += [(name, str(getattr(before, name)), str(getattr(prompt, name)), None) for name in settings]
-        what, old, new, index = next(pair for pair in pairs if pair[1] != pair[2])
+        both = enumerate(zip_longest(before.messages, prompt.messages))
+        messages = [(f"message {n} ({(was or now).role})", _read(was), _read(now), n) for n, (was, now) in both]
+        names = ("tools", "stop", "reply_schema")
+        settings = [(name, str(getattr(before, name)), str(getattr(prompt, name)), None) for name in names]
+        what, old, new, index = next(part for part in (*messages, *settings) if part[1] != part[2])
         same = [a == b for a, b in zip_longest(old, new)].index(False)
         shown = slice(same, same + _SHOWN)
         self.differs(call.turn, what, repr(old[shown]), repr(new[shown]), index)

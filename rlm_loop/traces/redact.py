@@ -71,8 +71,8 @@ def _value(name: str) -> re.Pattern[str]:
 @functools.cache
 def kinds() -> list[Kind]:
     """Return all kinds: tokens, and secrets with a name in front of them."""
-    named = [Kind(**{"before": "", "named": True, **kind}) for kind in _data()["named"]]
-    return [*(Kind(**kind) for kind in _data()["token"]), *named]
+    more: dict[str, Any] = {"before": "", "named": True}
+    return [*(Kind(**kind) for kind in _data()["token"]), *(Kind(**(more | kind)) for kind in _data()["named"])]
 
 
 @functools.cache

@@ -203,7 +203,7 @@ class Trace:
         self.next_call: Callable[[], int] = itertools.count(1).__next__
         self.record("run_start", schema=SCHEMA, **data)
 
-    def record(self, event: str, /, *, logged: bool = True, **data: Any) -> None:
+    def record(self, event: str, logged: bool = True, /, **data: Any) -> None:
         """Append one event of a run that has begun; dataclasses are written by their fields, other objects by `repr`.
 
         See `EventLines.of` for events with prompts and messages.  Without a file, an event is made JSON when `events`

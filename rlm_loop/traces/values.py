@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
-from importlib import import_module
 from math import isfinite
+from pkgutil import resolve_name
 from typing import Any, cast
 
 from rlm_loop.actions import Display
@@ -55,5 +55,4 @@ def drawing(name: str) -> Any:
     Values lie in rooms below the one that draws them, and imports go downward only.  So a value names what draws it,
     and that is loaded when a front end asks.
     """
-    module, _, attribute = name.rpartition(".")
-    return getattr(import_module(module), attribute)
+    return resolve_name(name)
