@@ -59,6 +59,9 @@ class LiteLLMModel(RemoteModel):
             used: dict[str, Any] = body.get("usage") or {}
             if not used.get("prompt_tokens") and not used.get("completion_tokens"):
                 body["usage"] = None  # LiteLLM says zero where the provider said nothing
+            message = (body.get("choices") or [{}])[0].get("message") or {}
+            if message.get("thinking_blocks") and used.get("completion_tokens_details"):
+                used["completion_tokens_details"]["reasoning_tokens"] = None  # LiteLLM counted the shown text itself
         except Exception as error:  # sorted by status below
             # a notebook keeps what it shows of a cause: an address with its key, say
             raise self._translated(error) from (error if redact(str(error)) == str(error) else None)

@@ -34,6 +34,18 @@ def test_a_call_with_its_cost(chat_server: Upstream) -> None:
     assert "temperature" not in sent
 
 
+def test_thinking_that_is_shown_and_not_counted_is_not_known(chat_server: Upstream) -> None:
+    thought = {"type": "thinking", "thinking": "one two three", "signature": "s"}
+    content = [thought, {"type": "text", "text": "hi"}]
+    used = {"input_tokens": 7, "output_tokens": 5}
+    said = {"id": "m", "type": "message", "role": "assistant", "model": "claude-haiku-4-5", "content": content}
+    chat_server.say({**said, "stop_reason": "end_turn", "usage": used})
+    name = "anthropic/claude-haiku-4-5"
+    reply = LiteLLMModel(name, api_base=chat_server.url, api_key="sk-test", retry=ONCE).complete(ASK, max_tokens=9)
+    assert reply.usage is not None
+    assert (reply.text, reply.usage.output_tokens, reply.usage.reasoning_tokens) == ("hi", 5, None)
+
+
 @pytest.mark.parametrize(
     ("status", "kind"),
     [(401, AuthenticationFailed), (404, ModelNotFound), (400, RequestRejected), (429, RateLimited), (500, ModelError)],
