@@ -125,9 +125,7 @@ def code_of(action: Action) -> str | None:
     """Return the code of an action that runs code."""
     if isinstance(action, RunCode):
         return action.code
-    if not isinstance(action, CallTool) or action.name != CODE_TOOL:
-        return None
-    value = loads(action.arguments)
+    value = loads(action.arguments) if isinstance(action, CallTool) and action.name == CODE_TOOL else None
     code = value.get(CODE) if isinstance(value, dict) else None
     return code if isinstance(code, str) else None
 

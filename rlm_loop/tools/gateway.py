@@ -208,11 +208,10 @@ class ToolGateway:
             raise ToolError("timeout", f"{tool.name} gave no result within {limit:g} s") from None
 
     def _say(self, result: ToolResult, call_id: str | None) -> None:
-        if _log.isEnabledFor(logging.INFO):
-            outcome = "ok" if result.failure is None else f"{result.failure.kind}: {result.failure.message}"
-            fields = {"node": self._node or None, **self._about(), "tool": result.tool, "call_id": call_id}
-            fields |= {"seconds": result.seconds, "error_kind": result.error, "characters": len(result.text)}
-            say(_log, "tool", **fields, outcome=outcome[:500])  # pyright: ignore[reportArgumentType]: none is its level
+        outcome = "ok" if result.failure is None else f"{result.failure.kind}: {result.failure.message}"
+        fields = {"node": self._node or None, **self._about(), "tool": result.tool, "call_id": call_id}
+        fields |= {"seconds": result.seconds, "error_kind": result.error, "characters": len(result.text)}
+        say(_log, "tool", **fields, outcome=outcome[:500])  # pyright: ignore[reportArgumentType]: none is its level
 
 
 async def _result(work: Awaitable[Any]) -> Any:
