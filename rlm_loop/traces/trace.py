@@ -67,21 +67,20 @@ class EventLines:
         A `request` has its whole prompt as `prompt`, `earlier` its messages; both become hashes, and what they name
         comes in lines before.  An event that says which `request` it is about may name it by its prompt.
         """
-        prompt, asked, earlier = data.get("prompt"), data.get("request"), data.get("messages")
-        text = ""
-        if event == "request" and isinstance(prompt, Prompt):
-            text, data = self._request(prompt, at, data)
+        text, asked = "", data.get("request")
+        if event == "request" and "prompt" in data:
+            text, data = self._request(at, **data)
         elif isinstance(asked, Prompt):
             data = {**data, "request": asked.digest()}
-        elif event == "earlier" and earlier and isinstance(earlier[0], Message):
-            text, hashes = self._bodies(earlier, at)
+        elif event == "earlier":
+            text, hashes = self._bodies(data["messages"], at)
             data = {**data, "messages": hashes}
-        if event == "subcall_end":
+        elif event == "subcall_end":
             self._last.pop(data["node"], None)  # its requests need not be remembered
         return text + self._line(event, at, data)
 
-    def _request(self, prompt: Prompt, at: float, data: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-        node, name = data.get("node", "0"), prompt.digest()
+    def _request(self, at: float, prompt: Prompt, node: str = "0", **more: Any) -> tuple[str, Mapping[str, Any]]:
+        name = prompt.digest()
         base, sent = self._last.get(node, ("", ()))
         kept = common(sent, prompt.messages)
         cut = {"kept": kept} if 0 < kept < len(sent) else {}  # the base had more: compaction left something out
@@ -90,9 +89,8 @@ class EventLines:
         settings = digest(rest)
         text += self._line("settings", at, {"hash": settings, **rest})
         self._last[node] = name, prompt.messages
-        more = {k: v for k, v in data.items() if k != "prompt"}
-        about = {"digest": name, "base": base if kept else None, "added": hashes, **cut, "settings": settings, **more}
-        return text, about
+        about = {"digest": name, "base": base if kept else None, "added": hashes, **cut, "settings": settings}
+        return text, {**about, "node": node, **more}
 
     def _bodies(self, messages: Iterable[Message], at: float) -> tuple[str, list[str]]:
         """Return the lines of messages that were not stored yet, and the hashes of all."""
