@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from upstream import Upstream, upstream
@@ -23,6 +24,12 @@ def chat_server() -> Iterator[Upstream]:
 @pytest.fixture(scope="session")
 def small() -> LocalModel:
     return _local("smollm2-135m")
+
+
+@pytest.fixture
+def small_file(small: LocalModel) -> Path:
+    """The weights of the small model."""
+    return path("smollm2-135m")
 
 
 @pytest.fixture(scope="session")

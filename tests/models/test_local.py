@@ -18,7 +18,6 @@ import pytest
 from rlm_loop import DirectAgent
 from rlm_loop.messages import Message, Prompt, Span, ToolCall, say
 from rlm_loop.models import LocalModel, ModelError, ModelNotFound, RequestRejected
-from rlm_loop.models.weights import path
 from rlm_loop.report import start_live
 
 SYSTEM = say("system", "You are terse. user", "system")
@@ -195,9 +194,9 @@ def test_a_bad_file_is_one_line(tmp_path: Path, content: bytes) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_cut_off_file_does_not_end_the_process(small: LocalModel, tmp_path: Path) -> None:
+def test_a_cut_off_file_does_not_end_the_process(small_file: Path, tmp_path: Path) -> None:
     file = tmp_path / "cut.gguf"
-    with path("smollm2-135m").open("rb") as source:
+    with small_file.open("rb") as source:
         file.write_bytes(source.read(20_000_000))
     with pytest.raises(ModelError, match=r"could not load .*\(20,000,000 bytes\)"):
         LocalModel(file).load()
