@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import threading
-from collections.abc import Callable, Generator, Hashable
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -102,40 +102,27 @@ class Scope:
 
 
 class Slots:
-    """At most `limit` holders at a time.
-
-    Work that waits for its own children must not keep them from starting.  So it may be their `lender`: one child at
-    a time then runs in its place, over the limit of the pool.  Whatever waits can always be overtaken by its own
-    children, down to some that wait for nothing here, so there is no deadlock.
-    """
+    """At most `limit` holders at a time."""
 
     def __init__(self, limit: int) -> None:
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             raise ValueError(f"concurrency must be a number of calls at once, 1 or more, got {limit!r}")
-        self.limit = limit
-        self._free = limit
-        self._lent: set[Hashable] = set()
+        self.limit = self._free = limit
         self._news = threading.Condition()
 
     @contextlib.contextmanager
-    def held(self, scope: Scope, lender: Hashable = None) -> Generator[None]:
+    def held(self, scope: Scope) -> Generator[None]:
         """Wait for a slot and hold it for the block; raises `Cancelled` where the scope ends first."""
         with self._news:
             scope.check()
-            while not ((lent := lender is not None and lender not in self._lent) or self._free):
+            while not self._free:
                 scope.wait(self._news)
-            if lent:
-                self._lent.add(lender)
-            else:
-                self._free -= 1
+            self._free -= 1
         try:
             yield
         finally:
             with self._news:
-                if lent:
-                    self._lent.discard(lender)
-                else:
-                    self._free += 1
+                self._free += 1
                 self._news.notify_all()
 
 

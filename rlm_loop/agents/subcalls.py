@@ -67,8 +67,9 @@ Result = str | SubCallError | BudgetSpent
 class Recursion:
     """The sub-calls that all agents of one run share, with their models found.
 
-    At most `concurrency` model calls are under way at once, and at most so many sub-agents run besides one for each
-    agent that waits for it.  Raises `UnknownPrice` where a cost limit could not be kept.
+    At most `concurrency` model calls are under way at once.  So many sub-agents of the root run at once, and one below
+    each of them: a model that asks for many of them starts no crowd of processes.  Raises `UnknownPrice` where a cost
+    limit could not be kept.
     """
 
     def __init__(self, subcalls: SubCalls, budget: Budget) -> None:
@@ -80,7 +81,7 @@ class Recursion:
             raise UnknownPrice("a cost limit needs models of sub-calls whose price is known; limit tokens or calls")
         self.max_depth = subcalls.depth if budget.depth is None else min(subcalls.depth, int(budget.depth))
         self.budget, self.concurrency = subcalls.budget, subcalls.concurrency
-        self.calls, self.agents = Slots(self.concurrency), Slots(self.concurrency)
+        self.calls = Slots(self.concurrency)
 
     def model_for(self, name: str | None, agent: Meter) -> Model:
         """Return the model of a sub-call; raises `SubCallError` where there is none that may be used.
@@ -139,7 +140,9 @@ class SubcallRunner:
         # then is given up, and what it gives later goes to nobody.
         if max_tokens is not None and max_tokens < 1:
             raise ToolError("invalid_arguments", f"max_tokens is a number of tokens, 1 or more, not {max_tokens}")
-        node, account, width = self.agent.node, self.agent.account, min(len(calls), self.settings.concurrency)
+        node, account = self.agent.node, self.agent.account
+        one_by_one = 0 < node.depth < self.settings.max_depth - 1  # sub-agents of a sub-agent
+        width = 1 if one_by_one else min(len(calls), self.settings.concurrency)
         scope, numbers, done = Scope(node.scope, cell_scope.get()), node.numbers(len(calls)), threading.Event()
         left, results, failures = deque(range(len(calls))), dict[int, Result](), list[BaseException]()
         working = [None] * width
@@ -261,8 +264,7 @@ class _SubCall:
             self._start("completion", model.name)
             return self._by_completion(inner), None
         self._start("agent", model.name)
-        with settings.agents.held(node.scope, lender=agent.node):
-            outcome = self.asking.sub_agent(self.prompt, self.context, inner)
+        outcome = self.asking.sub_agent(self.prompt, self.context, inner)
         if outcome.answered:
             return str(outcome.answer), outcome.stop
         if (spent := agent.account.spent_out()) is not None:  # nothing is left for the agent that asked either
