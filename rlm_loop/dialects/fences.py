@@ -77,7 +77,8 @@ def read_fences(text: str, *, languages: frozenset[str] = PYTHON) -> FencedReply
     """
     raw = text.split("\n")
     lines = text.replace("\r\n", "\n").removesuffix("\r").split("\n")
-    marks = [mark for number, text in enumerate(lines) if (mark := _mark(number, text)) is not None]
+    likely = [number for number, line in enumerate(lines) if "```" in line or "~~~" in line]
+    marks = [mark for number in likely if (mark := _mark(number, lines[number])) is not None]
     places = {mark.line: place for place, mark in enumerate(marks)}
     blocks: list[Block] = []
     skipped: list[Block] = []
