@@ -26,7 +26,6 @@ from rlm_loop.report.notebook.formatting import (
 )
 from rlm_loop.report.run.marked import brief, is_patch, parts, patch, plain_text, python_code
 from rlm_loop.report.run.view import OUTPUT, Event, RunView, by_cause, mapping, spans_of
-from rlm_loop.report.templates import escaped
 
 #: Turns up to which all steps of a run are open at first.
 OPEN = 30
@@ -48,28 +47,20 @@ class Steps:
 
     def of(self, node: str = ROOT) -> Markup:
         """All steps of a node as list items, with what happened in between."""
-        main = node == ROOT
         items = [self._item(node, *told) for told in self.view.flow(node)]
-        return Markup("").join([self._first(node), *items, self._others(node, main)])
+        return Markup("").join([self._first(node), *items, self._others(node)])
 
     def _item(self, node: str, kind: str, event: Event, turn: Turn | None) -> str:
         """A step, or what happened in between."""
-        between, main = parts().between, node == ROOT
-        who = str(event.get("node", ROOT)) if main else node
         if turn is not None:
-            return self._step(who, turn, main=main, finished=kind == "turn")
+            return self._step(node, turn, finished=kind == "turn")
         if kind == "compaction":
-            return between("note", "Compaction", compaction_line(event))
-        if kind == "model_error":
-            return between("bad", "Error of the model", plain_text(str(event.get("error", "")), 4_000))
-        if kind == "attempt_start":
-            agent = f" by {event['agent']}" if event.get("agent") else ""
-            return between("attempt", f"Attempt {who}{agent}", "", f"{self.view.prefix}n{who}")
-        return between("ok" if event.get("ok") else "bad", f"Attempt {who} ended", _ending(event))
+            return parts().between("note", "Compaction", compaction_line(event))
+        return parts().between("bad", "Error of the model", plain_text(str(event.get("error", "")), 4_000))
 
     # -- one step
 
-    def _step(self, node: str, turn: Turn, *, main: bool, finished: bool) -> str:
+    def _step(self, node: str, turn: Turn, *, finished: bool) -> str:
         body = [self._added(node, turn.index)]
         *before, after = prose(turn)
         for words, action, seen in zip(before, turn.actions, turn.observations, strict=True):
@@ -90,16 +81,15 @@ class Steps:
             marks.append(("warn", "unfinished"))
         ident = f"{self.view.prefix}{'' if node == ROOT else f'n{node}.'}t{turn.index}"
         self.told.add((node, turn.index))
-        opened = main and self.view.turns <= OPEN
+        opened = node == ROOT and self.view.turns <= OPEN
         return parts().step(ident, turn.index, _gist(turn), marks, _cost(turn), body, bool(failures), opened)
 
     def _words(self, text: str) -> str:
         return parts().block("The model wrote", plain_text(text), "prose") if text else Markup("")
 
-    def _others(self, node: str, main: bool) -> str:
+    def _others(self, node: str) -> str:
         """Sub-calls whose turn is not in the trace: it was never finished, or is lost."""
-        asking = {node, *self.view.attempts} if main else {node}
-        lost = [key for key in self.view.asked_in if key[0] in asking and key not in self.told]
+        lost = [key for key in self.view.asked_in if key[0] == node and key not in self.told]
         lists = Markup("").join(call_list(self.view, *key, self.of) for key in lost)
         return parts().between("note", "Sub-calls of turns that are not in the trace", lists) if lists else Markup("")
 
@@ -214,14 +204,6 @@ def _cost(turn: Turn) -> str:
     used = turn.reply.usage
     tokens = counted(used) if used is None else f"{number(used.input_tokens)} in · {number(used.output_tokens)} out"
     return f"{tokens}{f' · {turn.seconds:.1f} s' if turn.seconds else ''}"
-
-
-def _ending(event: Event) -> Markup:
-    seconds, feedback = event.get("seconds"), event.get("feedback")
-    took = "" if seconds is None else f"{seconds:.1f} s"
-    said = [mapping(event.get("error")).get("message"), event.get("stop"), took]
-    shown = parts().preformatted(plain_text(str(feedback), 4_000)) if feedback else ""
-    return escaped(" · ".join(str(part) for part in said if part)) + shown
 
 
 def _effects(effects: Mapping[str, Any]) -> str:

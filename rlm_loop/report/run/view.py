@@ -79,7 +79,7 @@ class RunView:
 
     @cached_property
     def by_node(self) -> Mapping[str, list[Event]]:
-        """The events of each node in order; those of attempts at the whole (at depth 0) are the root's."""
+        """The events of each node in order."""
         found: dict[str, list[Event]] = {}
         for event in self.record.events:
             found.setdefault(node_of(event) if event.get("depth") else ROOT, []).append(event)
@@ -114,7 +114,7 @@ class RunView:
         begun = [(node_of(e), e.get("prompt_sha256", "")) for e in self.record.of("subcall_start")]
         found = {node: texts[key] for node, key in begun if key in texts}
         for node, request in self.first_requests.items():
-            if node not in found and node not in self.attempts:
+            if node not in found:
                 bodies = (self.bodies.get(key) for key in request["added"])
                 said = [text for body in bodies if body and body["role"] == "user" for text, _ in spans_of(body)]
                 found[node] = "".join(said)
@@ -122,16 +122,12 @@ class RunView:
 
     @cached_property
     def asked_in(self) -> Mapping[tuple[str, int], list[Node]]:
-        """The sub-calls that each turn of a node started.  Attempts are not among them: they are steps of the flow."""
+        """The sub-calls that each turn of a node started."""
         found: dict[tuple[str, int], list[Node]] = {}
         for node in self.tree.nodes:
-            if node.parent is not None and node.node not in self.attempts:
+            if node.parent is not None:
                 found.setdefault((node.parent, node.turn or 0), []).append(node)
         return found
-
-    @cached_property
-    def attempts(self) -> frozenset[str]:
-        return frozenset(map(node_of, self.record.of("attempt_start")))
 
     @cached_property
     def answers(self) -> Mapping[str, str]:
@@ -152,7 +148,7 @@ class RunView:
                         yield "reply", event, Turn(event["turn"], waiting[key], (), ())
                 case "turn":
                     yield "turn", event, past_run.turn_of(event, waiting.get(key, Reply()))
-                case "compaction" | "model_error" | "attempt_start" | "attempt_end" as kind:
+                case "compaction" | "model_error" as kind:
                     yield kind, event, None
                 case _:
                     pass
