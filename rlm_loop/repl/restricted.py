@@ -44,7 +44,8 @@ METHODS = frozenset(f"__{name}__" for name in _METHODS.split())
 READABLE = METHODS | {"__name__", "__qualname__", "__doc__", "__class__", "__version__", "__members__"}
 """Attributes with two underscores that may be read."""
 
-IN_CLASS = frozenset({"__slots__", "__match_args__", "__hash__", "__doc__"})
+IN_CLASS = frozenset({"__slots__", "__match_args__", "__hash__", "__doc__", "__name__"})
+"""Names with two underscores that may be used, most of them in a class."""
 
 #: Single-underscore attributes of the standard library that are part of its interface (named tuples, enums).
 PUBLIC = frozenset({"_asdict", "_replace", "_fields", "_make", "_field_defaults", "_value_", "_name_", "_missing_"})
@@ -61,7 +62,6 @@ class Policy(RestrictingNodeTransformer):
     def __init__(self, file: str) -> None:
         super().__init__()
         self._file = file
-        self._classes = 0  # around the node
 
     def error(self, node: ast.AST, info: str) -> None:
         place = (self._file, getattr(node, "lineno", 1), None, None)
@@ -70,12 +70,11 @@ class Policy(RestrictingNodeTransformer):
     def check_name(self, node: Any, name: str | None, allow_magic_methods: bool = False) -> None:
         if name is None or not (name.startswith("_") and name.endswith("_") and len(name) > 2):
             return
-        if not (self._classes and (name in IN_CLASS or (allow_magic_methods and name in METHODS) or name in PUBLIC)):
+        if not (name in IN_CLASS or (allow_magic_methods and name in METHODS) or name in PUBLIC):
             self.error(node, f"the name {name!r}")
 
     def visit_Name(self, node: ast.Name) -> Any:
-        if node.id != "__name__":
-            self.check_name(node, node.id)
+        self.check_name(node, node.id)
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
@@ -92,11 +91,7 @@ class Policy(RestrictingNodeTransformer):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
         self.check_name(node, node.name)
-        self._classes += 1
-        try:
-            return self.node_contents_visit(node)
-        finally:
-            self._classes -= 1
+        return self.node_contents_visit(node)
 
     visit_Nonlocal = visit_AnnAssign = visit_AugAssign = RestrictingNodeTransformer.node_contents_visit
 
@@ -139,9 +134,8 @@ def offered(module: types.ModuleType, name: str) -> bool:
         return value.__name__ == f"{module.__name__}.{name}" and allowed(value.__name__)
     public = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
     only = _ONLY.get(module.__name__, "").split() or public
-    around = any(one.startswith(f"{module.__name__}.") for one in imports)
-    found = name in public and name in only and name not in _WITHOUT.get(module.__name__, "").split()
-    return found and (around or allowed(module.__name__))
+    listed = name in public and name in only and name not in _WITHOUT.get(module.__name__, "").split()
+    return listed and allowed(module.__name__)
 
 
 def import_(
@@ -197,7 +191,7 @@ class _Formatter(string.Formatter):
         return o, first
 
 
-def _permitted(o: Any, name: str, use: str = "read") -> str:
+def _permitted(o: Any, name: str) -> str:
     """Return the name of an attribute that cells may reach; raise `AttributeError` for any other.
 
     Private parts are those of what cells made, and those that are part of an interface.
@@ -205,7 +199,7 @@ def _permitted(o: Any, name: str, use: str = "read") -> str:
     kind = o if isinstance(o, type) else type(o)
     own = name in PUBLIC or (o.__self_class__ if kind is super else kind).__module__ == "__main__"
     if type(name) is not str or forbidden_attribute(name) or (name[:1] == "_" != name[1:2] and not own):
-        raise AttributeError(f"the attribute {name!r} cannot be {use} in a restricted session")
+        raise AttributeError(f"the attribute {name!r} cannot be read in a restricted session")
     return name
 
 
@@ -216,10 +210,6 @@ def write_guard(o: Any) -> Any:
     if isinstance(o, (type, types.FunctionType)) and o.__module__ != "__main__":
         raise TypeError(f"{o.__name__} cannot be changed in a restricted session: it was not made in a cell")
     return o
-
-
-def set_attribute(o: Any, name: str, value: Any) -> None:
-    setattr(write_guard(o), _permitted(o, name, "changed"), value)
 
 
 def has_attribute(o: Any, name: str) -> bool:
@@ -268,7 +258,6 @@ def restricted_builtins(folder: str, names: Mapping[str, Any]) -> dict[str, Any]
         "type": type_of,
         "getattr": get_attribute,
         "hasattr": has_attribute,
-        "setattr": set_attribute,
         # what the policy's rewriting calls
         "_getattr_": get_attribute,
         "_getitem_": operator.getitem,
