@@ -194,7 +194,7 @@ def test_a_path_that_cannot_be_used_is_said_before_the_run(tmp_path: Path) -> No
 def test_a_strategy_without_a_repl_sees_head_and_tail(tmp_path: Path) -> None:
     text = "begin " + "ä1234567\n" * 40_000 + " end"
     (tmp_path / "long.txt").write_text(text, newline="")
-    assert inline_context(ContextFile(tmp_path / "long.txt")) == inline_context(text)
+    assert inline_context(ContextFile(tmp_path / "long.txt"), limit=9_000) == inline_context(text, limit=9_000)
     model = ScriptedModel(["7"])
     DirectAgent(model=model).run("How many?", context=tmp_path / "long.txt")
     assert " end" in model.prompts[0].messages[-1].text

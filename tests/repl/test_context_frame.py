@@ -112,6 +112,8 @@ def test_no_more_rows_are_written_than_can_be_shown() -> None:
 
 
 def test_an_index_that_says_something_is_shown() -> None:
-    indexed = inline_context(orders(4).set_index("product"))
+    indexed = inline_context(orders(4).set_index("product"), limit=9_000)
     assert indexed.startswith("product,day,units,status,gift\nchair,2024-03-01,0,paid,True\n")
-    assert inline_context(orders(4)).startswith("day,product,units,status,gift\n2024-03-01,chair,0,paid,True\n")
+    assert inline_context(orders(4), limit=9_000).startswith(
+        "day,product,units,status,gift\n2024-03-01,chair,0,paid,True\n"
+    )

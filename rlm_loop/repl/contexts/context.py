@@ -19,7 +19,6 @@ FRAME_ROOM = 354
 TOLD = "The REPL already has the variable context,"
 #: Small models like to retype a text from its preview; a line of code that reads it keeps some of them from that.
 READ = "Read it with code, such as context.splitlines()"
-INLINE = 12_000
 _COUNTED = 16 << 20  # bytes of a file of which the characters and lines are counted before the run
 
 
@@ -74,10 +73,11 @@ def _kind(context: Any) -> str:
 
 def _file_line(file: ContextFile, room: int) -> str:
     if file.kind == "bytes":
-        return _beginning(f"{TOLD} bytes of length {file.size:,}", file.head(2 * room), room)
+        return _beginning(f"{TOLD} bytes of length {file.size:,}", next(file.read(), b"")[: 2 * room], room)
     if file.size <= _COUNTED:
-        return _text_line(_text(file.head(file.size)), room)
-    return _beginning(f"{TOLD} a str of {file.size:,} bytes in UTF-8", _text(file.head(8 * room))[: 2 * room], room)
+        return _text_line(_text(b"".join(file.read())), room)
+    start = _text(next(file.read(), b"")[: 8 * room])[: 2 * room]
+    return _beginning(f"{TOLD} a str of {file.size:,} bytes in UTF-8", start, room)
 
 
 def _text(data: bytes) -> str:
@@ -116,7 +116,7 @@ def _longest(text: str | bytes, ends: Sequence[int], room: int) -> int:
     return ends[at - 1] if at else 0
 
 
-def inline_context(context: Any, *, limit: int = INLINE) -> str:
+def inline_context(context: Any, *, limit: int) -> str:
     """Return the context as text, clipped head and tail to `limit` characters."""
     if context is None:
         return ""

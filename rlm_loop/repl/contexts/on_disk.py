@@ -43,9 +43,7 @@ class ContextFile:
         try:
             path = self.path.expanduser().resolve(strict=True)
             if not path.is_file():
-                raise ContextError(
-                    f"{what} is no file; of a folder give the texts: {{str(p): p.read_text() for p in ...}}"
-                )
+                raise ContextError(f"{what} is no file; of a folder give the texts of its files, as a dict")
             size = path.stat().st_size
             with path.open("rb") as f:
                 head = f.read(_SNIFF)
@@ -62,11 +60,6 @@ class ContextFile:
             while size > 0 and (data := f.read(min(size, 1 << 20))):
                 size -= len(data)
                 yield data
-
-    def head(self, count: int) -> bytes:
-        """The first bytes."""
-        with self.path.open("rb") as f:
-            return f.read(min(count, self.size))
 
     def frame(self, name: str, path: Path | None = None) -> dict[str, Any]:
         """The `set` job for a REPL that reads the file where it is, or a copy of it at `path`."""
