@@ -31,9 +31,9 @@ from rlm_loop.models import ScriptedModel, get_model
 from rlm_loop.models.base import Model
 from rlm_loop.models.names import Seeded, default_model, model_name
 from rlm_loop.outcome import Outcome
-from rlm_loop.repl.base import ReplTool, Session
 from rlm_loop.repl.contexts.context import describe_context, inline_context
 from rlm_loop.repl.contexts.on_disk import Fingerprint
+from rlm_loop.repl.session import ReplTool, Session
 from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import Tool, as_tool
 from rlm_loop.tools.gateway import ToolLike

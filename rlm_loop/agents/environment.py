@@ -18,9 +18,10 @@ from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Mal
 from rlm_loop.agents.meter import Meter
 from rlm_loop.agents.rules import approval, refusal, typed
 from rlm_loop.repl import open_repl
-from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, Session
+from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError
 from rlm_loop.repl.host.shielded import shielded
-from rlm_loop.repl.records import CellRecord, run_again
+from rlm_loop.repl.records import CellRecord
+from rlm_loop.repl.session import Session
 from rlm_loop.repl.text import HARD_CAP, RECORD_CAP, clip, clip_again, dedented
 from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import Tool, as_tool, describe
@@ -127,7 +128,7 @@ class Environment:
         """Run recorded cells again, with recorded answers of the host; returns what differed, a line each."""
         session = self._open()
         try:
-            return run_again(session, cells, self._functions)
+            return session.run_again(cells, self._functions)
         finally:
             session.new_run()
 

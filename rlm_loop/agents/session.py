@@ -18,8 +18,8 @@ from rlm_loop.dialects.base import Problem
 from rlm_loop.messages import Message, Usage
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl import open_repl
-from rlm_loop.repl.base import Session
 from rlm_loop.repl.contexts.on_disk import as_context
+from rlm_loop.repl.session import Session
 from rlm_loop.traces.trace import Trace
 from rlm_loop.workspace import Workspace
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlm_loop.repl.base import CellError, CellResult, EvaluationFailed, ReplError, ReplTool, Session, SetupFailed
+from rlm_loop.repl.base import CellError, CellResult, EvaluationFailed, ReplError, SetupFailed
 from rlm_loop.repl.contexts.context import describe_context
 from rlm_loop.repl.contexts.on_disk import ContextError, ContextFile, context_fingerprint
 from rlm_loop.repl.host.launch import Launch
 from rlm_loop.repl.in_process.attached import NotebookREPL
 from rlm_loop.repl.isolation.container import Container
 from rlm_loop.repl.isolation.launchers import Hardened, Sandbox
-from rlm_loop.repl.session import KernelREPL, PythonREPL, RestrictedREPL
+from rlm_loop.repl.session import KernelREPL, PythonREPL, ReplTool, RestrictedREPL, Session
 from rlm_loop.repl.settings import Limits
 
 __all__ = ["KINDS", "CellError", "CellResult", "Container", "ContextError", "ContextFile", "EvaluationFailed"]

@@ -1,18 +1,12 @@
-"""The base class of REPL sessions, and what their cells lead to."""
+"""The result of a cell, and the errors of a session."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from rlm_loop.actions import Display, FinalAnswer
-
-DESCRIPTION = (
-    "Run Python code in a persistent session. Variables stay between calls. Returns what the code printed, "
-    "or the value of its last expression."
-)
 
 CellError = Literal["runtime", "timeout", "died", "budget", "interrupted"]
 
@@ -74,83 +68,3 @@ class CellResult:
     full: str = ""
     effects: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
     calls: tuple[CellCall, ...] = field(default=(), compare=False)
-
-
-class Session(ABC):
-    """A persistent Python namespace in which cells run; it is a tool, and ends with a `with` block."""
-
-    name = "python"
-    description = DESCRIPTION
-    isolation: str = ""
-    """The kind of isolation between the cells and this machine; empty while it is not known."""
-    last: CellResult | None = None
-    """The result of the latest cell, also where `run` raised."""
-
-    @abstractmethod
-    def run(self, code: str, *, timeout: float | None = None, grace: float | None = None) -> CellResult:
-        """Run one cell; what the cell does is in the result.
-
-        `timeout` is in seconds of the cell's own time, `grace` how long it has to stop after that, at most.
-        Raises what a host tool raised to end the run (a `BudgetSpent`, or anything but an `Exception`),
-        `KeyboardInterrupt` after Ctrl-C (the cell is stopped, the session stays usable), and `ReplError`.
-        """
-
-    @abstractmethod
-    def set(self, name: str, value: Any, *, reserved: bool = False) -> None:
-        """Bind a variable (any size: large values cross through a file).
-
-        A `reserved` one is restored after a cell that rebound it, and can be given back.
-        """
-
-    @abstractmethod
-    def get(self, expression: str, *, timeout: float | None = None) -> Any:
-        """Evaluate an expression and return its value (JSON types; anything else as its `repr`); `timeout` as in
-        `run`.  Raises `EvaluationFailed`."""
-
-    @abstractmethod
-    def add_tools(self, tools: Mapping[str, Callable[..., Any]]) -> None:
-        """Make host functions callable from cells, over variables and tools of the same names.
-
-        What one raises arrives in the cell as a `RuntimeError`, except that a `BudgetSpent` or anything but an
-        `Exception` ends the cell and is raised by `run`.
-        """
-
-    @abstractmethod
-    def give_back(self, names: Iterable[str]) -> None:
-        """Take the latest host functions and reserved variables of these names away: what they were put over returns.
-
-        Other names are passed over.
-        """
-
-    @abstractmethod
-    def new_run(self) -> None:
-        """Forget an answer left by an earlier run; variables stay."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """End the session.  May be called again."""
-
-    def as_tool(self) -> ReplTool:
-        """This session as a tool: `name`, `description`, and `run(input_data)` which returns text."""
-        return ReplTool(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-@dataclass(frozen=True)
-class ReplTool:
-    """The REPL as one tool of a function-calling loop."""
-
-    session: Session
-    name: str = "python"
-    description: str = DESCRIPTION
-
-    def run(self, input_data: str) -> str:
-        """Run a cell; what it showed, and the reason where it was stopped."""
-        result = self.session.run(input_data)
-        stopped = result.error not in (None, "runtime")
-        return "\n".join(filter(None, [result.output, result.message if stopped else ""]))

@@ -15,9 +15,9 @@ from typing import Any, get_args
 
 from rlm_loop.actions import CallTool, FailureKind, Observation, RunCode
 from rlm_loop.models.wire import arguments_object
-from rlm_loop.repl.base import CellCall, CellError, CellResult, Session
+from rlm_loop.repl.base import CellCall, CellError, CellResult
 from rlm_loop.repl.host.frames import decode
-from rlm_loop.repl.text import dedented, settled
+from rlm_loop.repl.text import dedented
 from rlm_loop.repl.worker import form_of
 
 MOST = 262_144
@@ -86,32 +86,6 @@ def cells_of(
     return cells
 
 
-def run_again(session: Session, cells: Iterable[CellRecord], names: Iterable[str]) -> tuple[str, ...]:
-    """Run the cells of a trace; host functions of these names give what they gave, and are not called.
-
-    Returns what was not as before, a line each; a cell that was stopped is not run again.
-    """
-    notes: list[str] = []
-    past, shared = PastCalls(()), None
-    for cell in cells:
-        if not cell.repeatable:
-            notes.append(f"a cell of turn {cell.number} was stopped ({cell.error}), and is not run again")
-            continue
-        if cell.calls is not shared:
-            past, shared = PastCalls(cell.calls), cell.calls
-        past.unknown.clear()
-        session.add_tools({name: past.function(name) for name in names})
-        try:
-            result = session.run(cell.code, timeout=max(60.0, 3 * cell.seconds))
-        finally:
-            session.give_back(names)
-        old, new = (settled(text).strip() for text in (cell.output, result.output))
-        same = not cell.whole or old.startswith(new)
-        if what := difference(past.unknown, cell, result, same):
-            notes.append(f"a cell of turn {cell.number} {what} when it was run again")
-    return tuple(notes)
-
-
 def difference(asked: Iterable[str], cell: CellRecord, result: CellResult, same_output: bool) -> str:
     """Compare a cell with its record; return the first difference in a few words, or an empty string.
 
@@ -134,20 +108,13 @@ class PastCalls:
         self.unknown: list[str] = []
         """Names of tools that were called otherwise than in the record."""
 
-    @property
-    def missing(self) -> list[str]:
-        """Names of tools that were called according to the record, and now were not."""
-        return [call.name for left in self._left.values() for call in left]
-
-    def function(self, name: str, live: Callable[..., Any] | None = None) -> Callable[..., Any]:
-        """A host function that gives what it gave; what is not on record the `live` one gives."""
+    def function(self, name: str) -> Callable[..., Any]:
+        """A host function that gives what it gave; any other call is refused."""
 
         def play(*args: Any, **kwargs: Any) -> Any:
             with suppress(IndexError):
                 call = self._left[name, asked_with(args, kwargs)].popleft()
                 return _result(call.outcome or {"error": "RuntimeError: it had not answered when its cell ended"})
-            if live is not None:
-                return live(*args, **kwargs)
             self.unknown.append(name)
             raise RuntimeError("this call is not on record, and is not made while the cell runs again")
 

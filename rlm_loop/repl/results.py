@@ -108,10 +108,13 @@ def restarted(ended: Ended, limit: float, loss: Loss) -> str:
     return text
 
 
-def restart_after(loss: Loss, lost: tuple[str, ...], came: tuple[str, ...], notes: Sequence[str]) -> Loss:
-    """Return what the next cell tells of a restart: the names that are `lost` now, those that `came` back, and the
-    `notes` on how.  A rebuild that came out as promised needs no further word."""
-    lost = tuple(n for n in lost if loss.cause or n not in loss.lost)
+def restart_after(loss: Loss, names: set[str], notes: Sequence[str]) -> Loss:
+    """Return what the next cell tells of a restart, after which there are these names, with the `notes` on how.
+
+    A rebuild that came out as promised needs no further word.
+    """
+    lost = tuple(n for n in loss.names if n not in names and (loss.cause or n not in loss.lost))
+    came = tuple(n for n in loss.lost + loss.promised if n in names)
     if not (loss.cause or lost or notes):
         return NO_LOSS
     parts = [

@@ -14,14 +14,14 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from rlm_loop.errors import install_line
-from rlm_loop.repl.base import CellCall, CellResult, EvaluationFailed, ReplError, Session, SetupFailed
+from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, SetupFailed
 from rlm_loop.repl.host.calls import inside
 from rlm_loop.repl.host.child import Child, Ended
 from rlm_loop.repl.host.clearing import Listing, changes, listing, remove
@@ -38,6 +38,11 @@ _LEAST = 5.0  # seconds that a cell may take when it runs again, more if it took
 CLOSED = "this REPL is closed; open a new one"
 _SEE_EVERYTHING = ("plain", "kernel", "restricted", "custom")  # kinds of isolation that hide no file of the user's
 
+DESCRIPTION = (
+    "Run Python code in a persistent session. Variables stay between calls. Returns what the code printed, "
+    "or the value of its last expression."
+)
+
 
 Event = CellRecord | Mapping[str, Any]
 """A cell, or a job by which the host changed the namespace."""
@@ -47,12 +52,18 @@ class _Ended(Exception):
     """The REPL ended while it was rebuilt."""
 
 
-class ProcessSession(Session):
-    """A `Session` that remembers what ran and gets its variables back after a loss.
+class Session:
+    """A persistent Python namespace in which cells run; it is a tool, and ends with a `with` block.
 
-    `launch` says how the process is started, given the worker's options; it must not hold the session, or that would
-    never be collected.  `kind` is the isolation to expect of it.
+    It remembers what ran, and gets its variables back after a loss.  `launch` says how the process is started, given
+    the worker's options; it must not hold the session, or that would never be collected.  `kind` is the isolation to
+    expect of it.
     """
+
+    name = "python"
+    description = DESCRIPTION
+    last: CellResult | None = None
+    """The result of the latest cell, also where `run` raised."""
 
     def __init__(self, settings: Settings, launch: Callable[[Mapping[str, Any]], Launch], kind: str) -> None:
         self.timeout, self.output_cap = settings.timeout, settings.output_cap
@@ -75,14 +86,19 @@ class ProcessSession(Session):
         self._names: tuple[str, ...] = ()
         self._given: frozenset[str] = frozenset()  # names that a fresh REPL has once it was set up
         self._cells = 0
-        self._setup_calls: Sequence[CellCall] = ()  # of the setup code, once it has run
         # Of its latest restart
         self._loss: Loss | None = None  # it has not come back yet
         self._untold = NO_LOSS
 
-    # -- the session protocol
+    # -- cells and their names
 
     def run(self, code: str, *, timeout: float | None = None, grace: float | None = None) -> CellResult:
+        """Run one cell; what the cell does is in the result.
+
+        `timeout` is in seconds of the cell's own time, `grace` how long it has to stop after that, at most.
+        Raises what a host tool raised to end the run (a `BudgetSpent`, or anything but an `Exception`),
+        `KeyboardInterrupt` after Ctrl-C (the cell is stopped, the session stays usable), and `ReplError`.
+        """
         limit = self.timeout if timeout is None else timeout
         with self._turn():
             child = self._ready(limit)
@@ -110,6 +126,7 @@ class ProcessSession(Session):
     def set(self, name: str, value: Any, *, reserved: bool = False) -> None:
         """Bind a variable: an exact copy, of any size, which also comes back after a restart.
 
+        A `reserved` one is restored after a cell that rebound it, and can be given back.
         A `ContextFile` is bound to what is in it; isolated cells read a copy in the private folder.
         Raises `TypeError` for what does not pickle, `ReplError` for what cannot be had there.
         """
@@ -124,19 +141,32 @@ class ProcessSession(Session):
             self._events.append(frame)
 
     def get(self, expression: str, *, timeout: float | None = None) -> Any:
+        """Evaluate an expression and return its value (JSON types; anything else as its `repr`).
+
+        `timeout` is as in `run`.  Raises `EvaluationFailed`.
+        """
         limit = self.timeout if timeout is None else timeout
         with self._turn():
             frame = {"t": "eval", "code": expression}
-            ended, _ = self._must(self._ready(), frame, repr(expression), failure=EvaluationFailed, limit=limit)
+            ended = self._must(self._ready(), frame, repr(expression), failure=EvaluationFailed, limit=limit)
             return given(ended.report, ended.report.get("size", 0), limit - ended.seconds).value
 
     def add_tools(self, tools: Mapping[str, Callable[..., Any]]) -> None:
+        """Make host functions callable from cells, over variables and tools of the same names.
+
+        What one raises arrives in the cell as a `RuntimeError`, except that a `BudgetSpent` or anything but an
+        `Exception` ends the cell and is raised by `run`.
+        """
         check_names(tools, taken={*self._variables, *self._reserved})
         with self._turn():
             added = {name: (*self._tools.get(name, ()), tool) for name, tool in tools.items()}
             self._offer({**self._tools, **added})
 
     def give_back(self, names: Iterable[str]) -> None:
+        """Take the latest host functions and reserved variables of these names away: what they were put over returns.
+
+        Other names are passed over.
+        """
         names = set(names)
         with self._turn():
             for name in names.intersection(self._reserved):
@@ -149,41 +179,60 @@ class ProcessSession(Session):
                 self._offer({name: tools for name, tools in left.items() if tools})
 
     def new_run(self) -> None:
+        """Forget an answer left by an earlier run; variables stay."""
         with self._turn():
             frame = {"t": "new_run"}
             self._tell(frame, "cannot begin a new run")
             if self._events:
                 self._events.append(frame)
 
+    def run_again(self, cells: Iterable[CellRecord], names: Iterable[str]) -> tuple[str, ...]:
+        """Run the cells of a trace; host functions of these names give what they gave, and are not called.
+
+        Returns what was not as before, a line each; a cell that was stopped is not run again.
+        """
+        notes: list[str] = []
+        past, shared = PastCalls(()), None
+        for cell in cells:
+            if not cell.repeatable:
+                notes.append(f"a cell of turn {cell.number} was stopped ({cell.error}), and is not run again")
+                continue
+            if cell.calls is not shared:
+                past, shared = PastCalls(cell.calls), cell.calls
+            past.unknown.clear()
+            self.add_tools({name: past.function(name) for name in names})
+            try:
+                result = self.run(cell.code, timeout=max(60.0, 3 * cell.seconds))
+            finally:
+                self.give_back(names)
+            old, new = (settled(text).strip() for text in (cell.output, result.output))
+            same = not cell.whole or old.startswith(new)
+            if what := difference(past.unknown, cell, result, same):
+                notes.append(f"a cell of turn {cell.number} {what} when it was run again")
+        return tuple(notes)
+
     def close(self) -> None:
         """End the process and all that it started, and remove the private folder.  May be called again."""
         self._closed = True
-        if not self._turns.acquire(blocking=False):
-            for child in self._child:
-                child.kill()  # a cell runs in another thread: it ends as died
-            self._turns.acquire()
-        try:
-            with shielded():
-                self._finalizer()
-        finally:
-            self._turns.release()
+        for child in self._child:
+            child.kill()  # where a cell runs in another thread, it ends as died
+        with self._turns, shielded():
+            self._finalizer()
 
-    # -- beyond the protocol
+    def as_tool(self) -> ReplTool:
+        """This session as a tool: `name`, `description`, and `run(input_data)` which returns text."""
+        return ReplTool(self)
 
-    def start(self) -> None:
-        """Start now instead of at first use; raises `SetupFailed` or `ReplError`."""
-        with self._turn():
-            self._ready()
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
-    def isolation(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def isolation(self) -> str:
         """The isolation that is in use (`plain`, `sandbox` ...); with `auto` it is known once the session started."""
         return self._child[0].kind if self._child else self._kind
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """Public names in the namespace after the latest cell, tools not included."""
-        return self._names
 
     @property
     def cwd(self) -> Path:
@@ -250,13 +299,12 @@ class ProcessSession(Session):
         frame: Mapping[str, Any],
         what: str,
         *,
-        tools: Mapping[str, Callable[..., Any]] | None = None,
         failure: type[ReplError] = ReplError,
         limit: float | None = None,
-    ) -> tuple[Ended, Sequence[CellCall]]:
-        """Do a job that has to succeed, and return its calls of tools; raises `failure` where it fails."""
+    ) -> Ended:
+        """Do a job that has to succeed; raises `failure` where it fails."""
         limit = self.timeout if limit is None else limit
-        ended, calls = child.do(frame, self._called() if tools is None else tools, limit)
+        ended, calls = child.do(frame, self._called(), limit)
         loss = self._after(ended, "" if failure is EvaluationFailed else ended.cause)
         if calls.ended is not None:
             raise calls.ended
@@ -264,7 +312,7 @@ class ProcessSession(Session):
             failed = cell_result(ended, limit, self.output_cap, loss)
             output = f"\n{failed.output}" if failure is SetupFailed else ""
             raise failure(f"{what}: {failed.message}{output}".rstrip())
-        return ended, calls.made
+        return ended
 
     # -- how it is lost, and comes back
 
@@ -302,10 +350,7 @@ class ProcessSession(Session):
             child = self._set_up()
             if loss is not None:
                 child, notes = self._rebuild(child, loss, self.timeout if seconds is None else seconds)
-                now = {*self._names}
-                lost = tuple(n for n in loss.names if n not in now)
-                came = tuple(n for n in loss.lost + loss.promised if n in now)
-                restart = restart_after(loss, lost, came, notes)
+                restart = restart_after(loss, {*self._names}, notes)
                 lost = self._untold.lost + restart.lost
                 self._untold = Loss(lost=lost, note=restart.note or self._untold.note)
                 self._loss = None
@@ -346,7 +391,7 @@ class ProcessSession(Session):
             took, result = ended.seconds, cell_result(ended, limit, self.output_cap)
             cell.rerun = not ended.stopped
             same = settled(cell.output) == settled(result.output)
-            if what := difference([*past.unknown, *past.missing], cell, result, same):
+            if what := difference(past.unknown, cell, result, same):
                 notes.append(f"cell {cell.number} {what} when it was run again")
             if cell.rerun:  # what a failing cell does not get to keeps a value that is not the last one
                 gone = gone.difference(names_in(ended.report, "changed")) if what and result.error else set[str]()
@@ -384,25 +429,38 @@ class ProcessSession(Session):
         return Child(self._launch(options), self.cwd, home, self._settings, id(self))
 
     def _set_up(self) -> Child:
-        """Start a REPL, and give it its tools, the host's variables and the setup code."""
+        """Start a REPL, and give it the host's variables, the setup code and the tools."""
         with shielded():
             child = self._start()
             self._child[:] = [child]
         child.greet()
         self._names = ()
-        if self._tools:
-            self._must(child, tools_frame(self._tools), "cannot add tools")
         for event in self._events:
             if isinstance(event, CellRecord):
                 break
             self._must(child, event, f"cannot set {event.get('name')!r} in the REPL")
         if self._settings.setup.strip():
-            past, frame = PastCalls(self._setup_calls), {"t": "exec", "code": self._settings.setup, "file": "<setup>"}
-            tools = {name: past.function(name, tool) for name, tool in self._called().items()}
-            _, made = self._must(child, frame, "the setup code failed", tools=tools, failure=SetupFailed)
-            self._setup_calls = self._setup_calls or made
+            frame = {"t": "exec", "code": self._settings.setup, "file": "<setup>"}
+            self._must(child, frame, "the setup code failed", failure=SetupFailed)
+        if self._tools:
+            self._must(child, tools_frame(self._tools), "cannot add tools")
         self._given = frozenset(self._names)
         return child
+
+
+@dataclass(frozen=True)
+class ReplTool:
+    """The REPL as one tool of a function-calling loop."""
+
+    session: Session
+    name: str = "python"
+    description: str = DESCRIPTION
+
+    def run(self, input_data: str) -> str:
+        """Run a cell; what it showed, and the reason where it was stopped."""
+        result = self.session.run(input_data)
+        stopped = result.error not in (None, "runtime")
+        return "\n".join(filter(None, [result.output, result.message if stopped else ""]))
 
 
 def _release(child: list[Any], home: Path, pid: int) -> None:
@@ -428,19 +486,13 @@ _BUILTINS = frozenset(dir(builtins))
 
 def tools_frame(tools: Mapping[str, Sequence[Callable[..., Any]]]) -> dict[str, Any]:
     """The job that gives the REPL its tools: their names, and what `help(tool)` shows there."""
-    return {"t": "tools", "tools": {name: about_tool(name, of_the_name[-1]) for name, of_the_name in tools.items()}}
+    about: dict[str, str] = {}
+    for name, (*_, tool) in tools.items():
+        about[name] = f"{name}{inspect.signature(tool)}\n\n{inspect.getdoc(tool) or ''}".rstrip()
+    return {"t": "tools", "tools": about}
 
 
-def about_tool(name: str, tool: Callable[..., Any]) -> str:
-    """Return the text of `help(tool)` in a cell: the signature and the docstring."""
-    try:
-        signature = str(inspect.signature(tool))
-    except (TypeError, ValueError):
-        signature = "(*args, **kwargs)"
-    return f"{name}{signature}\n\n{inspect.getdoc(tool) or ''}".rstrip()
-
-
-class PythonREPL(ProcessSession):
+class PythonREPL(Session):
     """A `Session` whose cells run in a child process: it can be interrupted, killed and replaced.
 
     It starts at first use and ends with `close`, with the `with` block, with the host, or when collected.
@@ -469,7 +521,7 @@ class PythonREPL(ProcessSession):
         super().__init__(Settings(**settings), launch, kind)
 
 
-class KernelREPL(ProcessSession):
+class KernelREPL(Session):
     """A `PythonREPL` with IPython, for what that adds: `%magic`, `!command`, `display`.
 
     Cells run in `python`, an interpreter that has IPython (3.8 or newer; default this one).  It has no launcher, so
@@ -505,7 +557,7 @@ ANALYSIS = tuple(_ANALYSIS.split())
 """Modules that restricted cells may import unless a session says otherwise."""
 
 
-class RestrictedREPL(ProcessSession):
+class RestrictedREPL(Session):
     """A `PythonREPL` whose cells may say only what RestrictedPython's rules allow.
 
     **It is a guard rail and no security boundary** (`tests/repl/test_restricted.py` lists known gaps): it keeps clumsy

@@ -102,7 +102,7 @@ def image() -> Iterator[str]:
             pytest.skip(f"no image could be made: {(made.stderr.strip().splitlines() or ['no message'])[-1]}")
     try:
         with PythonREPL(launcher=Container(IMAGE), timeout=120) as repl:
-            repl.start()
+            repl.get("0")
     except ReplError as e:
         pytest.skip(f"podman runs no container here: {e}")
     yield IMAGE

@@ -126,7 +126,7 @@ OUT_OF_BOUNDS = {
 
 @pytest.mark.parametrize("sent", OUT_OF_BOUNDS)
 def test_a_worker_that_sends_what_is_out_of_bounds_is_replaced(repl: PythonREPL, sent: str) -> None:
-    repl.start()
+    repl.get("0")
     result = repl.run(
         f"{FIND}import socket\ns = socket.socket(fileno=os.dup(link[0])); s.setblocking(True)\n"
         f"s.sendall(b'\\n' + {sent} + b'\\n'); import time; time.sleep(60)",
@@ -213,7 +213,7 @@ def test_a_child_that_a_cell_forked_takes_no_later_cells_job(repl: PythonREPL) -
 
 
 def test_forged_displays_are_bounded(repl: PythonREPL) -> None:
-    repl.start()
+    repl.get("0")
     result = repl.run(
         """
 import sys
@@ -347,7 +347,7 @@ def test_the_start_is_no_part_of_the_first_cells_time(tmp_path: Path) -> None:
         assert repl.run("x").output == "1"
     begun.unlink()
     with PythonREPL(launcher=slow(begun)) as repl:
-        repl.start()
+        repl.get("0")
         assert begun.exists()  # it waits for the REPL
 
 

@@ -254,7 +254,7 @@ def test_a_given_folder_is_shared_and_more_can_be_read(boxes: Open, tmp_path: Pa
 def test_a_folder_of_roots_is_refused_and_auto_finds_another_way(boxes: Open, tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     with boxes("sandbox", cwd=tmp_path) as repl, pytest.raises(RootFolder, match="chown"):
-        repl.start()
+        repl.get("0")
     with PythonREPL(launcher="auto", cwd=tmp_path) as repl:
         assert (repl.isolation, repl.run("open('x', 'w').write('y')").output) == ("auto", "1")
         assert repl.isolation in ("hardened", "plain")
@@ -263,7 +263,7 @@ def test_a_folder_of_roots_is_refused_and_auto_finds_another_way(boxes: Open, tm
 @pytest.mark.parametrize("folder", ["/", "/usr"])
 def test_the_whole_machine_is_no_working_folder(boxes: Open, folder: str) -> None:
     with boxes("sandbox", cwd=folder) as repl, pytest.raises(ReplError, match="holds the system"):
-        repl.start()
+        repl.get("0")
 
 
 def test_the_attempts_succeed_without_isolation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,7 +292,7 @@ def test_what_is_missing_is_named(told: str, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("PATH", "/no/such/folder")
     assert told in MISSING[told].problem(sys.executable)
     with PythonREPL(launcher=MISSING[told]) as repl, pytest.raises(ReplError, match=told):
-        repl.start()
+        repl.get("0")
 
 
 def test_auto_takes_the_strongest_that_works_and_warns_where_none_does(
@@ -356,7 +356,7 @@ HOST = """
 import sys
 from rlm_loop.repl import Container, PythonREPL
 repl = PythonREPL(timeout=600, launcher=Container(sys.argv[1]))
-repl.start()
+repl.get("0")
 print(repl.cwd.parent, flush=True)
 repl.run("import os, subprocess, sys\\n"
          "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)\\n"

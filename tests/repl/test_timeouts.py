@@ -66,7 +66,7 @@ class Timed:
 def timed(request: pytest.FixtureRequest) -> Iterator[Timed]:
     made = Timed(request.param)
     with made.repl:
-        made.repl.start()
+        made.repl.get("0")
         yield made
 
 

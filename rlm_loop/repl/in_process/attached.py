@@ -22,7 +22,7 @@ from rlm_loop.repl.host.launch import Launch
 from rlm_loop.repl.host.shielded import raise_in
 from rlm_loop.repl.in_process.streams import CellOutput, captured
 from rlm_loop.repl.records import MOST, asked_with, kept
-from rlm_loop.repl.session import ProcessSession
+from rlm_loop.repl.session import Session
 from rlm_loop.repl.settings import Settings
 from rlm_loop.repl.worker import (
     MISSING,
@@ -36,7 +36,7 @@ from rlm_loop.repl.worker import (
 )
 
 
-class NotebookREPL(ProcessSession):
+class NotebookREPL(Session):
     """A `Session` in the namespace of the running IPython shell: no copy, no process, no isolation of any kind.
 
     Cells read, change and delete the user's variables, and may do whatever the user may.  **Nothing can be killed**:
@@ -87,7 +87,6 @@ class _Notebook(Cells):
         self.hidden = shell.user_ns_hidden
         self.use(shell)
         self.cover("final_answer")
-        self.names.pop("final_answer", None)
         self.answer.forget()
         self.answer.hide()
         self._tools: Mapping[str, Callable[..., Any]] = {}
@@ -119,7 +118,7 @@ class _Notebook(Cells):
         self, job: Mapping[str, Any], tools: Mapping[str, Callable[..., Any]], limit: float, grace: float | None = None
     ) -> tuple[Ended, Running]:
         report: dict[str, Any] = {}
-        self._tools, output, running = tools, CellOutput(self.cap), Running(limit)
+        self._tools, output, running = tools, CellOutput(self.cap), Running(limit, self._clock)
         began = self._clock()
         if job["t"] in ("exec", "eval"):
             self._running = running
@@ -154,7 +153,6 @@ class _Notebook(Cells):
             raise HostEnded("the cell was ended")
         record = CellCall(name, asked_with(args, kwargs))
         running.made.append(record)
-        began = self._clock()
         try:
             with running.paused(), captured(None):  # a thread that the cell started waits on time of its own
                 value = tool_context(self._session, running.scope).run(self._tools[name], *args, **kwargs)
@@ -167,9 +165,6 @@ class _Notebook(Cells):
             running.ended = e
             running.at_most(0.05)
             raise HostEnded(record.outcome["end"]) from None
-        finally:
-            if running.mine:
-                running.waited += self._clock() - began
 
     def _job_set(self, job: dict[str, Any], report: dict[str, Any]) -> None:
         if not job["reserved"] and not self.covered.get(job["name"]):
@@ -221,10 +216,10 @@ class Running:
     user.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
         self.made: list[CellCall] = []
         self.ended: BaseException | None = None
-        self.waited = 0.0
+        self.waited, self._clock = 0.0, clock
         self.scope = Scope()
         self._left, self._inside = seconds, False
         self._thread, self._lock, self._over = threading.get_ident(), threading.Lock(), threading.Event()
@@ -251,19 +246,16 @@ class Running:
     @contextmanager
     def paused(self) -> Generator[None]:
         """The cell waits for a host tool; in another thread than the cell's this does nothing."""
-        if not self.mine:
+        if threading.get_ident() != self._thread:
             yield
             return
         self._leave()
+        began = self._clock()
         try:
             yield
         finally:
+            self.waited += self._clock() - began
             self._inside = True
-
-    @property
-    def mine(self) -> bool:
-        """True in the cell's thread."""
-        return threading.get_ident() == self._thread
 
     def at_most(self, seconds: float) -> None:
         """Leave the cell so many seconds at most: it was ended, and has a moment to end by itself."""

@@ -16,24 +16,23 @@ from typing import Any
 from rlm_loop.repl.text import RECORD_CAP, Ends
 
 
-class CellOutput:
+class CellOutput(Ends):
     """The text that one cell printed: its beginning and its end, when it is long.
 
     One that is `passed_on` goes to the process's stream as well: the text that a tool of the host printed.
     """
 
     def __init__(self, cap: int, *, passed_on: bool = False) -> None:
-        self.passed_on = passed_on
-        self._ends, self._lock = Ends(max(cap, RECORD_CAP)), threading.Lock()
+        super().__init__(max(cap, RECORD_CAP))
+        self.passed_on, self._lock = passed_on, threading.Lock()
 
-    def write(self, text: str) -> None:
+    def add(self, text: str) -> None:
         with self._lock:
-            self._ends.add(text.encode("utf-8", "backslashreplace").decode())
+            super().add(text.encode("utf-8", "backslashreplace").decode())
 
     def text(self) -> str:
-        """Return what was printed until now, as a terminal would show it."""
         with self._lock:
-            return self._ends.text()
+            return super().text()
 
 
 _output: contextvars.ContextVar[CellOutput | None] = contextvars.ContextVar("cell_output", default=None)
@@ -48,7 +47,7 @@ class _Router:
     def write(self, text: str) -> int:
         output = _output.get()
         if output is not None:
-            output.write(text)
+            output.add(text)
         return self.stream.write(text) if output is None or output.passed_on else len(text)
 
     def __getattr__(self, name: str) -> Any:
