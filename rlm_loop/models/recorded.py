@@ -9,10 +9,12 @@ from pathlib import Path
 from rlm_loop.accounting.attribution import Part, apportion
 from rlm_loop.accounting.charges import accounts_of
 from rlm_loop.accounting.scope import OwnLock
-from rlm_loop.messages import Prompt, Reply, canonical, common
+from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.models.base import Diverged, Model, ModelError
 from rlm_loop.traces import reader as trace_reader
 from rlm_loop.traces.reader import Run
+
+_SHOWN = 60  # characters of each side, from the first that differs
 
 
 class RecordedModel(Model):
@@ -31,9 +33,7 @@ class RecordedModel(Model):
         requests = record.of("request")
         self.name = next((str(e["model"]) for e in requests if e.get("model")), name)
         self.prompts: list[Prompt] = []
-        self._sizes = {e["digest"]: e["estimate"] for e in requests if "estimate" in e}
-        for event in record.of("compaction"):
-            self._sizes |= event["sizes"]
+        self._sizes = sizes_of(record)
         self._left: list[tuple[str, Prompt, Reply]] = [(e["request"], p, reply) for e, p, reply in record.replies()]
         self._failures = [(e["request"], str(e["error"])) for e in record.of("model_error")]
         self._parts = _exact_parts(record)
@@ -77,7 +77,8 @@ class RecordedModel(Model):
                 return found[2]
         said = f"was never recorded: the record ends after {len(self.prompts)} calls"
         if self._left:
-            said = f"differs from the record: {_difference(self._left[0][1], prompt)}"
+            what, old, new, _ = first_difference(self._left[0][1], prompt)
+            said = f"differs from the record: {what}: recorded {old}, asked {new}"
         raise Diverged(f"call {len(self.prompts) + 1} of {self.name} {said}", self.name)
 
 
@@ -90,13 +91,29 @@ def _exact_parts(record: trace_reader.RunRecord) -> Mapping[str, Sequence[Part]]
     return {digest: account.parts for digest, account in accounts} if exact else None
 
 
-def _difference(recorded: Prompt, asked: Prompt) -> str:
-    """Name the first difference between two requests, in one line."""
-    for index, (old, new) in enumerate(zip_longest(recorded.messages, asked.messages)):
-        if old is None or new is None:
-            return f"it has {len(asked.messages)} messages, recorded are {len(recorded.messages)}"
-        before, after = canonical(old.to_dict()), canonical(new.to_dict())
-        if before != after:
-            at = common(before, after)
-            return f"message {index} ({new.role}): recorded {before[at : at + 40]!r}, asked {after[at : at + 40]!r}"
-    return "its tools or settings changed"
+def sizes_of(record: trace_reader.RunRecord) -> dict[str, int]:
+    """Counted or estimated tokens of recorded prompts, by digest."""
+    sizes = {event["digest"]: int(event["estimate"]) for event in record.of("request") if "estimate" in event}
+    for event in record.of("compaction"):
+        sizes |= event["sizes"]
+    return sizes
+
+
+def first_difference(recorded: Prompt, asked: Prompt) -> tuple[str, str, str, int | None]:
+    """Return the first place where two requests differ, the text on either side there, and its message (from 0)."""
+    both = enumerate(zip_longest(recorded.messages, asked.messages))
+    messages = [(f"message {n} ({(was or now).role})", _read(was), _read(now), n) for n, (was, now) in both]
+    names = ("tools", "stop", "reply_schema")
+    settings = [(name, str(getattr(recorded, name)), str(getattr(asked, name)), None) for name in names]
+    what, old, new, index = next(part for part in (*messages, *settings) if part[1] != part[2])
+    same = [a == b for a, b in zip_longest(old, new)].index(False)
+    shown = slice(same, same + _SHOWN)
+    return what, repr(old[shown]), repr(new[shown]), index
+
+
+def _read(message: Message | None) -> str:
+    """Return all of a message that a model reads."""
+    if message is None:
+        return ""
+    calls = [str(message.tool_calls)] if message.tool_calls else []
+    return "\n".join([message.text, *calls, message.tool_call_id or "", message.role])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from rlm_loop.accounting.tree import ROOT, node_of
@@ -118,15 +117,6 @@ class Recorded:
     @property
     def question(self) -> str:
         return str(self.start.get("question", ""))
-
-    @cached_property
-    def sizes(self) -> Mapping[str, int]:
-        """Counted or estimated tokens of recorded prompts, by digest."""
-        calls = [call for node in self.nodes.values() for call in node.calls if "estimate" in call.event]
-        sizes = {call.prompt.digest(): int(call.event["estimate"]) for call in calls}
-        for event in self.record.of("compaction"):
-            sizes |= event["sizes"]
-        return sizes
 
     def tools(self) -> Sequence[Mapping[str, Any]]:
         """Return the tools that the root was offered besides ours, as the model was told of them."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,8 +19,9 @@ from rlm_loop.agents.meter import Meter
 from rlm_loop.agents.run import Interrupted, Run
 from rlm_loop.agents.subcalls import Recursion, SubcallRunner, query_tools
 from rlm_loop.dialects.base import Problem
-from rlm_loop.messages import Message, Prompt, Reply
+from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models.base import Model, ModelError
+from rlm_loop.models.recorded import first_difference, sizes_of
 from rlm_loop.outcome import Outcome, Turn
 from rlm_loop.replay.rebuilt import RecordedInjector, agent_of, not_here, recorded_tool
 from rlm_loop.replay.recorded import Recorded, RecordedCall
@@ -34,7 +34,6 @@ from rlm_loop.traces.values import plain
 #: Limits that a replay does not keep: it ends where the record does.  Those that count turns hold as ever.
 _SPENT: dict[str, Any] = dict.fromkeys(("seconds", "working_seconds", "tokens", "output_tokens", "cost", "calls"))
 _STOPS = ("seconds", "tokens", "cost", "calls", "window")
-_SHOWN = 60  # characters of each side, from the first that differs
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ class Playback(Model):
     def __init__(self, recorded: Recorded) -> None:
         self.recorded, self.root = recorded, recorded.root
         self.name, self.window = str(recorded.start.get("model", "")), recorded.start.get("window")
-        self.answered = self.equal = self.redacted = 0
+        self._sizes, self.answered, self.equal, self.redacted = sizes_of(recorded.record), 0, 0, 0
         self.difference: Difference | None = None
 
     @property
@@ -133,7 +132,7 @@ class Playback(Model):
 
     def estimate(self, prompt: Prompt) -> int:
         """Return the tokens that the prompt had when it was recorded."""
-        size = self.recorded.sizes.get(prompt.digest())
+        size = self._sizes.get(prompt.digest())
         return super().estimate(prompt) if size is None else size
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
@@ -161,14 +160,8 @@ class Playback(Model):
         if prompt.digest() == before.digest():
             self.equal += 1
             return
-        both = enumerate(zip_longest(before.messages, prompt.messages))
-        messages = [(f"message {n} ({(was or now).role})", _read(was), _read(now), n) for n, (was, now) in both]
-        names = ("tools", "stop", "reply_schema")
-        settings = [(name, str(getattr(before, name)), str(getattr(prompt, name)), None) for name in names]
-        what, old, new, index = next(part for part in (*messages, *settings) if part[1] != part[2])
-        same = [a == b for a, b in zip_longest(old, new)].index(False)
-        shown = slice(same, same + _SHOWN)
-        self.differs(call.turn, what, repr(old[shown]), repr(new[shown]), index)
+        what, old, new, index = first_difference(before, prompt)
+        self.differs(call.turn, what, old, new, index)
 
     def ending(self) -> BaseException:
         """Return the exception that ends the run as it was ended."""
@@ -179,14 +172,6 @@ class Playback(Model):
         if stop in _STOPS:
             return BudgetSpent(stop, reason)
         return ModelError(reason) if stop == "failed" else RecordEnds()
-
-
-def _read(message: Message | None) -> str:
-    """Return all of a message that a model reads."""
-    if message is None:
-        return ""
-    calls = [str(message.tool_calls)] if message.tool_calls else []
-    return "\n".join([message.text, *calls, message.tool_call_id or "", message.role])
 
 
 class RecordedEnvironment(Environment):
