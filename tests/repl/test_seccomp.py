@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.repl.isolation.seccomp import CALLS, ONESELF, Shares, build
+from rlm_loop.repl.isolation.seccomp import CALLS, ONESELF, build
 
 NUMBERS = {name: numbers for listed in CALLS.values() for name, numbers in listed.items()}
 ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -43,44 +43,41 @@ def verdict(code: bytes, number: int, arguments: tuple[int, ...] = (), architect
 
 
 machines = pytest.mark.parametrize("machine", ARCHITECTURE)
-SHARES: tuple[Shares, ...] = ("nothing", "machine", "files")
 
 
-def asked(machine: str, shares: Shares, name: str, *arguments: int) -> int:
+def asked(machine: str, alone: bool, name: str, *arguments: int) -> int:
     number = NUMBERS[name][COLUMN[machine]]
-    return verdict(build(machine, shares=shares), number, arguments, ARCHITECTURE[machine])
+    return verdict(build(machine, alone=alone), number, arguments, ARCHITECTURE[machine])
 
 
 @machines
-@given(number=st.integers(0, 600), shares=st.sampled_from(SHARES))
-def test_exactly_what_is_named_is_refused(machine: str, number: int, shares: Shares) -> None:
+@given(number=st.integers(0, 600), alone=st.booleans())
+def test_exactly_what_is_named_is_refused(machine: str, number: int, alone: bool) -> None:
     """Called with zeros alone."""
-    result = verdict(build(machine, shares=shares), number, architecture=ARCHITECTURE[machine])
+    result = verdict(build(machine, alone=alone), number, architecture=ARCHITECTURE[machine])
     names = {name for name, n in NUMBERS.items() if n[COLUMN[machine]] == number != 0}
-    refused = {*CALLS["refused"]} | ({*CALLS["shared"], "socket", "ioprio_set"} if shares != "nothing" else set())
-    refused |= {*CALLS["owned"]} if shares == "files" else set()
+    refused = {*CALLS["refused"]} | (set() if alone else {*CALLS["shared"], *CALLS["owned"], "socket", "ioprio_set"})
     if "clone3" in names:
         assert result == ERROR | errno.ENOSYS
-    elif "socket" in names and shares == "nothing":
+    elif "socket" in names and alone:
         assert result == NO_FAMILY
-    elif names & {*CALLS["without_effect"]} and shares == "files":
+    elif names & {*CALLS["without_effect"]} and not alone:
         assert result == ERROR, "no error, and nothing is done"
     else:
         assert result == (REFUSE if names & refused else ALLOW)
 
 
 @machines
-@given(flags=st.integers(0, 2**32 - 1), shares=st.sampled_from(SHARES))
-def test_a_process_may_be_made_but_no_namespace(machine: str, flags: int, shares: Shares) -> None:
-    assert asked(machine, shares, "clone", flags) == (REFUSE if flags & 0x7E020000 else ALLOW)
+@given(flags=st.integers(0, 2**32 - 1), alone=st.booleans())
+def test_a_process_may_be_made_but_no_namespace(machine: str, flags: int, alone: bool) -> None:
+    assert asked(machine, alone, "clone", flags) == (REFUSE if flags & 0x7E020000 else ALLOW)
 
 
 @machines
 @given(kind=st.sampled_from([1, 2, 3, 5]), flags=st.sampled_from([0, 0o2000000, 0o4000, 0o2004000]))
 def test_a_pair_of_sockets_is_no_way_out(machine: str, kind: int, flags: int) -> None:
-    for shares in ("machine", "files"):
-        assert asked(machine, shares, "socketpair", 1, kind | flags) == (REFUSE if kind in (2, 3) else ALLOW)
-    assert asked(machine, "nothing", "socketpair", 1, kind | flags) == ALLOW
+    assert asked(machine, False, "socketpair", 1, kind | flags) == (REFUSE if kind in (2, 3) else ALLOW)
+    assert asked(machine, True, "socketpair", 1, kind | flags) == ALLOW
 
 
 @machines
@@ -88,7 +85,7 @@ def test_a_pair_of_sockets_is_no_way_out(machine: str, kind: int, flags: int) ->
 def test_a_network_of_its_own_has_only_families_that_are_in_it(machine: str, family: int) -> None:
     """40 is AF_VSOCK, which leads from a virtual machine to its host; 38 AF_ALG; neither has namespaces."""
     allowed = family in (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, 16)
-    assert asked(machine, "nothing", "socket", family, 1) == (ALLOW if allowed else NO_FAMILY)
+    assert asked(machine, True, "socket", family, 1) == (ALLOW if allowed else NO_FAMILY)
 
 
 @machines
@@ -96,32 +93,32 @@ def test_a_network_of_its_own_has_only_families_that_are_in_it(machine: str, fam
     name=st.sampled_from(sorted(ONESELF)),
     first=st.sampled_from([0, 1, 2, 2**32 - 1]) | st.integers(0, 2**32 - 1),
     second=st.sampled_from([0, 1]) | st.integers(0, 2**32 - 1),
-    shares=st.sampled_from(SHARES),
+    alone=st.booleans(),
 )
 def test_other_processes_keep_their_limits_and_priorities(
-    machine: str, name: str, first: int, second: int, shares: Shares
+    machine: str, name: str, first: int, second: int, alone: bool
 ) -> None:
     own = ONESELF[name]
-    allowed = shares == "nothing" or [first, second][: len(own)] == own
-    assert asked(machine, shares, name, first, second) == (ALLOW if allowed else REFUSE)
+    allowed = alone or [first, second][: len(own)] == own
+    assert asked(machine, alone, name, first, second) == (ALLOW if allowed else REFUSE)
 
 
 @machines
 @given(pid=st.sampled_from([0, 1, 77, 2**32 - 1]), number=st.integers(0, 64))
 def test_no_signal_goes_to_everybody(machine: str, pid: int, number: int) -> None:
-    assert asked(machine, "files", "kill", pid, number) == (REFUSE if pid == 2**32 - 1 else ALLOW)
-    assert asked(machine, "nothing", "kill", pid, number) == ALLOW
+    assert asked(machine, False, "kill", pid, number) == (REFUSE if pid == 2**32 - 1 else ALLOW)
+    assert asked(machine, True, "kill", pid, number) == ALLOW
 
 
 @machines
 @given(number=st.integers(0, 2**31 - 1), other=st.sampled_from([0x40000003, 0x40000028, 0]))
 def test_calls_of_another_architecture_end_the_process(machine: str, number: int, other: int) -> None:
-    assert verdict(build(machine, shares="nothing"), number, architecture=other) == KILL
+    assert verdict(build(machine, alone=True), number, architecture=other) == KILL
 
 
 def test_calls_with_x32_numbers_are_refused_and_an_unknown_machine_has_no_filter() -> None:
-    assert verdict(build("x86_64", shares="nothing"), 0x40000000 | 41, architecture=ARCHITECTURE["x86_64"]) == REFUSE
-    assert build("riscv64", shares="files") == b""
+    assert verdict(build("x86_64", alone=True), 0x40000000 | 41, architecture=ARCHITECTURE["x86_64"]) == REFUSE
+    assert build("riscv64", alone=False) == b""
 
 
 @machines

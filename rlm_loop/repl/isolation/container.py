@@ -87,7 +87,7 @@ class Container:
             argv += ["--mount", f"type=bind,source={source},target={inside},readonly"]
         argv += ["--mount", f"type=bind,source={cwd},target={cwd}", "--workdir", str(cwd)]
         # The engine's own filter has a hole or two, by its version: AF_VSOCK leads to the host of a virtual machine.
-        rights = json.dumps({"filter": seccomp.for_this_machine(shares="nothing").hex()})
+        rights = json.dumps({"filter": seccomp.for_this_machine(alone=True).hex()})
         socket = home / "socket"  # an engine passes bytes on, and no descriptors
         arguments = run.arguments({**options, "socket": str(socket)})
         command = (*argv, *self.options, self.image, self.python, *run.flags, _HARDEN, rights, _SCRIPT, *arguments)

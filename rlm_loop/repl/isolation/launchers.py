@@ -23,7 +23,7 @@ from rlm_loop.repl.host.clearing import temporary
 from rlm_loop.repl.host.launch import TEMPORARY, Launch, Launcher, Options, folders, plain
 from rlm_loop.repl.isolation import seccomp
 from rlm_loop.repl.isolation.harden import landlock_abi
-from rlm_loop.repl.isolation.ordinary_user import RootFolder, cell_user, made_up, may_read
+from rlm_loop.repl.isolation.ordinary_user import RootFolder, cell_user, may_read
 from rlm_loop.repl.isolation.readable import HARDEN, SETTINGS, SYSTEM, THE_WORKER, Script, readable
 from rlm_loop.repl.worker import tasks_of_user
 
@@ -65,7 +65,7 @@ class Hardened:
         needed, hidden = readable(python, environment, self.read)
         paths = [*needed, str(run.file), str(HARDEN)]
         user, keep_read, note = _user(cwd, home, paths)
-        code = seccomp.for_this_machine(shares="machine" if user is not None and made_up(user) else "files")
+        code = seccomp.for_this_machine(alone=False)
         rights = {
             "user": user,
             "keep_read": keep_read,
@@ -143,7 +143,7 @@ class Sandbox:
         inside = [f"/run/rlm-loop/{Path(f).name}" for f in scripts]
         made = [*_accounts(home, user or (os.getuid(), os.getgid())), *zip(scripts, inside, strict=True)]
         argv += _files(needed, hidden, cwd, home, made)
-        code = seccomp.for_this_machine(shares="nothing")
+        code = seccomp.for_this_machine(alone=True)
         rights = json.dumps({"user": user, "folder": str(cwd), "filter": code.hex()})
         argv += ["--chdir", "/", "--", python, *run.flags, inside[0], rights, inside[1], *run.arguments(options)]
         return Launch(tuple(argv), environment, self.kind)

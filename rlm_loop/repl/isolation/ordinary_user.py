@@ -42,11 +42,6 @@ def cell_user(cwd: Path, home: Path) -> tuple[int, int] | None:
     return user
 
 
-def made_up(user: tuple[int, int]) -> bool:
-    """Return True for a user that owns nothing but what a session gave it."""
-    return _FIRST <= user[0] <= _LAST
-
-
 def may_read(paths: list[str]) -> bool:
     """Return True if any user may read these folders and files."""
     try:

@@ -13,11 +13,7 @@ import platform
 import struct
 import sys
 from pathlib import Path
-from typing import Any, Literal
-
-Shares = Literal["nothing", "machine", "files"]
-"""Resources that a session shares with the user: none (it has namespaces of its own), the machine's processes and
-network, or these and the ownership of files."""
+from typing import Any
 
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column in the tables, AUDIT_ARCH_*
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -39,11 +35,12 @@ Code = list[tuple[int, int, int, int]]
 
 
 @functools.lru_cache(maxsize=8)
-def build(machine: str, *, shares: Shares) -> bytes:
+def build(machine: str, *, alone: bool) -> bytes:
     """The filter for a machine (`platform.machine()`); empty where there is none for it.
 
-    A session that shares the machine opens no socket but a connected pair, and that not for datagrams, which could be
-    sent elsewhere: no network of any family, and none of the unix sockets of services, which landlock does not cover.
+    A session that is not `alone` (it has no namespaces of its own, and may own the user's files) opens no socket but a
+    connected pair, and that not for datagrams, which could be sent elsewhere: no network of any family, and none of
+    the unix sockets of services, which landlock does not cover.
     """
     if machine not in _MACHINES:
         return b""
@@ -58,16 +55,14 @@ def build(machine: str, *, shares: Shares) -> bytes:
     if machine == "x86_64":
         code += [(_AT_LEAST, 0, 1, 0x40000000), (_RETURN, 0, 0, _REFUSE)]  # x32 calls too
     always = {_REFUSE: [*CALLS["refused"]], _NOT_THERE: ["clone3"]}
-    if shares != "nothing":
-        always[_REFUSE] += [*CALLS["shared"], "socket"]
-    if shares == "files":
-        always[_REFUSE] += CALLS["owned"]
+    if not alone:
+        always[_REFUSE] += [*CALLS["shared"], *CALLS["owned"], "socket"]
         always[_DONE] = [*CALLS["without_effect"]]
     for result, names in always.items():
         for name in filter(number.get, names):  # those that the machine has
             code += _rule(number[name], result)
     code += _rule(number["clone"], _REFUSE, (0, _ANY_BIT, _NEW_NAMESPACE))
-    if shares == "nothing":
+    if alone:
         for family in _FAMILIES:
             code += _rule(number["socket"], _ALLOW, (0, _EQUAL, family))
         code += _rule(number["socket"], _NO_FAMILY)
@@ -90,9 +85,9 @@ def _rule(number: int, result: int, *tests: tuple[int, int, int]) -> Code:
     return [(_EQUAL, 0, len(body) + 1, number), *body, (_RETURN, 0, 0, result), *again]
 
 
-def for_this_machine(*, shares: Shares) -> bytes:
+def for_this_machine(*, alone: bool) -> bytes:
     """`build` for where we run; empty where the kernel has no filters, or a 32-bit Python runs on a 64-bit one."""
-    return build(platform.machine(), shares=shares) if available() else b""
+    return build(platform.machine(), alone=alone) if available() else b""
 
 
 def available() -> bool:
