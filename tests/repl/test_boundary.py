@@ -115,13 +115,13 @@ def test_a_line_that_never_ends_takes_no_memory() -> None:
     assert reader.refused
 
 
-OUT_OF_BOUNDS = {
-    "b'[{' * 50_000": "100,000 levels",
-    """b'{"t":"done","id":1,"answer":{"value":' + b'[' * 999 + b']' * 999 + b'}}'""": "1,001 levels",
-    """b'{"t":"done","v":[' + b'0,' * 2_100_000 + b'0]}'""": "values",
-    "b'x' * 60_000_000": "bytes",
-    "b'x' * 60_000_000 + b'\\n' + b'y' * 60_000_000": "bytes",
-}
+OUT_OF_BOUNDS = [
+    "b'[{' * 50_000",
+    """b'{"t":"done","id":1,"answer":{"value":' + b'[' * 999 + b']' * 999 + b'}}'""",
+    """b'{"t":"done","v":[' + b'0,' * 2_100_000 + b'0]}'""",
+    "b'x' * 60_000_000",
+    "b'x' * 60_000_000 + b'\\n' + b'y' * 60_000_000",
+]
 
 
 @pytest.mark.parametrize("sent", OUT_OF_BOUNDS)
@@ -132,8 +132,7 @@ def test_a_worker_that_sends_what_is_out_of_bounds_is_replaced(repl: PythonREPL,
         f"s.sendall(b'\\n' + {sent} + b'\\n'); import time; time.sleep(60)",
         timeout=60,
     )
-    assert result.error == "died", result
-    assert [part for part in ("it sent a message of", OUT_OF_BOUNDS[sent]) if part not in result.message] == []
+    assert (result.error, "more than may be sent" in result.message) == ("died", True), result
     assert repl.run("1 + 1").output == "2"
 
 

@@ -1,7 +1,7 @@
 """Read the frames and the output of a worker, and trust neither; write frames to it, and values through files.
 
 A cell can write anything to the worker's descriptors, so nothing in it may lead to an import, to a class that it names,
-or to more memory than it took to send.  `check` bounds a line in bytes, depth and count before it is parsed.  `decode`
+or to more memory than it took to send.  A line is bounded in bytes, depth and count before it is parsed.  `decode`
 makes values of a closed list of types, all of which were imported before any cell ran.  An honest worker stays within
 these bounds: what would not fit it sends as text (`worker.bounded`).  The host never waits for it to read.
 """
@@ -38,55 +38,42 @@ _parse = json.JSONDecoder().raw_decode
 _READ = 1 << 16
 
 
-class OutOfBounds(ValueError):
-    """A worker sent what no honest one would.  The text says what."""
-
-
-def check(line: bytes | bytearray) -> None:
-    """Refuse a line that would take more memory or levels than are allowed; raises `OutOfBounds`."""
-    if len(line) > LONGEST:
-        raise OutOfBounds(f"a message of more than {LONGEST:,} bytes")
+def within_bounds(line: bytes | bytearray) -> bool:
+    """Return True for a line of no more values and levels than are allowed."""
     if len(line) <= MOST and line.count(b"[") + line.count(b"{") <= _LEVELS:
-        return
+        return True
     count, depth = values_in(line)
-    if count > MOST:
-        raise OutOfBounds(f"a message of {count:,} values")
-    if depth > _LEVELS:
-        raise OutOfBounds(f"a message of {depth:,} levels")
+    return count <= MOST and depth <= _LEVELS
 
 
 class FrameReader:
     """Frames out of one stream.  They are checked for form only, and junk between them is passed over.
 
-    `refused` says what came that is out of bounds: its sender is not to be heard any longer.
+    `refused`: something came that is out of bounds, and its sender is not to be heard any longer.
     """
 
     def __init__(self) -> None:
         self._partial = bytearray()
-        self.refused = ""
+        self.refused = False
 
     def take(self, data: bytes) -> list[dict[str, Any]]:
         """Return the frames of the lines that are complete now."""
         self._partial += data
         if len(self._partial) > LONGEST + len(data):
             self._partial.clear()
-            self.refused = f"a message of more than {LONGEST:,} bytes"
+            self.refused = True
         if b"\n" not in data:
             return []
         *lines, self._partial = self._partial.split(b"\n")
         frames: list[dict[str, Any]] = []
-        for line in lines:
-            if not line:
+        for line in filter(None, lines):
+            if not within_bounds(line):
+                self.refused = True
                 continue
             try:
-                if len(line) > _LEVELS:  # a shorter one cannot be out of bounds
-                    check(line)
                 text = line.decode()
                 frame: Any
                 frame, end = _parse(text)
-            except OutOfBounds as error:
-                self.refused = str(error)
-                continue
             except (ValueError, RecursionError):
                 continue  # junk that a cell wrote to our descriptor
             if end == len(text) and isinstance(frame, dict) and isinstance(frame.get("t"), str):
