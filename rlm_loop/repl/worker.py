@@ -500,9 +500,7 @@ class Output:
             io.TextIOWrapper(raw, "utf-8", "backslashreplace", "\n", line_buffering=True, write_through=True)
             for _ in "12"
         )
-        stdin = io.TextIOWrapper(io.BytesIO(), "utf-8")
-        sys.stdout, sys.stderr, sys.stdin = self.stdout, self.stderr, stdin
-        sys.__stdout__, sys.__stderr__, sys.__stdin__ = self.stdout, self.stderr, stdin  # type: ignore[misc]
+        sys.stdout, sys.stderr, sys.stdin = self.stdout, self.stderr, io.TextIOWrapper(io.BytesIO(), "utf-8")
 
     def close_cell(self) -> None:
         with contextlib.suppress(Exception):  # the cell's own may be anything
@@ -1022,7 +1020,6 @@ def load(job: dict[str, Any]) -> Any:
 
 # --------------------------------------------------------------------------------------------- process
 
-CANNOT_GO_ON = 70  # the exit status where the worker's own code fails
 RECORD = 262_144  # characters of a cell's text that are kept for the record, where the session's own cap is smaller
 
 
@@ -1133,7 +1130,7 @@ def serve(options: dict[str, Any]) -> None:
     except BaseException:
         traceback.print_exc(file=sys.__stderr__)
     finally:
-        os._exit(CANNOT_GO_ON)
+        os._exit(70)  # the worker's own code failed
 
 
 def _restricted(folder: str, imports: list[str]) -> Callable[[Link, int], Repl]:

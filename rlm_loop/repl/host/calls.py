@@ -47,7 +47,7 @@ class CellCalls:
         session: int,
     ) -> None:
         self._tools, self._clock, self._send, self._session = tools, clock, send, session
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self.under_way = 0
         self._since = self._waited = 0.0
         self._closed = False
@@ -66,13 +66,9 @@ class CellCalls:
     def close(self) -> None:
         """The cell is over or is being stopped: no further call starts, and a late result is credited to nobody."""
         with self._lock:
-            if self.under_way:
-                self._waited += self._clock() - self._since
-            self.under_way = 0
-            self._closed = True
-            scope = self._scope
-        if scope is not None:
-            scope.end("the cell that asked has ended")
+            self._waited, self.under_way, self._closed = self.waited(), 0, True
+        if self._scope is not None:
+            self._scope.end("the cell that asked has ended")
 
     def start(self, frame: Mapping[str, Any]) -> None:
         """Answer a `call` frame: run the tool that it asks for, in a thread, and send what comes of it."""
@@ -81,11 +77,9 @@ class CellCalls:
             self._bytes += frame.get("size", 0)
             if self._closed:
                 refusal = {"error": "RuntimeError: the cell is being stopped"}
-            elif len(self.made) >= _MOST or self._bytes > _MOST_BYTES:
-                most = f"{_MOST:,} calls, with {_MOST_BYTES:,} bytes of arguments and results in all"
+            elif len(self.made) >= _MOST or self._bytes > _MOST_BYTES or self.under_way >= _AT_ONCE:
+                most = f"{_AT_ONCE} calls at the same time, {_MOST:,} in all, with {_MOST_BYTES:,} bytes"
                 refusal = {"error": f"RuntimeError: a cell may make {most}"}
-            elif self.under_way >= _AT_ONCE:
-                refusal = {"error": f"RuntimeError: a cell may make {_AT_ONCE} calls at the same time"}
             else:
                 self.made.append(call)
                 if self.ended is not None:

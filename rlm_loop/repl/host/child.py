@@ -33,10 +33,9 @@ _STATUS = 1.0  # seconds for the exit status, once the socket is closed
 _REPEAT = 0.15  # seconds between interrupts of a cell that goes on
 _SLICE = 0.5  # seconds: never sleep longer without a look at the clock, which is an argument
 _BUSY_SLICE = 0.05
-_AFTER_KILL = 0.2  # seconds for the kernel to end what was killed, before force is used
 _UNASKED = 1000  # messages that answer nothing: an honest REPL sends none
 _BETWEEN = 0.5  # seconds to read what came between two cells
-_FLOOD = "it sent messages that nobody had asked for"
+_BROKEN = "it sent what nobody had asked for, or more than may be sent"
 
 Stopped = Literal["", "timeout", "budget", "interrupted"]
 
@@ -181,7 +180,7 @@ class Child:
         """Serve a job until it ends.  One that is `stopped` already is given the grace time only."""
         clock = self._settings.clock
         began = since = clock()
-        next_interrupt, killed = 0.0, False
+        next_interrupt = 0.0
         how: Literal["done", "died", "killed"] = "done"
         report, cause = dict[str, Any](), ""
         try:
@@ -195,16 +194,14 @@ class Child:
                         calls.close()
                 if stopped:
                     spent = now - since
-                    if killed and spent > grace + _AFTER_KILL:
-                        self._force()
-                        raise ChildEnded
-                    if spent >= grace and not killed:
+                    if spent >= grace:
                         self.kill()
-                        killed = True
-                    elif spent >= next_interrupt and not killed:
+                        how = "killed"
+                        break
+                    if spent >= next_interrupt:
                         self._signal(signal.SIGINT)  # the process sees it before it reads anything of a later cell
                         next_interrupt = spent + _REPEAT
-                    pause = (grace + _AFTER_KILL if killed else min(next_interrupt, grace)) - spent
+                    pause = min(next_interrupt, grace) - spent
                 else:
                     # A cell that waits for a tool spends nothing, but may go on, or be ended by it, at any moment.
                     pause = _BUSY_SLICE if calls.made and calls.under_way else timeout - own
@@ -224,7 +221,7 @@ class Child:
                 else:
                     self._count_unasked()
         except ChildEnded:
-            how, cause = ("killed", "") if killed else ("died", self._death())
+            how, cause = "died", self._death()
         self._output.read()
         waited = 0.0
         if calls.made:
@@ -238,7 +235,7 @@ class Child:
         try:
             while self._frames or self._ended or self._sock_fd in dict(self._poll.poll(0)):
                 if self._settings.clock() > end:
-                    self._refuse(_FLOOD)
+                    self._refuse(_BROKEN)
                 if self._receive(0) is not None:
                     self._count_unasked()
         except ChildEnded:
@@ -250,7 +247,7 @@ class Child:
     def _count_unasked(self) -> None:
         self._unasked += 1
         if self._unasked > _UNASKED:
-            self._refuse(_FLOOD)
+            self._refuse(_BROKEN)
 
     # -- to the process
 
@@ -311,11 +308,11 @@ class Child:
         if not self._pid:
             self._pid = sender  # it said hello, before any cell ran
         elif sender != self._pid:
-            self._refuse("a process that a cell left spoke in its place")
+            self._refuse(_BROKEN)  # a process that a cell left spoke in its place
             return
         self._frames += self._reader.take(data)
         if self._reader.refused:
-            self._refuse(f"it sent {self._reader.refused}")
+            self._refuse(_BROKEN)
 
     def _refuse(self, fault: str) -> None:
         """Hear it no longer, and have it killed: no honest worker does what it did."""

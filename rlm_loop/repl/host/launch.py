@@ -87,21 +87,16 @@ def tidied(argv: Sequence[str], home: Path) -> list[str]:
     return ["/bin/sh", "-c", _TIDY, "rlm-loop", str(home), *argv]
 
 
-def worker_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The allowed part of an environment (default: this process's), with string hashing fixed.
+def worker_environment() -> dict[str, str]:
+    """The allowed part of this process's environment, with string hashing fixed.
 
     A fixed `PYTHONHASHSEED` makes the order of sets, and so the output of cells, the same in every run.
     """
-    source = os.environ if environ is None else environ
-    env = {k: v for k, v in source.items() if k in _PASSED or k.startswith(_PASSED_PREFIXES)}
+    env = {k: v for k, v in os.environ.items() if k in _PASSED or k.startswith(_PASSED_PREFIXES)}
     if "PYTHONPATH" in env:  # relative to here, not to the working folder, whose files would hide the library's
         env["PYTHONPATH"] = os.pathsep.join(os.path.abspath(p) for p in env["PYTHONPATH"].split(os.pathsep) if p)
-    env.setdefault("LANG", "C.UTF-8")
-    env.setdefault("PATH", os.defpath)
-    env.setdefault("MPLBACKEND", "Agg")
-    env["PYTHONHASHSEED"] = "0"
-    env["PYTHONIOENCODING"] = "utf-8"
-    return env
+    default = {"LANG": "C.UTF-8", "PATH": os.defpath, "MPLBACKEND": "Agg"}
+    return {**default, **env, "PYTHONHASHSEED": "0", "PYTHONIOENCODING": "utf-8"}
 
 
 def isolated_environment(temporary: str) -> dict[str, str]:
