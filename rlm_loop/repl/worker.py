@@ -103,10 +103,12 @@ def tool_error(text: str) -> ToolError:
     left = text
     for _ in range(3):  # such as "ToolError: runtime: SubCallError: no route"
         kind, _colon, left = left.partition(": ")
-        for known in (SubCallError, DepthExceeded):
-            if kind == known.__name__:
-                return known(left)
+        if kind in _SUBCALLS:
+            return _SUBCALLS[kind](left)
     return ToolError(text)
+
+
+_SUBCALLS = {"SubCallError": SubCallError, "DepthExceeded": DepthExceeded}
 
 
 def encode(value: Any, depth: int = 0) -> Any:
@@ -226,10 +228,7 @@ def safe_repr(value: Any, limit: int) -> str:
         text = repr(value)
     except Exception as e:
         text = f"<{type(value).__name__} object whose repr raised {type(e).__name__}>"
-    if len(text) <= limit:
-        return text
-    half = limit // 2
-    return f"{text[:half]}... [{len(text) - 2 * half} characters left out] ...{text[-half:]}"
+    return ends(text, limit // 2)
 
 
 _SIZED = frozenset((list, dict, set, bytearray, collections.deque, collections.Counter, collections.defaultdict))
@@ -254,13 +253,11 @@ def form_of(value: Any, limit: int) -> Any:
 
 def bounded(value: Any, limit: int) -> dict[str, Any]:
     """`{"value": ...}` where a value of a cell crosses to the host and keeps within bounds, else `{"repr": ...}`."""
-    try:
+    with contextlib.suppress(Exception):
         form = encode(value)
         text = _dumps(form)
         if len(text) < _MOST or (len(text) <= _LARGEST and values_in(text.encode())[0] <= _MOST):
             return {"value": form}
-    except Exception:
-        pass
     return {"repr": safe_repr(value, limit)}
 
 
@@ -296,8 +293,7 @@ class Interrupts:
         self.held = 0
         self.waiting = self.pending = False
         self.count = 0
-        self.handler = self.on_signal  # one object, to be told from what a cell may have put in its place
-        _signal.signal(signal.SIGINT, self.handler)
+        _signal.signal(signal.SIGINT, self.on_signal)
 
     def __enter__(self) -> None:
         if threading.get_ident() == self.main:
@@ -361,9 +357,7 @@ class Link:
 
         One that C forks can still read a job, but not answer it: that cell comes to its time limit.
         """
-        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        os.dup2(nothing, self._fd, inheritable=False)
-        os.close(nothing)
+        os.dup2(0, self._fd, inheritable=False)  # nothing can be read there
 
     def descriptor(self) -> int:
         """Receive the descriptor that the host sends before all else."""
@@ -408,11 +402,10 @@ class Link:
 
     def abandon_calls(self) -> None:
         """The cell is over: threads of it that still wait for a reply get an error."""
-        if self._waiting:
-            with self._lock:
-                for slot in self._waiting.values():
-                    slot.setdefault("error", "the cell has ended")
-                self._news.notify_all()
+        with self._lock:
+            for slot in self._waiting.values():
+                slot.setdefault("error", "the cell has ended")
+            self._news.notify_all()
 
     def _wait(self, news: Any) -> None:
         """Wait until there is something in `news`."""
@@ -463,8 +456,7 @@ _CLOSE_ON_EXEC = getattr(_socket, "MSG_CMSG_CLOEXEC", 0)
 
 def _crossing(value: Any) -> Any:
     """An argument on its way to a host tool: exact where it can be, a table as CSV, else its repr."""
-    kind = type(value)
-    if kind.__name__ in ("DataFrame", "Series") and kind.__module__.partition(".")[0] == "pandas":
+    if hasattr(value, "to_csv"):
         with contextlib.suppress(Exception):
             value = value.to_csv()
     return next(iter(bounded(value, 1_000_000).values()))
@@ -563,7 +555,7 @@ class Displays:
     def bundle(self, value: Any) -> dict[str, Any]:
         """Return the best rich form of a value by its MIME type, by the methods that Jupyter asks."""
         kind: Any = type(value)
-        try:
+        with contextlib.suppress(Exception):
             if kind.__module__ == "matplotlib.figure":
                 raw = io.BytesIO()
                 value.savefig(raw, format="png")
@@ -573,8 +565,6 @@ class Displays:
                 method = "_repr_" + mime.partition("/")[2].partition("+")[0] + "_"
                 if hasattr(kind, method) and (data := getattr(value, method)()):
                     return {mime: data[0] if isinstance(data, tuple) else data}
-        except Exception:
-            pass
         return {}
 
     def flush(self, *_: Any, **__: Any) -> None:
@@ -593,14 +583,13 @@ class Displays:
         from importlib.machinery import PathFinder
 
         spec: Any = PathFinder.find_spec(name, path)
-        if spec is not None:
-            execute = spec.loader.exec_module
+        execute = spec.loader.exec_module
 
-            def exec_module(module: Any) -> None:
-                execute(module)
-                module.show = self.flush
+        def exec_module(module: Any) -> None:
+            execute(module)
+            module.show = self.flush
 
-            spec.loader.exec_module = exec_module
+        spec.loader.exec_module = exec_module
         return spec
 
 
@@ -701,8 +690,11 @@ _ANSWER = "final_answer"
 
 def cut(text: str, cap: int) -> str:
     """Head and tail of a text, enough for the host to clip it to `cap`, never a giant frame."""
-    text = text.encode("utf-8", "backslashreplace").decode()
-    half = max(cap, RECORD)
+    return ends(text.encode("utf-8", "backslashreplace").decode(), max(cap, RECORD))
+
+
+def ends(text: str, half: int) -> str:
+    """So many characters of each end of a text, with a mark between where it is longer."""
     return text if len(text) <= 2 * half else text[:half] + left_out(len(text) - 2 * half) + text[-half:]
 
 
@@ -928,14 +920,10 @@ class Repl(Cells):
         self._note_names(report)
         return report
 
-    # -- jobs
-
     def _job_drop(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
         for name in job["names"]:
             if name not in self.reserved:
                 self.names.pop(name, None)
-
-    # -- parts
 
     def _is_user(self, file: str) -> bool:
         return super()._is_user(file) or file.startswith(self.folder + os.sep)
@@ -945,12 +933,10 @@ class Repl(Cells):
         restored = restore(self.names, self.reserved)
         self.names["__builtins__"] = builtins
         sys.modules["__main__"] = self.module
-        if _signal.getsignal(signal.SIGINT) is not self.interrupts.handler:
-            _signal.signal(signal.SIGINT, self.interrupts.handler)
+        _signal.signal(signal.SIGINT, self.interrupts.on_signal)
         if type(linecache.cache) is not dict:
             linecache.cache = {}
-        if sys.getrecursionlimit() < _LEAST_RECURSION:  # under which our own code fails
-            sys.setrecursionlimit(_LEAST_RECURSION)
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), 200))  # under which our own code fails
         return restored
 
     def _thread_failed(self, args: Any) -> None:
@@ -999,7 +985,6 @@ def no_debugger(*_args: Any, **_kwargs: Any) -> None:
 STAND_INS: dict[str, Any] = {"exit": leave, "quit": leave, "input": no_input, "breakpoint": no_debugger}
 """Built-ins through which a cell that shares its process with others would reach its user, or end it."""
 
-_LEAST_RECURSION = 200
 _compile = compile  # a cell may take it from builtins
 _AWAIT = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
@@ -1091,7 +1076,8 @@ def limit(limits: dict[str, int]) -> None:
     if "processes" in limits:  # the kernel counts all of the user's
         limits = {**limits, "processes": limits["processes"] + (tasks_of_user() or limits.get("others", 1))}
     kinds = {"memory": "RLIMIT_DATA", "processes": "RLIMIT_NPROC", "file_size": "RLIMIT_FSIZE"}
-    for number, most in [(getattr(resource, kinds[name]), most) for name, most in limits.items() if name in kinds]:
+    for name in kinds.keys() & limits:
+        number, most = getattr(resource, kinds[name]), limits[name]
         hard = resource.getrlimit(number)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(number, (most, most))
@@ -1100,13 +1086,11 @@ def limit(limits: dict[str, int]) -> None:
 def tasks_of_user() -> int:
     """Count the processes and threads of this user; 0 where they cannot be seen."""
     count, user = 0, os.getuid()
-    try:
+    with contextlib.suppress(OSError):
         for pid in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError):  # it has ended meanwhile
                 if os.stat("/proc/" + pid).st_uid == user:
                     count += len(os.listdir("/proc/" + pid + "/task"))
-    except OSError:
-        return 0
     return count
 
 

@@ -97,7 +97,12 @@ class CellCalls:
     def _work(self, call: CellCall, frame: Mapping[str, Any]) -> None:
         ended: BaseException | None = None
         try:
-            outcome: Mapping[str, Any] = self._outcome(call, frame)
+            args, kwargs = [*decode(frame["args"])], {**decode(frame["kwargs"])}
+            call.asked = asked_with(args, kwargs)
+            tool = self._tools.get(call.name)
+            if tool is None:
+                raise NameError(f"there is no host tool named {call.name[:100]!r}")
+            outcome: Mapping[str, Any] = {"value": form_of(tool(*args, **kwargs), _LONGEST_REPR)}
         except BaseException as e:
             outcome = failed_call(e)
             ended = e if "end" in outcome else None
@@ -113,14 +118,3 @@ class CellCalls:
             if not self.under_way:
                 self._waited += self._clock() - self._since
         self._send({"t": "reply", "id": frame.get("id"), **outcome})
-
-    def _outcome(self, call: CellCall, frame: Mapping[str, Any]) -> Mapping[str, Any]:
-        try:
-            args, kwargs = [*decode(frame["args"])], {**decode(frame["kwargs"])}
-        except (ValueError, TypeError, KeyError) as e:
-            return {"error": f"ValueError: unreadable arguments ({type(e).__name__})"}
-        call.asked = asked_with(args, kwargs)
-        tool = self._tools.get(call.name)
-        if tool is None:
-            return {"error": f"NameError: there is no host tool named {call.name[:100]!r}"}
-        return {"value": form_of(tool(*args, **kwargs), _LONGEST_REPR)}

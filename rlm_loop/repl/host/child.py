@@ -186,7 +186,7 @@ class Child:
         try:
             while True:
                 now = clock()
-                own = now - began - (calls.waited() if calls.made else 0.0)
+                own = now - began - calls.waited()
                 if not stopped and (calls.ended is not None or own >= timeout):
                     stopped = "budget" if calls.ended is not None else "timeout"
                     since, next_interrupt = now, 0.05 if stopped == "budget" else 0.0
@@ -204,7 +204,7 @@ class Child:
                     pause = min(next_interrupt, grace) - spent
                 else:
                     # A cell that waits for a tool spends nothing, but may go on, or be ended by it, at any moment.
-                    pause = _BUSY_SLICE if calls.made and calls.under_way else timeout - own
+                    pause = _BUSY_SLICE if calls.under_way else timeout - own
                 frame = self._receive(min(max(pause, 0.001), _SLICE))
                 if frame is None:
                     continue
@@ -223,11 +223,8 @@ class Child:
         except ChildEnded:
             how, cause = "died", self._death()
         self._output.read()
-        waited = 0.0
-        if calls.made:
-            calls.close()
-            waited = calls.waited()
-        return Ended(how, stopped, report, self._output.take(), max(0.0, clock() - began - waited), cause)
+        calls.close()
+        return Ended(how, stopped, report, self._output.take(), max(0.0, clock() - began - calls.waited()), cause)
 
     def died_meanwhile(self) -> str:
         """Read what arrived between jobs; return how the REPL ended, or an empty text."""
@@ -272,7 +269,6 @@ class Child:
         """End it where it is not gone long after `kill`, and whatever stands around it."""
         with contextlib.suppress(OSError):
             os.killpg(self._popen.pid, signal.SIGKILL)
-        self._signal(signal.SIGKILL)
         self._launch.cleanup()
 
     # -- from the process
@@ -333,10 +329,8 @@ class Child:
             return self._fault or "nothing is known of how"
         if status <= 128:
             return f"it ended itself with exit status {status}"
-        try:
-            return f"killed by {signal.Signals(status - 128).name}"
-        except ValueError:
-            return f"killed by signal {status - 128}"
+        names = {number.value: number.name for number in signal.Signals}
+        return f"killed by {names.get(status - 128, 'a signal')}"
 
     def drop(self) -> None:
         """Give the REPL up, and all that runs in it."""

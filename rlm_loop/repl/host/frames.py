@@ -172,12 +172,8 @@ class Outgoing:
         data = (_encode(frame) + "\n").encode()
         with self._turns:
             if not self._left and len(data) <= _ONE_SEND:
-                try:
+                with contextlib.suppress(OSError):
                     self._sock.send(data, _NO_WAITING)
-                    return
-                except BlockingIOError:
-                    pass
-                except OSError:
                     return
             self._left.append(data)
             if len(self._left) == 1:

@@ -48,9 +48,8 @@ class Container:
     options: tuple[str, ...] = ()
     kind = "container"
 
-    def problem(self, python: str) -> str:
+    def problem(self, _python: str = "") -> str:
         """Return why this launcher does not work here, in one line; an empty string where it does."""
-        del python
         try:
             engine = self._engine()
         except ReplError as e:
@@ -62,9 +61,8 @@ class Container:
             return f"{Path(engine).name} has no image {self.image!r}: pull or import it first ({reason})"
         return ""
 
-    def __call__(self, python: str, options: Options, run: Script = THE_WORKER) -> Launch:
+    def __call__(self, _python: str, options: Options, run: Script = THE_WORKER) -> Launch:
         """Raises `ReplError` where no engine is found; an image that is missing ends the start with its message."""
-        del python
         engine, name = self._engine(), f"rlm-loop-{uuid.uuid4().hex[:12]}"
         podman = Path(engine).name.startswith("podman")
         cwd, home = folders(options)

@@ -47,16 +47,15 @@ class Hardened:
     read: tuple[str | Path, ...] = ()
     kind = "hardened"
 
-    def problem(self, python: str) -> str:
+    def problem(self, _python: str = "") -> str:
         """Return why this launcher does not work here, in one line; an empty string where it does."""
-        del python
         if landlock_abi() < 1:
             return "this kernel has no landlock (it came with Linux 5.13), or it is not in its lsm= boot parameter"
         return ""
 
     def __call__(self, python: str, options: Options, run: Script = THE_WORKER) -> Launch:
         """Raises `ReplError` where the kernel has no landlock: then nothing is started."""
-        if problem := self.problem(python):
+        if problem := self.problem():
             raise ReplError(f'cannot isolate the REPL: {problem}; use another launcher, or launcher="plain" for none')
         cwd, home = folders(options)
         temporary = home / "tmp"
@@ -80,7 +79,7 @@ class Hardened:
 
 
 def _user(cwd: Path, home: Path, paths: list[str]) -> tuple[tuple[int, int] | None, bool, str]:
-    """Return the cells' user (`None`: ours), True if it needs to read files of root's, and a note about that."""
+    """Return the cells' user (`None`: ours), True if it needs to read files of root's, and a note."""
     try:
         user = cell_user(cwd, home)
     except RootFolder as e:
@@ -90,7 +89,7 @@ def _user(cwd: Path, home: Path, paths: list[str]) -> tuple[tuple[int, int] | No
     # Without the filter, handles would open files past landlock.
     capabilities = int(Path("/proc/self/status").read_text().partition("CapEff:")[2].split()[0], 16)
     if seccomp.available() and capabilities & 1 << 2:  # CAP_DAC_READ_SEARCH, which can be left to the worker
-        return user, True, "cells may read the interpreter's folder, which is closed to ordinary users"
+        return user, True, ""
     return None, False, "cells run as root without its capabilities: the interpreter is closed to ordinary users"
 
 
