@@ -118,7 +118,7 @@ def test_a_run_without_an_end_says_so(tmp_path: Path) -> None:
 def test_the_outcome_says_the_isolation(kind: str) -> None:
     with open_repl(kind) as alike:
         try:
-            alike.start()
+            alike.get("0")
         except ReplError as problem:
             pytest.skip(str(problem))
         outcome = ToolLoopAgent(ScriptedModel([code("final_answer = 6 * 7")]), repl=kind).run("6 * 7?")
@@ -203,6 +203,6 @@ def test_a_question_of_two_turns_takes_few_calls(caplog: pytest.LogCaptureFixtur
 
 def test_a_trivial_cell_takes_few_calls() -> None:
     with open_repl("plain") as session:
-        session.start()
+        session.get("0")
         counts = [len(calls_of(lambda: session.run("1"))) for _ in range(8)]
     assert min(counts) <= 29  # 71 on 22 November 2026; two look at the working folder

@@ -22,7 +22,7 @@ def test_the_tables_name_every_kind_and_what_is_missing_and_tell_the_truth(capsy
     missing = [f for f in (*machine.isolation(), *machine.surroundings(), machine.on_this_machine()) if not f.there]
     assert all(f.how and f"{f.name}: {f.how}" in out for f in missing)
     with PythonREPL(launcher="auto", timeout=60) as repl:
-        repl.start()
+        repl.get("0")
         assert f"means {repl.isolation} here" in out
     there = {f.name: f.there for f in (*machine.isolation(), *machine.surroundings())}
     assert (there["plain"], there["sandbox"]) == (True, Sandbox().problem(sys.executable) == "")

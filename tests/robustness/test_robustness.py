@@ -32,7 +32,7 @@ def default_kind() -> Kind:
     """`auto` with the known gaps of the launcher that it picks here; `plain` where it picks that."""
     with warnings.catch_warnings(), PythonREPL(launcher="auto") as repl:
         warnings.simplefilter("ignore")  # it says so where it is plain
-        repl.start()
+        repl.get("0")
         picked = repl.isolation
     return replace(KINDS["auto"], gaps=KINDS[picked].gaps) if picked != "plain" else KINDS["plain"]
 
