@@ -33,6 +33,7 @@ import itertools
 import json
 import linecache
 import os
+import re
 import select
 import signal
 import struct
@@ -255,7 +256,7 @@ def bounded(value: Any, limit: int) -> dict[str, Any]:
     """`{"value": ...}` where a value of a cell crosses to the host and keeps within bounds, else `{"repr": ...}`."""
     with contextlib.suppress(Exception):
         form = encode(value)
-        text = _dumps(form)
+        text = dumps(form)
         if len(text) < _MOST or (len(text) <= _LARGEST and values_in(text.encode())[0] <= _MOST):
             return {"value": form}
     return {"repr": safe_repr(value, limit)}
@@ -263,8 +264,6 @@ def bounded(value: Any, limit: int) -> dict[str, Any]:
 
 def values_in(text: bytes | bytearray) -> tuple[int, int]:
     """Estimate how many values and levels JSON text has; nothing is built of it."""
-    import re
-
     bare = re.sub(rb'(?s)"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', b"", text)  # commas within strings separate nothing
     depth = deepest = 0
     for bracket in bare.translate(None, _NO_BRACKET):
@@ -274,8 +273,8 @@ def values_in(text: bytes | bytearray) -> tuple[int, int]:
 
 
 _NO_BRACKET = bytes(c for c in range(256) if c not in b"[]{}")
-_dumps = json.JSONEncoder(separators=(",", ":")).encode
-_parse = json.JSONDecoder().raw_decode  # `json.loads` looks for blanks before and after
+dumps = json.JSONEncoder(separators=(",", ":")).encode
+parse = json.JSONDecoder().raw_decode  # `json.loads` looks for blanks before and after
 
 
 # ------------------------------------------------------------------------------------------- interrupts
@@ -366,7 +365,7 @@ class Link:
 
     def send(self, frame: dict[str, Any]) -> None:
         # The line break in front ends what a cell may have written to this descriptor.
-        data = b"\n" + _dumps(frame).encode() + b"\n"
+        data = b"\n" + dumps(frame).encode() + b"\n"
         with self.interrupts, self._writing:
             self.sock.sendall(data)
 
@@ -448,7 +447,7 @@ class Link:
         if b"\n" not in data:
             return []
         *lines, self._partial = self._partial.split(b"\n")
-        return [_parse(line.decode())[0] for line in lines if line]
+        return [parse(line.decode())[0] for line in lines if line]
 
 
 _CLOSE_ON_EXEC = getattr(_socket, "MSG_CMSG_CLOEXEC", 0)

@@ -77,16 +77,15 @@ class CellCalls:
             self._bytes += frame.get("size", 0)
             if self._closed:
                 refusal = {"error": "RuntimeError: the cell is being stopped"}
+            elif self.ended is not None:
+                refusal = {"end": "the cell was ended"}
             elif len(self.made) >= _MOST or self._bytes > _MOST_BYTES or self.under_way >= _AT_ONCE:
                 most = f"{_AT_ONCE} calls at the same time, {_MOST:,} in all, with {_MOST_BYTES:,} bytes"
                 refusal = {"error": f"RuntimeError: a cell may make {most}"}
-            else:
-                self.made.append(call)
-                if self.ended is not None:
-                    refusal = {"end": "the cell was ended"}
             if refusal:
                 self._send({"t": "reply", "id": frame.get("id"), **refusal})
                 return
+            self.made.append(call)
             if not self.under_way:
                 self._since = self._clock()
             self.under_way += 1

@@ -155,19 +155,19 @@ class Child:
         and again during the grace time, which `grace` shortens, then killed.  Ctrl-C stops the job and keeps the REPL;
         a second one kills the REPL.
         """
-        calls = CellCalls(tools, self._settings.clock, self.send, self._session)
+        calls = CellCalls(tools, self._settings.clock, self._out.send, self._session)
         grace = self._settings.grace if grace is None else min(grace, self._settings.grace)
         job = secrets.randbits(48) + 1  # a cell may write frames, and none for cells to come
         self._output.read()
         self._output.take()  # what threads and processes printed since the job before goes nowhere
         try:
             try:
-                self.send({**frame, "id": job})
+                self._out.send({**frame, "id": job})
                 ended = self._wait(job, limit, calls, grace)
             except KeyboardInterrupt as interrupt:
                 calls.ended = interrupt
                 calls.close()
-                self.send({"t": "ping", "id": job + 1})  # answered after the job, also if the job never got there
+                self._out.send({"t": "ping", "id": job + 1})  # answered after the job, also if the job never got there
                 ended = self._wait(job, 0.0, calls, grace, "interrupted")
         except BaseException:
             self.drop()
@@ -247,10 +247,6 @@ class Child:
             self._refuse(_BROKEN)
 
     # -- to the process
-
-    def send(self, frame: Mapping[str, Any]) -> None:
-        """Send a frame.  Safe from any thread."""
-        self._out.send(frame)
 
     def _signal(self, number: int) -> None:
         if self._pid > 1 and not self._ended:

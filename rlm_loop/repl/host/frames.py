@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import json
 import os
 import pickle
 import shutil
@@ -24,7 +23,7 @@ from typing import Any, cast
 
 from rlm_loop.repl.contexts.on_disk import ContextError, ContextFile
 from rlm_loop.repl.text import Ends
-from rlm_loop.repl.worker import DEEPEST, RECORD, encode, values_in
+from rlm_loop.repl.worker import DEEPEST, RECORD, dumps, encode, parse, values_in
 from rlm_loop.repl.worker import decode as from_form
 
 LONGEST = 48 << 20
@@ -34,7 +33,6 @@ MOST = 2_000_000
 
 _LEVELS = 4 * DEEPEST  # of JSON: a value takes up to three for one of its own
 _AT_ONCE = 1 << 20  # bytes of a frame that are decoded at once: some 30 ms
-_parse = json.JSONDecoder().raw_decode
 _READ = 1 << 16
 
 
@@ -73,7 +71,7 @@ class FrameReader:
             try:
                 text = line.decode()
                 frame: Any
-                frame, end = _parse(text)
+                frame, end = parse(text)
             except (ValueError, RecursionError):
                 continue  # junk that a cell wrote to our descriptor
             if end == len(text) and isinstance(frame, dict) and isinstance(frame.get("t"), str):
@@ -87,8 +85,6 @@ def decode(value: Any) -> Any:
 
     Types: those of JSON, tuples, sets, bytes, dates.  Raises `ValueError` for anything else.
     """
-    if type(value) not in (dict, list):
-        return value
     try:
         return from_form(value)
     except (TypeError, LookupError, ArithmeticError, RecursionError, AttributeError) as error:
@@ -152,7 +148,6 @@ IN_FRAME = 1_000_000  # bytes or characters; above it a file is quicker than JSO
 _ONE_SEND = 32_768  # bytes that a socket takes wholly or not at all
 _FLAGS = getattr(socket, "MSG_NOSIGNAL", 0)
 _NO_WAITING = _FLAGS | getattr(socket, "MSG_DONTWAIT", 0)
-_encode = json.JSONEncoder(separators=(",", ":")).encode  # made once, not for every frame
 
 
 class Outgoing:
@@ -169,7 +164,7 @@ class Outgoing:
 
     def send(self, frame: Mapping[str, Any]) -> None:
         """Send a frame.  Safe from any thread."""
-        data = (_encode(frame) + "\n").encode()
+        data = (dumps(frame) + "\n").encode()
         with self._turns:
             if not self._left and len(data) <= _ONE_SEND:
                 with contextlib.suppress(OSError):

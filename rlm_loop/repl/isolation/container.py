@@ -74,9 +74,6 @@ class Container:
         argv += ["--user", "{}:{}".format(*(user or (os.getuid(), os.getgid())))]
         if podman:
             argv += ["--http-proxy=false", *(["--userns=keep-id"] if user is None else [])]
-            # crun, podman's default, refuses machines that have control groups of version 1, or of both versions.
-            mixed = not Path("/sys/fs/cgroup/cgroup.controllers").exists() and shutil.which("runc") is not None
-            argv += ["--runtime", "runc"] if mixed else []
         argv += ["--tmpfs", f"/tmp:size={TEMPORARY},mode=1777"]
         for variable in {**_ENVIRONMENT, **(run.env or {})}.items():
             argv += ["--env", "=".join(variable)]

@@ -63,7 +63,7 @@ class Hardened:
         environment = run.environment(str(temporary))
         needed, hidden = readable(python, environment, self.read)
         paths = [*needed, str(run.file), str(HARDEN)]
-        user, keep_read, note = _user(cwd, home, paths)
+        user, keep_read = _user(cwd, home, paths)
         code = seccomp.for_this_machine(alone=False)
         rights = {
             "user": user,
@@ -75,22 +75,23 @@ class Hardened:
         }
         command = (python, *run.flags, str(HARDEN), json.dumps(rights), str(run.file))
         argv = (*command, *run.arguments(_with_others(options, user)))
-        return Launch(argv, environment, self.kind, note)
+        return Launch(argv, environment, self.kind)
 
 
-def _user(cwd: Path, home: Path, paths: list[str]) -> tuple[tuple[int, int] | None, bool, str]:
-    """Return the cells' user (`None`: ours), True if it needs to read files of root's, and a note."""
-    try:
+def _user(cwd: Path, home: Path, paths: list[str]) -> tuple[tuple[int, int] | None, bool]:
+    """Return the cells' user and True if it needs to read files of root's.
+
+    No user: ours; where that is root who cannot change to another, root without its capabilities.
+    """
+    with suppress(RootFolder):
         user = cell_user(cwd, home)
-    except RootFolder as e:
-        return None, False, f"cells run as root without its capabilities: {e}"
-    if user is None or may_read([*paths, str(home.parent)]):
-        return user, False, ""
-    # Without the filter, handles would open files past landlock.
-    capabilities = int(Path("/proc/self/status").read_text().partition("CapEff:")[2].split()[0], 16)
-    if seccomp.available() and capabilities & 1 << 2:  # CAP_DAC_READ_SEARCH, which can be left to the worker
-        return user, True, ""
-    return None, False, "cells run as root without its capabilities: the interpreter is closed to ordinary users"
+        if user is None or may_read([*paths, str(home.parent)]):
+            return user, False
+        # Without the filter, handles would open files past landlock.
+        capabilities = int(Path("/proc/self/status").read_text().partition("CapEff:")[2].split()[0], 16)
+        if seccomp.available() and capabilities & 1 << 2:  # CAP_DAC_READ_SEARCH, which can be left to the worker
+            return user, True
+    return None, False
 
 
 def _with_others(options: Options, user: tuple[int, int] | None) -> Options:
