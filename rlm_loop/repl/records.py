@@ -11,17 +11,15 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, get_args
 
 from rlm_loop.actions import CallTool, FailureKind, Observation, RunCode
 from rlm_loop.models.wire import arguments_object
 from rlm_loop.repl.base import CellCall, CellError, CellResult
 from rlm_loop.repl.host.frames import decode
-from rlm_loop.repl.text import dedented
+from rlm_loop.repl.text import RECORD_CAP, dedented
 from rlm_loop.repl.worker import form_of
-
-MOST = 262_144
-"""Characters that are kept of a result, or of an argument that has no exact form."""
 
 
 @dataclass(slots=True)
@@ -53,14 +51,14 @@ class CellRecord:
 
 def asked_with(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     """Return the SHA-256 of a host tool's arguments."""
-    form = [[form_of(a, MOST) for a in args], {k: form_of(v, MOST) for k, v in sorted(kwargs.items())}]
+    form = [[form_of(a, RECORD_CAP) for a in args], {k: form_of(v, RECORD_CAP) for k, v in sorted(kwargs.items())}]
     return hashlib.sha256(json.dumps(form, separators=(",", ":"), default=repr).encode()).hexdigest()
 
 
 def kept(form: Any) -> Mapping[str, Any]:
     """Return the outcome of a call that gave this form: the `value`, or the length of one too long to keep."""
     length = len(json.dumps(form))
-    return {"value": form} if length <= MOST else {"left_out": length}
+    return {"value": form} if length <= RECORD_CAP else {"left_out": length}
 
 
 #: A cell of a trace that ended so never ran.
@@ -98,27 +96,25 @@ def difference(asked: Iterable[str], cell: CellRecord, result: CellResult, same_
     return "" if same_output else "printed something else"
 
 
-class PastCalls:
-    """Host calls on record; each answers one call that is equal to it."""
+def recorded_tools(
+    calls: Iterable[CellCall], names: Iterable[str], unknown: list[str]
+) -> dict[str, Callable[..., Any]]:
+    """Return host functions of these names that give what they gave: each call on record answers one equal to it.
 
-    def __init__(self, calls: Iterable[CellCall]) -> None:
-        self._left = defaultdict[tuple[str, str], deque[CellCall]](deque)  # that nobody made yet
-        for call in calls:
-            self._left[call.name, call.asked].append(call)
-        self.unknown: list[str] = []
-        """Names of tools that were called otherwise than in the record."""
+    Any other call is refused, and its name put into `unknown`.
+    """
+    left = defaultdict[tuple[str, str], deque[CellCall]](deque)
+    for call in calls:
+        left[call.name, call.asked].append(call)
 
-    def function(self, name: str) -> Callable[..., Any]:
-        """A host function that gives what it gave; any other call is refused."""
+    def play(name: str, /, *args: Any, **kwargs: Any) -> Any:
+        with suppress(IndexError):
+            call = left[name, asked_with(args, kwargs)].popleft()
+            return _result(call.outcome or {"error": "RuntimeError: it had not answered when its cell ended"})
+        unknown.append(name)
+        raise RuntimeError("this call is not on record, and is not made while the cell runs again")
 
-        def play(*args: Any, **kwargs: Any) -> Any:
-            with suppress(IndexError):
-                call = self._left[name, asked_with(args, kwargs)].popleft()
-                return _result(call.outcome or {"error": "RuntimeError: it had not answered when its cell ended"})
-            self.unknown.append(name)
-            raise RuntimeError("this call is not on record, and is not made while the cell runs again")
-
-        return play
+    return {name: partial(play, name) for name in names}
 
 
 def _result(outcome: Mapping[str, Any]) -> Any:

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,7 +29,7 @@ from rlm_loop.repl.host.frames import set_frame
 from rlm_loop.repl.host.launch import WORKER, Launch, Launcher, plain
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.isolation.launchers import launcher_named
-from rlm_loop.repl.records import CellRecord, PastCalls, difference
+from rlm_loop.repl.records import CellRecord, difference, recorded_tools
 from rlm_loop.repl.results import NO_LOSS, Loss, cell_result, given, names_in, restart_after
 from rlm_loop.repl.settings import Settings
 from rlm_loop.repl.text import settled
@@ -37,15 +37,6 @@ from rlm_loop.repl.text import settled
 _LEAST = 5.0  # seconds that a cell may take when it runs again, more if it took long; a busy machine is slow
 CLOSED = "this REPL is closed; open a new one"
 _SEE_EVERYTHING = ("plain", "kernel", "restricted", "custom")  # kinds of isolation that hide no file of the user's
-
-DESCRIPTION = (
-    "Run Python code in a persistent session. Variables stay between calls. Returns what the code printed, "
-    "or the value of its last expression."
-)
-
-
-Event = CellRecord | Mapping[str, Any]
-"""A cell, or a job by which the host changed the namespace."""
 
 
 class _Ended(Exception):
@@ -61,7 +52,10 @@ class Session:
     """
 
     name = "python"
-    description = DESCRIPTION
+    description = (
+        "Run Python code in a persistent session. Variables stay between calls. Returns what the code printed, "
+        "or the value of its last expression."
+    )
     last: CellResult | None = None
     """The result of the latest cell, also where `run` raised."""
 
@@ -78,9 +72,10 @@ class Session:
         self._cwd: Path | None = None
         self._files: Listing | str | None = None  # of the working folder at the last look; a text: why none is taken
         self._values = itertools.count(1)
-        self._tools: dict[str, tuple[Callable[..., Any], ...]] = {}  # the latest of a name is called
+        self._tools: dict[str, tuple[Callable[..., Any], ...]] = {}
+        self._called: dict[str, Callable[..., Any]] = {}  # the latest tool of each name
         # What the REPL holds
-        self._events: list[Event] = []
+        self._events: list[CellRecord | Mapping[str, Any]] = []  # cells, and jobs by which the host changed names
         self._variables: set[str] = set()  # of the host
         self._reserved: list[str] = []  # of the host too, once for each time that one was put over another
         self._names: tuple[str, ...] = ()
@@ -106,7 +101,7 @@ class Session:
             restart, self._untold = self._untold, NO_LOSS
             before = listing(self.cwd) if self._files is None else self._files
             frame = {"t": "exec", "code": code, "file": f"<cell {self._cells}>"}
-            ended, calls = child.do(frame, self._called(), limit, grace)
+            ended, calls = child.do(frame, self._called, limit, grace)
             loss = self._after(ended)
             made = calls.made
             self.last = own = cell_result(ended, limit, self.output_cap, loss, calls=made)
@@ -138,7 +133,6 @@ class Session:
                 self._reserved.append(name)
             else:
                 self._variables.add(name)
-            self._events.append(frame)
 
     def get(self, expression: str, *, timeout: float | None = None) -> Any:
         """Evaluate an expression and return its value (JSON types; anything else as its `repr`).
@@ -148,7 +142,7 @@ class Session:
         limit = self.timeout if timeout is None else timeout
         with self._turn():
             frame = {"t": "eval", "code": expression}
-            ended = self._must(self._ready(), frame, repr(expression), failure=EvaluationFailed, limit=limit)
+            ended = self._must(self._ready(limit), frame, repr(expression), failure=EvaluationFailed, limit=limit)
             return given(ended.report, ended.report.get("size", 0), limit - ended.seconds).value
 
     def add_tools(self, tools: Mapping[str, Callable[..., Any]]) -> None:
@@ -170,9 +164,7 @@ class Session:
         names = set(names)
         with self._turn():
             for name in names.intersection(self._reserved):
-                frame = {"t": "give_back", "name": name}
-                self._tell(frame, f"cannot give {name!r} back")
-                self._events.append(frame)
+                self._tell({"t": "give_back", "name": name}, f"cannot give {name!r} back")
                 self._reserved.remove(name)
             if names & self._tools.keys():
                 left = {name: tools[:-1] if name in names else tools for name, tools in self._tools.items()}
@@ -181,33 +173,31 @@ class Session:
     def new_run(self) -> None:
         """Forget an answer left by an earlier run; variables stay."""
         with self._turn():
-            frame = {"t": "new_run"}
-            self._tell(frame, "cannot begin a new run")
-            if self._events:
-                self._events.append(frame)
+            if self._events or self._child:
+                self._tell({"t": "new_run"}, "cannot begin a new run")
 
     def run_again(self, cells: Iterable[CellRecord], names: Iterable[str]) -> tuple[str, ...]:
         """Run the cells of a trace; host functions of these names give what they gave, and are not called.
 
         Returns what was not as before, a line each; a cell that was stopped is not run again.
         """
-        notes: list[str] = []
-        past, shared = PastCalls(()), None
+        notes, unknown, shared = list[str](), list[str](), None
+        tools: dict[str, Callable[..., Any]] = {}
         for cell in cells:
             if not cell.repeatable:
                 notes.append(f"a cell of turn {cell.number} was stopped ({cell.error}), and is not run again")
                 continue
             if cell.calls is not shared:
-                past, shared = PastCalls(cell.calls), cell.calls
-            past.unknown.clear()
-            self.add_tools({name: past.function(name) for name in names})
+                tools, shared = recorded_tools(cell.calls, names, unknown), cell.calls
+            unknown.clear()
+            self.add_tools(tools)
             try:
                 result = self.run(cell.code, timeout=max(60.0, 3 * cell.seconds))
             finally:
                 self.give_back(names)
             old, new = (settled(text).strip() for text in (cell.output, result.output))
             same = not cell.whole or old.startswith(new)
-            if what := difference(past.unknown, cell, result, same):
+            if what := difference(unknown, cell, result, same):
                 notes.append(f"a cell of turn {cell.number} {what} when it was run again")
         return tuple(notes)
 
@@ -272,10 +262,6 @@ class Session:
             return None
         return child
 
-    def _called(self) -> dict[str, Callable[..., Any]]:
-        """The tools that cells call by these names."""
-        return {name: tools[-1] for name, tools in self._tools.items()}
-
     def _folder(self) -> Path:
         """Return the private folder, for values on their way, the log and a working folder; made at the first call."""
         if self._closed:
@@ -284,14 +270,22 @@ class Session:
         return self._home
 
     def _offer(self, tools: dict[str, tuple[Callable[..., Any], ...]]) -> None:
-        """Let the cells have these tools and no others."""
-        self._tell(tools_frame(tools), "cannot change the tools")
-        self._tools = tools
+        """Let the cells have these tools and no others; `help(tool)` has the signature and the docstring there."""
+        called, about = {name: tool for name, (*_, tool) in tools.items()}, dict[str, str]()
+        for name, tool in called.items():
+            try:
+                signature = str(inspect.signature(tool))
+            except ValueError:  # of some built-in functions it is not known
+                signature = "(*args, **kwargs)"
+            about[name] = f"{name}{signature}\n\n{inspect.getdoc(tool) or ''}".rstrip()
+        self._tell({"t": "tools", "tools": about}, "cannot change the tools")
+        self._tools, self._called = tools, called
 
     def _tell(self, frame: Mapping[str, Any], what: str) -> None:
-        """Give a job to a REPL that was started; `what` begins the message where it does not succeed."""
+        """Give a job to a REPL that was started, and to each later one; `what` begins the message where it fails."""
         if (child := self._living()) is not None:
             self._must(child, frame, what)
+        self._events.append(frame)
 
     def _must(
         self,
@@ -304,7 +298,7 @@ class Session:
     ) -> Ended:
         """Do a job that has to succeed; raises `failure` where it fails."""
         limit = self.timeout if limit is None else limit
-        ended, calls = child.do(frame, self._called(), limit)
+        ended, calls = child.do(frame, self._called, limit)
         loss = self._after(ended, "" if failure is EvaluationFailed else ended.cause)
         if calls.ended is not None:
             raise calls.ended
@@ -333,13 +327,13 @@ class Session:
             self._events = [e for e in self._events if not (isinstance(e, CellRecord) and e.rerun)]
         last = {name: e for e in self._events if isinstance(e, CellRecord) for name in e.changed}
         own = [n for n in self._names if n not in self._given and n not in self._variables and n not in self._reserved]
-        again = {n: n in last and last[n].repeatable for n in own}
-        lost, promised = (tuple(n for n in own if again[n] is back) for back in (False, True))
+        promised = tuple(n for n in own if n in last and last[n].repeatable)
+        lost = tuple(n for n in own if not (n in last and last[n].repeatable))
         self._loss = Loss(self._names, lost, promised, cause)
         self._names = ()
         return self._loss
 
-    def _ready(self, seconds: float | None = None) -> Child:
+    def _ready(self, seconds: float) -> Child:
         """Return a REPL that is where the next cell must find it.  Rebuilding takes at most `seconds`."""
         if (child := self._living()) is not None:
             return child
@@ -349,10 +343,9 @@ class Session:
         try:
             child = self._set_up()
             if loss is not None:
-                child, notes = self._rebuild(child, loss, self.timeout if seconds is None else seconds)
+                child, notes = self._rebuild(child, seconds)
                 restart = restart_after(loss, {*self._names}, notes)
-                lost = self._untold.lost + restart.lost
-                self._untold = Loss(lost=lost, note=restart.note or self._untold.note)
+                self._untold = Loss(lost=self._untold.lost + restart.lost, note=restart.note or self._untold.note)
                 self._loss = None
             return child
         except BaseException:
@@ -361,7 +354,7 @@ class Session:
                 child.drop()
             raise
 
-    def _rebuild(self, child: Child, loss: Loss, seconds: float) -> tuple[Child, list[str]]:
+    def _rebuild(self, child: Child, seconds: float) -> tuple[Child, list[str]]:
         """Run the cells on record again, for `seconds` in all, and return notes on what was not as before.
 
         Where a cell is left out, the names that it had changed are removed: an earlier value would be wrong.  Where one
@@ -384,14 +377,14 @@ class Session:
         """Run a cell again where that may be, and compare; return the seconds that it took."""
         cell.rerun, what, gone, took = False, "", {*cell.changed}, 0.0
         if cell.repeatable and cell.seconds <= left:
-            past, limit = PastCalls(cell.calls), min(left, _LEAST + 3 * cell.seconds)
-            tools = {name: past.function(name) for name in self._tools}
+            unknown, limit = list[str](), min(left, _LEAST + 3 * cell.seconds)
+            tools = recorded_tools(cell.calls, {*self._tools, *(call.name for call in cell.calls)}, unknown)
             frame = {"t": "exec", "code": cell.code, "file": f"<cell {cell.number}>"}
             ended = self._again(child, frame, limit, tools)
             took, result = ended.seconds, cell_result(ended, limit, self.output_cap)
             cell.rerun = not ended.stopped
             same = settled(cell.output) == settled(result.output)
-            if what := difference(past.unknown, cell, result, same):
+            if what := difference(unknown, cell, result, same):
                 notes.append(f"cell {cell.number} {what} when it was run again")
             if cell.rerun:  # what a failing cell does not get to keeps a value that is not the last one
                 gone = gone.difference(names_in(ended.report, "changed")) if what and result.error else set[str]()
@@ -429,7 +422,7 @@ class Session:
         return Child(self._launch(options), self.cwd, home, self._settings, id(self))
 
     def _set_up(self) -> Child:
-        """Start a REPL, and give it the host's variables, the setup code and the tools."""
+        """Start a REPL, and give it the host's variables and tools, and the setup code."""
         with shielded():
             child = self._start()
             self._child[:] = [child]
@@ -442,8 +435,6 @@ class Session:
         if self._settings.setup.strip():
             frame = {"t": "exec", "code": self._settings.setup, "file": "<setup>"}
             self._must(child, frame, "the setup code failed", failure=SetupFailed)
-        if self._tools:
-            self._must(child, tools_frame(self._tools), "cannot add tools")
         self._given = frozenset(self._names)
         return child
 
@@ -453,8 +444,8 @@ class ReplTool:
     """The REPL as one tool of a function-calling loop."""
 
     session: Session
-    name: str = "python"
-    description: str = DESCRIPTION
+    name: str = Session.name
+    description: str = Session.description
 
     def run(self, input_data: str) -> str:
         """Run a cell; what it showed, and the reason where it was stopped."""
@@ -484,21 +475,14 @@ _ANSWER = "final_answer"
 _BUILTINS = frozenset(dir(builtins))
 
 
-def tools_frame(tools: Mapping[str, Sequence[Callable[..., Any]]]) -> dict[str, Any]:
-    """The job that gives the REPL its tools: their names, and what `help(tool)` shows there."""
-    about: dict[str, str] = {}
-    for name, (*_, tool) in tools.items():
-        about[name] = f"{name}{inspect.signature(tool)}\n\n{inspect.getdoc(tool) or ''}".rstrip()
-    return {"t": "tools", "tools": about}
-
-
 class PythonREPL(Session):
     """A `Session` whose cells run in a child process: it can be interrupted, killed and replaced.
 
     It starts at first use and ends with `close`, with the `with` block, with the host, or when collected.
 
     - `cwd`: working folder of the cells; default a private one, removed at the end.  `files` are written there.
-    - `setup`: code run before the first cell, and again after a restart; an error in it raises `SetupFailed`.
+    - `setup`: code run before the first cell, and again after a restart, with the tools that it calls; an error in it
+      raises `SetupFailed`.
     - `timeout`: seconds of a cell's own time, host tools excluded (60); `grace`: seconds that an interrupted cell
       has to stop before it is killed (2).  `run` returns within their sum plus half a second.
     - `output_cap`: characters of a cell's output that are kept, head and tail (65,536).

@@ -81,11 +81,10 @@ def clip(text: str, limit: int) -> tuple[str, bool]:
 
 def clip_again(text: str, limit: int) -> tuple[str, bool]:
     """`clip` for a text that may have been clipped before, so that the new mark counts all that is missing."""
-    if len(text) <= limit:
-        return text, False
-    mark = min(_MARKS.finditer(text), key=lambda m: abs(m.start() + m.end() - len(text)), default=None)
-    if mark is None:
+    marks = [] if len(text) <= limit else [*_MARKS.finditer(text)]
+    if not marks:
         return clip(text, limit)
+    mark = min(marks, key=lambda m: abs(m.start() + m.end() - len(text)))
     head, gone, tail = text[: mark.start()], int(mark[1]), text[mark.end() :]
     return _clipped(head, tail, len(head) + gone + len(tail), limit), True
 

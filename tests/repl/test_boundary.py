@@ -352,7 +352,7 @@ def test_the_start_is_no_part_of_the_first_cells_time(tmp_path: Path) -> None:
 
 def test_a_start_that_fails_says_why(tmp_path: Path) -> None:
     with PythonREPL(launcher=slow(tmp_path / "begun", "echo no room >&2; exit 1")) as repl:
-        for act in (repl.start, lambda: repl.run("1"), lambda: repl.get("1")):
+        for act in (lambda: repl.run("1"), lambda: repl.get("1")):
             with pytest.raises(ReplError, match="ended while starting: no room"):
                 act()
 

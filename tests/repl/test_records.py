@@ -14,7 +14,7 @@ from session_kinds import BudgetSpent
 from rlm_loop.repl import PythonREPL
 from rlm_loop.repl.base import CellCall
 from rlm_loop.repl.host.frames import IN_FRAME
-from rlm_loop.repl.records import PastCalls, asked_with
+from rlm_loop.repl.records import asked_with, recorded_tools
 
 DIE = "import os; os._exit(3)"
 
@@ -192,10 +192,10 @@ def test_values_of_the_host_come_back_as_they_were_then(repl: PythonREPL) -> Non
 def test_many_recorded_calls_are_answered_in_no_more_time_than_they_are() -> None:
     """Each was looked for in a list that was copied for it, in time that no limit of a cell counts."""
     many = range(40_000)
-    past = PastCalls([CellCall("ask", asked_with([n], {}), {"value": n}) for n in many])
-    ask, watch = past.function("ask"), Stopwatch()
+    calls, unknown = [CellCall("ask", asked_with([n], {}), {"value": n}) for n in many], list[str]()
+    ask, watch = recorded_tools(calls, ["ask"], unknown)["ask"], Stopwatch()
     assert [ask(n) for n in many if n != 7] == [n for n in many if n != 7]
-    assert past.unknown == []
+    assert unknown == []
     assert watch.fair < 4
 
 

@@ -21,9 +21,10 @@ from rlm_loop.repl.host.child import Ended, Stopped
 from rlm_loop.repl.host.launch import Launch
 from rlm_loop.repl.host.shielded import raise_in
 from rlm_loop.repl.in_process.streams import CellOutput, captured
-from rlm_loop.repl.records import MOST, asked_with, kept
+from rlm_loop.repl.records import asked_with, kept
 from rlm_loop.repl.session import Session
 from rlm_loop.repl.settings import Settings
+from rlm_loop.repl.text import RECORD_CAP
 from rlm_loop.repl.worker import (
     MISSING,
     STAND_INS,
@@ -156,7 +157,7 @@ class _Notebook(Cells):
         try:
             with running.paused(), captured(None):  # a thread that the cell started waits on time of its own
                 value = tool_context(self._session, running.scope).run(self._tools[name], *args, **kwargs)
-                record.outcome = kept(form_of(value, MOST))
+                record.outcome = kept(form_of(value, RECORD_CAP))
                 return value
         except BaseException as e:
             record.outcome = failed_call(e)
