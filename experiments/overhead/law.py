@@ -17,8 +17,8 @@ import pandas as pd
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments`
 
-from rlm_loop.accounting import LoopTokens
 from rlm_loop.report import Table, write_between
+from rlm_loop.study import LoopTokens
 
 HERE = Path(__file__).resolve().parent
 REQUESTS = HERE.parent / "harness_tax" / "results" / "requests.jsonl"

@@ -13,6 +13,7 @@ from rlm_loop.study.compare.patches import study_predictions, with_report
 from rlm_loop.study.compare.sequential import sequential
 from rlm_loop.study.compare.summary import ArmSummary
 from rlm_loop.study.errors import StudyError, StudyInterrupted, StudyWarning
+from rlm_loop.study.law import LoopTokens
 from rlm_loop.study.plan.analysis import Analysis
 from rlm_loop.study.plan.fairness import FACTORS, FairnessCheck, Unfair, fairness_check
 from rlm_loop.study.plan.grid import Episode
@@ -33,6 +34,7 @@ __all__ = [
     "Contrast",
     "Episode",
     "FairnessCheck",
+    "LoopTokens",
     "Results",
     "Status",
     "Study",

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.accounting import LoopTokens
+from rlm_loop.study import LoopTokens
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 numbers = st.integers(0, 5_000)
