@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import re
-import string
-import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
@@ -15,7 +12,6 @@ from rlm_loop.workspace.git import Git
 
 LINK, SUBMODULE = "120000", "160000"
 ABSENT = "000000"  # the mode of a file that is not there, with an id of zeros
-_LENGTHS = string.ascii_uppercase + string.ascii_lowercase  # how many bytes a line of a binary patch stands for
 
 
 class Blob(NamedTuple):
@@ -97,19 +93,16 @@ def render(git: Git, before: str, after: str) -> str:
     A rename is a deletion and a new file.  Text that is not UTF-8 is written in git's binary form, which is ASCII,
     as binary files are, so that the patch is text whatever the files hold.
     """
-    form = ("--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv")
-    patch = git("diff-tree", "-p", *form, before, after)
-    return "".join(_section(git, section) for section in re.split(rb"^(?=diff --git )", patch, flags=re.MULTILINE))
-
-
-def _section(git: Git, section: bytes) -> str:
-    """Return the part of a patch for one file as text that `git apply` understands."""
+    command = ("diff-tree", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv")
+    patch = git(*command, before, after)
     with suppress(UnicodeDecodeError):
-        return section.decode()
-    header = section[: section.index(b"\n", section.index(b"\nindex ") + 1)].decode()  # names are in it in ASCII
-    new = header.rpartition("..")[2].partition(" ")[0]
-    content = contents(git, [Blob("" if new.strip("0") else ABSENT, new)]).get(new, b"")
-    packed = zlib.compress(content)
-    lines = [packed[at : at + 52] for at in range(0, len(packed), 52)]
-    body = [f"{_LENGTHS[len(line) - 1]}{base64.b85encode(line, pad=True).decode()}" for line in lines]
-    return "\n".join([header, "GIT binary patch", f"literal {len(content)}", *body, "", ""])
+        return patch.decode()
+    binary = git("-c", "diff.default.binary=true", *command, before, after)
+    texts, binaries = (re.split(rb"^(?=diff --git )", whole, flags=re.MULTILINE) for whole in (patch, binary))
+    return "".join(_first_utf8(*forms) for forms in zip(texts, binaries, strict=True))
+
+
+def _first_utf8(text: bytes, binary: bytes) -> str:
+    with suppress(UnicodeDecodeError):
+        return text.decode()
+    return binary.decode()
