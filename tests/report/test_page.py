@@ -137,6 +137,7 @@ EDIT = st.tuples(st.integers(0, 999), st.integers(0, 9), st.integers(0, 9), st.t
 @pytest.mark.slow
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @example(edits=[(0, 0, 0, ()), (453, 0, 2, ())])  # the first step of a sub-agent, without its depth
+@example(edits=[(338, 0, 2, ())])  # the second one
 @given(edits=st.lists(EDIT, min_size=1, max_size=4))
 def test_an_edited_trace_is_shown_or_refused(tmp_path: Path, trace: Path, edits: list[Any]) -> None:
     events: list[dict[str, Any]] = [json.loads(line) for line in lines_of(trace)]

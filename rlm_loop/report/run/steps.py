@@ -68,7 +68,10 @@ class Steps:
         body.append(self._words(after))
         if not finished:
             body.append(parts().unfinished())
+        ident = ""  # a damaged trace can have two steps of one name: an id is there once
         if (node, turn.index) not in self.told:
+            ident = f"{self.view.prefix}{'' if node == ROOT else f'n{node}.'}t{turn.index}"
+            self.told.add((node, turn.index))
             body.append(call_list(self.view, node, turn.index, self.of))
         body += [self._patch(node, turn.index), self._tokens(node, turn)]
         failures = dict.fromkeys(o.failure.kind for o in turn.observations if o.failure is not None)
@@ -79,8 +82,6 @@ class Steps:
             marks.append(("ok", "answer"))
         if not finished:
             marks.append(("warn", "unfinished"))
-        ident = f"{self.view.prefix}{'' if node == ROOT else f'n{node}.'}t{turn.index}"
-        self.told.add((node, turn.index))
         opened = node == ROOT and self.view.turns <= OPEN
         return parts().step(ident, turn.index, _gist(turn), marks, _cost(turn), body, bool(failures), opened)
 
