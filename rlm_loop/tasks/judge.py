@@ -92,7 +92,7 @@ def judge(
         else:
             copy_tree(Path(folder), home / "work")
         mark = secrets.token_hex(8)  # not the word: the solution's process has it in its environment
-        command = isolated_command(place, sys.executable, home, {"RLM_LOOP_JUDGE": mark}, (), _CHILD)
+        command = isolated_command(place, sys.executable, home, {"RLM_LOOP_JUDGE": mark}, _CHILD)
         if weaker(command.kind, cells):
             command.cleanup()
             raise JudgeFailed(

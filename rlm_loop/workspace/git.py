@@ -97,8 +97,7 @@ def mirror(url: str, target: Path) -> None:
 
     This is the one command that reaches out, so it has the user's own settings: proxies, certificates, credentials.
     """
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     argv = ["git", "clone", "--quiet", "--mirror", "--", url, str(target)]
     done = subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     if done.returncode:
@@ -106,7 +105,4 @@ def mirror(url: str, target: Path) -> None:
 
 
 def _reason(complaint: bytes, code: int) -> str:
-    reason = " ".join(complaint.decode("utf-8", "replace").split()) or f"exit status {code}"
-    if "No space left on device" in reason:
-        reason = "the disk is full: free some space, or set TMPDIR to a folder on another disk"
-    return reason[:500]
+    return " ".join(complaint.decode("utf-8", "replace").split())[:500] or f"exit status {code}"

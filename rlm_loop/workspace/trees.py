@@ -12,6 +12,7 @@ from rlm_loop.workspace.git import Git
 
 LINK, SUBMODULE = "120000", "160000"
 ABSENT = "000000"  # the mode of a file that is not there, with an id of zeros
+EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # the tree without files, which git knows
 
 
 class Blob(NamedTuple):
@@ -25,12 +26,6 @@ def in_index(git: Git) -> dict[str, Blob]:
     """Return the files in the index by name, submodules with them."""
     lines = (line.partition(b"\t") for line in git("ls-files", "-z", "--stage").split(b"\0")[:-1])
     return {os.fsdecode(name): Blob(*head.decode().split(" ")[:2]) for head, _, name in lines}
-
-
-def listed(git: Git, tree: str) -> dict[str, Blob]:
-    """Return the files of a tree by name, submodules with them."""
-    lines = (line.partition(b"\t") for line in git("ls-tree", "-r", "-z", tree).split(b"\0")[:-1])
-    return {os.fsdecode(name): Blob(*head.decode().split(" ")[::2]) for head, _, name in lines}
 
 
 def differences(git: Git, before: str, after: str) -> dict[str, tuple[Blob, Blob]]:
@@ -61,7 +56,7 @@ def applied(git: Git, tree: str, patch: str) -> str:
     """Return the tree with a patch applied to it; `WorkspaceError` says why it does not fit."""
     if not patch.strip():
         return tree
-    given = patch.encode("utf-8", "surrogatepass")
+    given = (patch.removesuffix("\n") + "\n").encode("utf-8", "surrogatepass")
     return changed(git, tree, "apply", "--cached", "--whitespace=nowarn", "-", stdin=given)
 
 

@@ -125,7 +125,7 @@ def test_each_test_has_its_result_and_the_repository_stays_as_it_was(
     monkeypatch.setenv("RLM_LOOP_TEST_SECRET", "hunter2")
     run = run_tests(repository, place="plain", env={**BARE, "GIVEN": "1"})
     assert dict(run.results) == EXPECTED, run.output
-    assert (run.complaint, run.cut_short, run.timed_out, run.place) == ("", "", False, "plain")
+    assert (run.complaint, run.cut_short, run.place) == ("", "", "plain")
     assert "the reason" in run.messages[whole("::test_fails")]
     assert "nothing_of_this_name" in run.messages["tests/test_broken.py"]
     assert "in teardown" in run.messages[whole("::test_teardown")]
@@ -156,7 +156,7 @@ def test_a_crash_keeps_what_was_reported(tmp_path: Path) -> None:
 def test_the_time_is_up(tmp_path: Path) -> None:
     text = "import signal, time\ndef test_1(): pass\ndef test_2():\n    while True: time.sleep(1)\n"
     run = ran(tmp_path, {"test_x.py": text}, timeout=8)
-    assert (run.timed_out, run.cut_short.startswith("stopped after ")) == (True, True)
+    assert run.cut_short.startswith("stopped after ")
     # On a slow machine pytest itself may take longer than that.
     assert dict(run.results) in ({"test_x.py::test_1": "passed", "test_x.py::test_2": "error"}, {})
 

@@ -16,7 +16,7 @@ from rlm_loop.workspace import Workspace, WorkspaceError
 from rlm_loop.workspace.evaluation.guard import Guard, judged_tree
 from rlm_loop.workspace.git import Git
 from rlm_loop.workspace.testing import Isolation, TestOutcome, TestRun, run_tests
-from rlm_loop.workspace.trees import LINK, applied, changed, contents, differences, lay, listed
+from rlm_loop.workspace.trees import EMPTY, LINK, applied, changed, differences, lay
 
 ListedOutcome = TestOutcome | Literal["missing"]
 
@@ -52,10 +52,8 @@ class Evaluation:
         evidence: dict[str, Any] = {
             "tests": dict(self.results),
             "broke_others": self.broke_others,
-            "applied": self.applied,
             "restored": list(self.refused),
             "judging": list(self.judging),
-            "timed_out": self.run.timed_out,
             "place": self.run.place if self.results else "",
             "seconds": round(self.run.seconds, 3),
             "by": "patch",
@@ -105,20 +103,23 @@ def evaluate(
         except WorkspaceError as error:
             refuse_full_disk()
             return Evaluation(False, f"the patch does not apply: {error}"[:300], applied=False)
-        files = listed(git, reference)
-        targets = contents(git, [blob for blob in files.values() if blob.mode == LINK])
-        links = {name: os.fsdecode(targets[blob.id]) for name, blob in files.items() if blob.mode == LINK}
+        lay(git, base, reference)
+        files = {name: blob for name, (_, blob) in differences(git, EMPTY, reference).items()}
+        ends = {name: os.path.realpath(space.root / name) for name, blob in files.items() if blob.mode == LINK}
+        links = {name: os.path.relpath(end, space.root) for name, end in ends.items()}
         guard = Guard.of(wanted, differences(git, base, reference), protected, links)
-        searched = (env or {}).get("PYTHONPATH", "")
-        tree, refused, judging = judged_tree(git, guard, files, reference, patched, python, searched)
+        tree, refused, judging = judged_tree(git, guard, files, reference, patched, python)
         found = Evaluation(False, "", refused=refused, judging=judging)
         names = [f"{name} ({why})" for name, why in refused.items()]
-        notes = [f"not taken from the patch: {enumerated(names, 3)}"] if names else []
+        notes = (
+            [f"the patch changes what the tests import and what checks: {enumerated(judging, 3)}"] if judging else []
+        )
+        notes += [f"not taken from the patch: {enumerated(names, 3)}"] if names else []
         if tree == reference:
             what = "the patch is empty" if patched == base else "the patch changes nothing but tests and their settings"
             return replace(found, reason="; ".join([what, *notes]))
         try:
-            lay(git, base, tree)
+            lay(git, reference, tree)
         except (WorkspaceError, OSError) as error:
             refuse_full_disk()
             return replace(found, reason=f"the patched files cannot be written: {error}"[:300], applied=False)
@@ -143,19 +144,12 @@ def evaluate(
             also = {name for name in without.touched if not name.endswith(".py")}
             written = [name for name in first.touched if name not in also]
             doubt = doubt or (f"the run wrote to files that judge it: {enumerated(written, 3)}" if written else "")
-    if not bad and not doubt:
-        changed = f"the patch changes what the tests import and what checks: {enumerated(judging, 3)}"
-        reason = "; ".join(["all listed tests pass", *([changed] if judging else [])])
-        return replace(found, resolved=True, reason=reason, results=results, run=first)
-    lists = {"tests to be fixed": fail_to_pass, "tests that passed before": pass_to_pass}
-    failures: list[str] = []
-    for what, tests in lists.items():
-        if some := [f"{test} ({bad[test]})" for test in dict.fromkeys(tests) if test in bad]:
-            failures.append(f"{len(some)} of {len(set(tests))} {what} did not pass: {enumerated(some, 3)}")
-    stop = first.complaint or first.cut_short or doubt
-    reason = "; ".join([*([stop] if stop else []), *failures, *notes])[:600]
+    failed = enumerated([f"{test} ({outcome})" for test, outcome in bad.items()], 3)
+    passed = f"{len(bad)} of {len(wanted)} listed tests did not pass: {failed}" if bad else "all listed tests pass"
+    reason = "; ".join(filter(None, [first.complaint or first.cut_short or doubt, passed, *notes]))[:600]
     broke = bool(bad) and bad.keys().isdisjoint(fail_to_pass)
-    return replace(found, reason=reason, results=results, broke_others=broke, run=first)
+    resolved = not bad and not doubt
+    return replace(found, resolved=resolved, reason=reason, results=results, broke_others=broke, run=first)
 
 
 def _patched(space: Workspace, git: Git, patch: str) -> str:
@@ -188,10 +182,8 @@ def _verdict(test: str, run: TestRun) -> ListedOutcome:
     """
     if test in run.results:
         return run.results[test]
-    alike: list[ListedOutcome] = [
-        outcome for name, outcome in run.results.items() if _cut_off(test) and name.startswith(test)
-    ]
-    if len(set(alike)) == 1:
-        return alike[0]
+    alike: set[ListedOutcome] = {run.results[n] for n in run.results if _cut_off(test) and n.startswith(test)}
+    if len(alike) == 1:
+        return alike.pop()
     path = test.partition("::")[0]  # of its file, which could not be collected, or skips itself
     return run.results[path] if run.results.get(path, "passed") != "passed" else "missing"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import posixpath
 import re
 import sys
@@ -54,13 +53,13 @@ class Guard:
     ) -> Guard:
         """Make one for node ids, the files that the tests' own patch changes, and what else is given.
 
-        Of a folder `tests` (or `test`) that holds one of the listed tests, everything is protected.  `links` are the
-        symbolic links of the reference: what one that is protected leads to is protected, too.
+        Of a folder `tests` (or `test`) that holds one of the listed tests, everything is protected.  `links` has the
+        ends of the reference's symbolic links: what one that is protected leads to is protected, too.
         """
         files = {*(PurePosixPath(test.partition("::")[0]).as_posix() for test in tests), *changed}
         folders = {match[0] for name in files if (match := _FOLDER.match(name))}
         guard = cls(frozenset(files), frozenset(folders), tuple(p.rstrip("/") for p in patterns))
-        return replace(guard, files=guard.files | {_end(name, links) for name in links if guard.why(name)})
+        return replace(guard, files=guard.files | {end for name, end in links.items() if guard.why(name)})
 
     def kept(self, names: Iterable[str]) -> list[str]:
         """Return the files of a repository that a run of its tests may not change, and those that it may not make."""
@@ -88,22 +87,13 @@ class Guard:
         return next((why for why in kinds if kinds[why]), "")
 
 
-def _end(name: str, links: Mapping[str, str]) -> str:
-    """Return the file that a link leads to, through others, from the repository's top."""
-    for _ in range(20):
-        if name in links:
-            name = posixpath.normpath(posixpath.join(posixpath.dirname(name), links[name]))
-    return name
-
-
 def judged_tree(
-    git: Git, guard: Guard, files: Mapping[str, Blob], reference: str, patched: str, python: str | None, path: str
+    git: Git, guard: Guard, files: Mapping[str, Blob], reference: str, patched: str, python: str | None
 ) -> tuple[str, Mapping[str, str], tuple[str, ...]]:
     """Return the tree that is judged, with two lists of files for the verdict.
 
     The first are the files in it that are the reference's and not the patch's, each with the reason; the second those
-    of the patch that the tests import and that check something.  `files` are the reference's, `path` is the
-    `PYTHONPATH` that the tests are given.
+    of the patch that the tests import and that check something.  `files` are the reference's.
     """
     changes = differences(git, reference, patched)
     refused = {name: why for name in changes if (why := guard.why(name) or _steers(git, name, changes[name]))}
@@ -112,11 +102,11 @@ def judged_tree(
         return reference, dict(sorted(refused.items())), ()
     protected = [name for name in files if guard.why(name)]
     packages = {posixpath.dirname(name) for name in files if posixpath.basename(name).startswith("__init__.")}
-    folders = _searched(git, files, protected, packages, path)
+    folders = _searched(git, files, protected, packages)
     helpers = _helpers(git, files, guard, folders)
     judges = [*protected, *(name for name in helpers if name not in left or left[name][1].mode != ABSENT)]
     added = {name: now.mode == LINK for name, (was, now) in left.items() if was.mode == ABSENT}
-    refused |= _shadows(judges, added, folders, packages, python)
+    refused |= _shadows(judges, added, folders, python)
     tree = grafted(git, patched, {name: changes[name][0] for name in refused})
     return tree, dict(sorted(refused.items())), tuple(name for name in helpers if name in left)
 
@@ -130,11 +120,9 @@ def _steers(git: Git, name: str, blobs: Iterable[Blob]) -> str:
 _SEARCHED = re.compile(r"pythonpath\W*?=\s*(\[[^\]]*\]|.*(?:\n[ \t]+.*)*)")
 
 
-def _searched(
-    git: Git, files: Mapping[str, Blob], protected: Iterable[str], packages: Collection[str], path: str
-) -> list[str]:
+def _searched(git: Git, files: Mapping[str, Blob], protected: Iterable[str], packages: Collection[str]) -> list[str]:
     """Return the folders of the repository where the tests may look for modules."""
-    searched = {".", "src", *(posixpath.normpath(p) for p in path.split(os.pathsep) if p)}
+    searched = {".", "src"}
     settings = {name: files[name] for name in files if posixpath.basename(name).casefold() in SHARED | OWN}
     texts = contents(git, settings.values())
     for name, blob in settings.items():
@@ -178,33 +166,18 @@ def _imported(source: bytes) -> set[str]:
 
 
 def _shadows(
-    judges: Iterable[str],
-    added: Mapping[str, bool],
-    folders: Collection[str],
-    packages: Collection[str],
-    python: str | None,
+    judges: Iterable[str], added: Mapping[str, bool], folders: Collection[str], python: str | None
 ) -> dict[str, str]:
     """Return the added files (true: links) that would hide a module from the tests, or lead their search elsewhere."""
-    shadows: dict[str, str] = {}
-    modules: dict[str, list[str]] = {}
-    for name, link in added.items():
-        if link and any(folder.startswith(f"{name}/") for folder in folders):
-            shadows[name] = "leads a folder that is searched elsewhere"
-        elif link or name.endswith((".py", ".pyw", ".so", ".pyd")):  # a link may lead to a package
-            for folder in folders:
-                *above, last = _module(name, folder) or [""]
-                inner = any(folder + "/".join(above[:n]) in packages for n in range(1, len(above) + 1))
-                if last and not inner:  # of a package of the reference it is another part
-                    modules.setdefault(".".join([*above, last]), []).append(name)
+    code = [name for name, link in added.items() if link or name.endswith((".py", ".pyw", ".so", ".pyd"))]
+    modules = {(".".join(_module(name, folder)), name) for name in code for folder in folders}
     ways = [_module(name, folder) for name in judges for folder in folders]
     judging = {".".join(way[:n]) for way in ways for n in range(1, len(way) + 1)}
-    installed = _installed([module for module in modules if module not in judging], python) if modules else ()
-    for module, names in modules.items():
-        if module in judging:
-            shadows |= dict.fromkeys(names, f"hides {module!r}, which judges")
-        elif module in installed:
-            shadows |= dict.fromkeys(names, f"hides the interpreter's module {module!r}")
-    return shadows
+    installed = _installed(sorted({module for module, _ in modules} - judging - {""}), python)
+    hidden = dict.fromkeys(installed, "the interpreter's module {!r}") | dict.fromkeys(judging, "{!r}, which judges")
+    shadows = {name: f"hides {hidden[module].format(module)}" for module, name in sorted(modules) if module in hidden}
+    links = [name for name, link in added.items() if link and any(f.startswith(f"{name}/") for f in folders)]
+    return shadows | dict.fromkeys(links, "leads a folder that is searched elsewhere")
 
 
 def _module(name: str, folder: str) -> list[str]:
@@ -234,6 +207,8 @@ print(json.dumps([name for name in json.load(sys.stdin) if there(name)]))
 
 def _installed(modules: Sequence[str], python: str | None) -> Collection[str]:
     """Return those of these that the interpreter has already: a file of that name would hide it from the tests."""
+    if not modules:
+        return modules
     try:
         with tempfile.TemporaryDirectory() as empty:
             command = [python or sys.executable, "-I", "-c", _INSTALLED]

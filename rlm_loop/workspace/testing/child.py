@@ -66,11 +66,9 @@ def recorder(tell: Any, ids: Sequence[str], own: int) -> Any:
         return not wanted or not wanted.isdisjoint([name, ".", *beginnings])
 
     class Recorder:
-        def __init__(self) -> None:
-            self.outcome = ""
-            self.text = ""
-            self.told = 0
-            self.expected = True  # to fail, where it did so as an expected failure
+        outcome = text = ""
+        told = 0
+        expected = True  # to fail, where it did so as an expected failure
 
         @hook(hookwrapper=True)
         def pytest_load_initial_conftests(self, parser: Any, args: list[str]) -> Iterator[None]:
@@ -131,9 +129,6 @@ def recorder(tell: Any, ids: Sequence[str], own: int) -> Any:
         def pytest_sessionfinish(self) -> None:
             tell("finish")  # what comes now may end the process, and has no part in a test
 
-        def pytest_internalerror(self, excrepr: Any) -> None:
-            tell("internal", str(excrepr)[-_TEXT:])
-
         def _final(self, name: str, outcome: str, text: str) -> None:
             bad = outcome in ("failed", "error") and self.told < _MESSAGES
             self.told += bad
@@ -168,14 +163,10 @@ def _raises_nothing() -> None:
 def _asserts_in_unittest() -> None:
     import unittest
 
-    class Case(unittest.TestCase):
-        def runTest(self) -> None:
-            self.assertEqual(1, 2)  # noqa: PT009 - which code under test could replace
-
-    result = unittest.TestResult()
-    Case().run(result)
+    result = unittest.TestResult()  # code under test could replace the assertions of a case, or how it is run
+    unittest.FunctionTestCase(lambda: unittest.TestCase().assertEqual(1, 2)).run(result)  # noqa: PT009
     if not result.wasSuccessful():
-        raise AssertionError("as it should be")
+        _fails()
 
 
 _CONTROLS = {"a failed assertion": _fails, "pytest.raises": _raises_nothing, "unittest": _asserts_in_unittest}
@@ -221,22 +212,19 @@ def main() -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE, _FILE))
-    root = os.getcwd()
     try:
         import pytest  # before the repository's folders are searched, which may hold a file of that name
     except ImportError as error:
         tell("broken", f"{type(error).__name__}: {error}")
         return
     os.environ.update(job["env"])
-    search = [os.path.normpath(os.path.join(root, p)) for p in job["path"]]
-    sys.path[:0] = search
-    os.environ["PYTHONPATH"] = os.pathsep.join(search)
-    asked = {os.path.normpath(name.partition("::")[0]) for name in job["ids"]}
-    inside = [p for p in sorted(asked) if not os.path.isabs(p) and p.split(os.sep)[0] != os.pardir]
-    paths = [p for p in inside if os.path.exists(p)]
+    sys.path[:0] = job["path"]
+    os.environ["PYTHONPATH"] = os.pathsep.join(job["path"])
+    asked = sorted({os.path.normpath(name.partition("::")[0]) for name in job["ids"]})
+    paths = [p for p in asked if os.path.exists(p) and not p.startswith((os.sep, os.pardir))]
     code = 5  # nothing to collect
     if paths or not job["ids"]:
-        own = [*_OPTIONS, "--rootdir=" + root, *paths]
+        own = [*_OPTIONS, "--rootdir=" + os.getcwd(), *paths]
         code = int(pytest.main(own, plugins=[recorder(tell, job["ids"], len(own))]))
     tell("end", str(code))
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.host.clearing import temporary
 from rlm_loop.repl.host.launch import Launch
 from rlm_loop.tools.processes import Finished
@@ -44,7 +43,6 @@ class TestRun:
 
     results: Mapping[str, TestOutcome] = field(default_factory=dict[str, TestOutcome])
     seconds: float = 0.0
-    timed_out: bool = False
     output: str = ""
     complaint: str = ""
     cut_short: str = ""
@@ -73,11 +71,10 @@ class Reports:
 
     def hear(self, line: bytes) -> None:
         """Take a line of output; what is no report is left out."""
+        told = None
         if line.startswith(self._word):
             with contextlib.suppress(ValueError, RecursionError):
-                self._take(json.loads(line[len(self._word) :]))
-
-    def _take(self, told: object) -> None:
+                told = json.loads(line[len(self._word) :])
         match told:
             case {"kind": "result", "id": str(name), "outcome": outcome, "text": str(text)} if outcome in _WORSE:
                 if "finish" not in self._told:
@@ -102,7 +99,6 @@ class Reports:
         return TestRun(
             results=self.results,
             seconds=ended.seconds,
-            timed_out=ended.timed_out,
             output=output,
             complaint="" if self.results else self._why(output, cut, ids),
             cut_short=cut,
@@ -125,14 +121,12 @@ class Reports:
         if "end" not in self._told:
             status = f"signal {-ended.code}" if ended.code < 0 else f"exit status {ended.code}"
             return f"the interpreter ended early ({status}){where}"
-        last = (self._told.get("internal", "").strip().splitlines() or ["interrupted"])[-1]
-        return f"pytest ended early{where}: {last}" if self._told["end"] in ("2", "3") else ""
+        early = self._told["end"] in ("2", "3", "4")  # interrupted, an error of its own, settings that it cannot use
+        return f"pytest ended early (exit status {self._told['end']}){where}" if early else ""
 
     def _why(self, output: str, cut: str, ids: Sequence[str]) -> str:
         if "broken" in self._told:
             return f"pytest does not start: {self._told['broken']}"
-        if not cut and self._told["end"] == "4":
-            cut = "pytest cannot use the repository's settings"
         if cut:
             return f"no test ran: {cut}: {output.strip()[-400:]}"
         return "no test has one of these ids" if ids else "pytest found no tests"
@@ -183,14 +177,15 @@ def run_tests(
 
     An id is a pytest node id, or what it begins with: a folder, a file, a class, a test with all its parameters.
     `python` is the interpreter (default: this one), which needs pytest and what the repository imports; the folder
-    itself, and `src` in it, come first in its search path, then a `PYTHONPATH` of `env`, relative to the folder.
+    itself, and `src` in it, come first in its search path, whatever `PYTHONPATH` is.
     `timeout` is the wall time of the whole run in seconds.  `env` is added to an environment cut down to an allow-list.
     `place` is where it runs (see `Isolation`).  `kept` names files that the run should leave as they are, or absent;
     those that it wrote to all the same are `TestRun.touched`.
 
     The repository's own configuration counts, but: no plugin that shuffles, splits or repeats across processes or
     measures coverage, no end at the first failure.  What a repository or its tests do is never raised.
-    Raises `ReplError` where `place` does not work on this machine, and `OSError` where the folder cannot be copied.
+    Raises `ReplError` where `place` does not work on this machine, and `OSError` where the folder cannot be copied or
+    the process not started.
     """
     program = shutil.which(python) if python else sys.executable
     if program is None:
@@ -204,24 +199,14 @@ def run_tests(
         # What the tests start is known by its environment, and reports by a word that is in no environment.
         word, mark = secrets.token_hex(16), secrets.token_hex(8)
         given = dict(env or {})
-        asked = [p for p in given.pop("PYTHONPATH", "").split(os.pathsep) if p]
-        outside = [p for p in asked if os.path.isabs(p) and os.path.exists(p)]
-        command = isolated_command(place, program, home, {**given, "RLM_LOOP_TESTS": mark}, outside)
+        command = isolated_command(place, program, home, {**given, "RLM_LOOP_TESTS": mark})
         # `src` where packages lie in it: one that is installed in editable mode would be the original's
         sources = ["src"] if (root / "src").is_dir() and not (root / "src" / "__init__.py").exists() else []
-        job = {
-            "word": word,
-            "ids": list(ids),
-            "path": [".", *sources, *asked],
-            "env": given,
-            "orphan": command.kind != "container",
-        }
+        path = [str(home / "work" / name) for name in ("", *sources)]
+        job = {"word": word, "ids": list(ids), "path": path, "env": given, "orphan": command.kind != "container"}
         run = Reports(word)
         before = stamps(home / "work", kept)
-        try:
-            ended = run_command(command, home, job, timeout=timeout, on_line=run.hear, mark=f"RLM_LOOP_TESTS={mark}")
-        except OSError as error:
-            raise ReplError(f"the tests' process cannot be started: {error}") from error
+        ended = run_command(command, home, job, timeout=timeout, on_line=run.hear, mark=f"RLM_LOOP_TESTS={mark}")
         after = stamps(home / "work", kept)
     touched = tuple(name for name in kept if after.get(name) != before.get(name))
     return run.result(ended, command, ids, str(home / "work"), touched)
