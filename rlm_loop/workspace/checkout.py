@@ -16,8 +16,8 @@ from rlm_loop.tools.code import CodeTools
 from rlm_loop.tools.processes import Finished, watch
 from rlm_loop.workspace.files import Files
 from rlm_loop.workspace.git import Git, WorkspaceError, prepare
-from rlm_loop.workspace.sources import Source, recognise
-from rlm_loop.workspace.trees import differences, render
+from rlm_loop.workspace.sources import Source, lay_out
+from rlm_loop.workspace.trees import applied, differences, lay, render
 
 
 class Workspace(CodeTools):
@@ -40,7 +40,6 @@ class Workspace(CodeTools):
     """
 
     def __init__(self, source: Source, *, commit: str | None = None) -> None:
-        fill, self.commit = recognise(source, commit)
         top = Path(tempfile.mkdtemp(prefix="rlm-workspace-")).resolve()
         self._removed = weakref.finalize(self, _remove_own, top, os.getpid())
         (top / "work").mkdir()
@@ -51,7 +50,7 @@ class Workspace(CodeTools):
         try:
             for git in (self._own, theirs):
                 prepare(git)
-            fill(self._own, self.root)
+            self.commit = lay_out(source, commit, self._own, self.root)
             self.base = self._own("write-tree").decode().strip()
             _show_start(self._own, theirs, self.root, self.base)
             self._files = Files(self._own, self.root)
@@ -75,10 +74,8 @@ class Workspace(CodeTools):
 
     def apply(self, patch: str) -> None:
         """Apply a patch; `WorkspaceError` says why it does not fit, and nothing is changed then."""
-        if patch.strip():
-            self.root.mkdir(exist_ok=True)
-            data = patch.removesuffix("\n") + "\n"
-            self._own("apply", "--whitespace=nowarn", "-", stdin=data.encode("utf-8", "surrogatepass"))
+        now = self.snapshot()
+        lay(self._own, now, applied(self._own, now, patch))
 
     def snapshot(self) -> str:
         """Return the git tree id of the files now: equal for equal contents, and kept until the workspace is closed.

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +16,30 @@ from rlm_loop.workspace.git import Git, WorkspaceError
 from rlm_loop.workspace.trees import SUBMODULE, in_index
 
 Source = Mapping[str, str | bytes] | str | os.PathLike[str]
-#: Lays files out in a folder, the work tree of a fresh repository of ours, whose index has them then.
-Fill = Callable[[Git, Path], None]
 
 
-def recognise(source: Source, commit: str | None) -> tuple[Fill, str]:
-    """Return how a source is filled in, and its commit's id ("": none); raise `WorkspaceError` where it is unfit."""
+def lay_out(source: Source, commit: str | None, own: Git, root: Path) -> str:
+    """Lay a source's files out in the work tree of a fresh repository of ours, whose index has them then.
+
+    Returns the id of their commit ("": none).  Raises `WorkspaceError` where the source is unfit.
+    """
     if isinstance(source, Mapping):
-        fill = partial(_given, source)
+        user = None
     elif not os.path.isdir(source):
         raise WorkspaceError(f"{os.fspath(source)} is not a folder: give an existing one or a mapping of files")
-    else:
-        folder = Path(source).resolve()
-        if (user := find(folder)) is not None:
-            return _repository(user, commit)
-        fill = partial(_copied, folder, names_below(folder))
+    elif (user := find(Path(source).resolve())) is not None and (commit is not None or user.work_tree is None):
+        return _commit(user, "HEAD" if commit is None else commit, own)
     if commit is not None:
         raise WorkspaceError(f"commit {commit!r} needs a git repository, and the source is none: leave the commit out")
-    return fill, ""
+    if user is not None:
+        _working_copy(user, own, root)
+    elif isinstance(source, Mapping):
+        for name, content in source.items():
+            write_bytes(root, name, content.encode() if isinstance(content, str) else content)
+        _add_all(own)
+    else:
+        _copied(Path(source).resolve(), names_below(Path(source).resolve()), own, root)
+    return ""
 
 
 def find(folder: Path) -> Git | None:
@@ -53,20 +58,13 @@ def find(folder: Path) -> Git | None:
     return git
 
 
-def _repository(user: Git, commit: str | None) -> tuple[Fill, str]:
-    if commit is None and user.work_tree is not None:
-        return partial(_working_copy, user, user.work_tree), ""
-    wanted = "HEAD" if commit is None else commit
+def _commit(user: Git, commit: str, own: Git) -> str:
+    """Copy the objects of a commit's files as they lie in a user's repository, and nothing besides; return its id."""
     try:
-        name = user("rev-parse", "--verify", "--end-of-options", f"{wanted}^{{commit}}").decode().strip()
+        name = user("rev-parse", "--verify", "--end-of-options", f"{commit}^{{commit}}").decode().strip()
     except WorkspaceError as error:
-        raise WorkspaceError(f"{user.folder} has no commit {wanted!r}: {error}") from None
-    return partial(_commit, user, name), name
-
-
-def _commit(user: Git, commit: str, own: Git, root: Path) -> None:
-    """Copy the objects of a commit's files as they lie in a user's repository, and nothing besides."""
-    tree = user("rev-parse", "--verify", f"{commit}^{{tree}}")
+        raise WorkspaceError(f"{user.folder} has no commit {commit!r}: {error}") from None
+    tree = user("rev-parse", "--verify", f"{name}^{{tree}}")
     objects = user.folder / os.fsdecode(user("rev-parse", "--git-path", "objects").removesuffix(b"\n"))
     # For commands that only read: to write an object that is there already, git would set the time of the user's file.
     quoted = json.dumps(str(objects), ensure_ascii=False)  # as git splits the list at colons
@@ -77,24 +75,19 @@ def _commit(user: Git, commit: str, own: Git, root: Path) -> None:
         packed = beside.submit(own, "pack-objects", *settings, pack, stdin=tree, **borrow)
         own("read-tree", "-u", "--reset", tree.decode().strip(), **borrow)
         packed.result()
+    return name
 
 
-def _working_copy(user: Git, place: Path, own: Git, root: Path) -> None:
+def _working_copy(user: Git, own: Git, root: Path) -> None:
     """Copy the files of a repository as they lie now, committed or not; those that it ignores are left out."""
     indexed = in_index(user)
     inner = {name: blob.id for name, blob in indexed.items() if blob.mode == SUBMODULE}
     others = user("ls-files", "-z", "--others", "--exclude-standard").split(b"\0")[:-1]
     names = {*indexed, *(os.fsdecode(name) for name in others if not name.endswith(b"/"))}  # "/": a repository in it
-    _copied(place, names - inner.keys(), own, root)
+    _copied(user.folder, names - inner.keys(), own, root)
     for name, commit in inner.items():
         (root / name).mkdir(parents=True, exist_ok=True)
         own("update-index", "--add", "--cacheinfo", f"{SUBMODULE},{commit},{name}")
-
-
-def _given(files: Mapping[str, str | bytes], own: Git, root: Path) -> None:
-    for name, content in files.items():
-        write_bytes(root, name, content.encode() if isinstance(content, str) else content)
-    _add_all(own)
 
 
 def _copied(source: Path, names: Iterable[str], own: Git, root: Path) -> None:

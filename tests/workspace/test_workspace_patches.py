@@ -131,7 +131,7 @@ def test_a_patch_leaves_out_droppings_and_what_is_ignored() -> None:
     ("patch", "says"),
     [
         ("--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-y = 1\n+y = 2\n", "a.py: patch does not apply"),
-        ("--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-x\n+y\n", "b.py: No such file"),
+        ("--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-x\n+y\n", "b.py: does not exist"),
         ("here is the patch", "No valid patches|unrecognized input"),
         ("--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n", "corrupt|without"),
         ("--- /dev/null\n+++ b/../out.txt\n@@ -0,0 +1 @@\n+x\n", "invalid path|outside"),
