@@ -33,7 +33,6 @@ _SETTINGS = {
     "core.fsync": "none",  # a throw-away folder need not outlive a power cut
     "core.compression": "0",
     "core.looseCompression": "0",
-    "core.quotePath": "true",
     "init.defaultBranch": "main",
     "pack.writeReverseIndex": "false",
 }
@@ -64,10 +63,9 @@ class Git:
         if not self.folder.is_dir():
             raise WorkspaceError("the workspace is closed: open a new one")
         settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
-        places = [f"--git-dir={self.git_dir}", *([f"--work-tree={self.work_tree}"] if self.work_tree else [])]
         try:
             done = subprocess.run(
-                ["git", *settings, *places, *arguments],
+                ["git", *settings, f"--git-dir={self.git_dir}", f"--work-tree={self.folder}", *arguments],
                 cwd=self.folder,
                 env={**child_environment(), **_ENVIRONMENT, **env},
                 input=stdin,

@@ -129,7 +129,7 @@ EMPTY, DOES_NOT_FIT = "the patch is empty", "the patch does not apply: "
 )
 def test_patches_that_are_none(text: str, reason: str) -> None:
     found = judged(text)
-    assert (found.resolved, found.applied) == (False, reason == EMPTY)
+    assert not found.resolved
     assert found.reason.startswith(reason)
     assert "\n" not in found.reason
 
@@ -166,7 +166,7 @@ def test_all_tricks_together_gain_nothing_where_git_does_not_apply_them() -> Non
     assert set(found.refused) == set(TRICKS)
     inner = {"sub/.git/HEAD": "ref: refs/heads/main\n", "sub/.git/objects/x": "x\n", "sub/.git/refs/x": "x\n"}
     hidden = patch({**FIX, **inner, "sub/conftest.py": FORGE}).replace(" def two", " def three")
-    assert not judged(hidden).applied
+    assert judged(hidden).reason.startswith(DOES_NOT_FIT)
 
 
 def test_where_no_test_runs_the_reference_is_asked() -> None:

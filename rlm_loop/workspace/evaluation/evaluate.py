@@ -35,14 +35,13 @@ class Evaluation:
     there, or not reached.  `broke_others` says that all tests to be fixed pass, and others that passed before do not.
     `refused` are files that the patch had changed and that were taken from the reference, with the reason for each;
     `judging` those that were not, though the tests import them and they check something: somebody should look at them.
-    `applied` says whether the patch fits, `run` is the run of the tests.
+    `run` is the run of the tests.
     """
 
     resolved: bool
     reason: str
     results: Mapping[str, ListedOutcome] = field(default_factory=dict[str, ListedOutcome])
     broke_others: bool = False
-    applied: bool = True
     refused: Mapping[str, str] = field(default_factory=dict[str, str])
     judging: tuple[str, ...] = ()
     run: TestRun = field(default_factory=TestRun)
@@ -55,7 +54,6 @@ class Evaluation:
             "restored": list(self.refused),
             "judging": list(self.judging),
             "place": self.run.place if self.results else "",
-            "seconds": round(self.run.seconds, 3),
             "by": "patch",
         }
         return Score(self.resolved, float(self.resolved), self.reason, evidence)
@@ -87,9 +85,8 @@ def evaluate(
     the tests import, and that check something themselves, are named in `Evaluation.judging` and in the reason.
 
     Never raises for what a patch does.  Raises `ValueError` where no test is listed, `WorkspaceError` where the
-    checkout cannot be made or `test_patch` does not fit it, `TestsCannotRun` where there is no interpreter with pytest,
-    or where no test runs with the patch and none without it, `OSError` where the disk is full, and what `run_tests`
-    raises.
+    checkout cannot be made or `test_patch` does not fit it, `TestsCannotRun` where no test can run, with the patch or
+    without it, `OSError` where the disk is full, and what `run_tests` raises.
     """
     wanted = list(dict.fromkeys([*fail_to_pass, *pass_to_pass]))
     if not wanted:
@@ -102,12 +99,12 @@ def evaluate(
             patched = _patched(space, git, patch)
         except WorkspaceError as error:
             refuse_full_disk()
-            return Evaluation(False, f"the patch does not apply: {error}"[:300], applied=False)
+            return Evaluation(False, f"the patch does not apply: {error}"[:300])
         lay(git, base, reference)
         files = {name: blob for name, (_, blob) in differences(git, EMPTY, reference).items()}
         ends = {name: os.path.realpath(space.root / name) for name, blob in files.items() if blob.mode == LINK}
         links = {name: os.path.relpath(end, space.root) for name, end in ends.items()}
-        guard = Guard.of(wanted, differences(git, base, reference), protected, links)
+        guard = Guard(wanted, differences(git, base, reference), protected, links)
         tree, refused, judging = judged_tree(git, guard, files, reference, patched, python)
         found = Evaluation(False, "", refused=refused, judging=judging)
         names = [f"{name} ({why})" for name, why in refused.items()]
@@ -122,9 +119,9 @@ def evaluate(
             lay(git, reference, tree)
         except (WorkspaceError, OSError) as error:
             refuse_full_disk()
-            return replace(found, reason=f"the patched files cannot be written: {error}"[:300], applied=False)
+            return replace(found, reason=f"the patched files cannot be written: {error}"[:300])
 
-        # an id whose parameters were cut off selects the function
+        # some of SWE-bench's ids are cut off within their parameters: such a one selects the function
         asked = list(dict.fromkeys(test.partition("[")[0] if _cut_off(test) else test for test in wanted))
         options["kept"] = guard.kept(files)
         first = run_tests(space.root, asked, **options)
@@ -175,11 +172,7 @@ def _cut_off(test: str) -> bool:
 
 
 def _verdict(test: str, run: TestRun) -> ListedOutcome:
-    """Return what came of a listed test.
-
-    Some ids in SWE-bench's lists are cut off within their parameters; like its harness, those that begin alike
-    answer for them, if they agree.
-    """
+    """Return what came of a listed test; for one whose id was cut off, what those that begin alike agree on."""
     if test in run.results:
         return run.results[test]
     alike: set[ListedOutcome] = {run.results[n] for n in run.results if _cut_off(test) and n.startswith(test)}

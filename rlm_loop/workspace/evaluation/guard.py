@@ -14,7 +14,6 @@ import re
 import sys
 import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
@@ -35,45 +34,37 @@ _TEST = re.compile(r"(test_.*|.*_test)\.py")  # what pytest takes for tests, if 
 _FOLDER = re.compile(r"(?:[^/]+/)*?tests?(?=/)")  # the first one called so
 
 
-@dataclass(frozen=True)
 class Guard:
-    """`files` are protected by name, `folders` with all that is below, `patterns` as globs (or folders).
+    """The files that a patch may not change.
 
+    They are those of the node ids `tests`, those that the tests' own patch `changed`, and what `patterns` name (globs,
+    or folders).  Of a folder `tests` (or `test`) that holds one of the first two, everything is protected.  `links` has
+    the ends of the reference's symbolic links: what one that is protected leads to is protected, too.
     Everywhere: modules and settings that steer pytest, what is run at the start of Python, byte code, and files that
     are named like tests.
     """
 
-    files: frozenset[str]
-    folders: frozenset[str]
-    patterns: tuple[str, ...]
-
-    @classmethod
-    def of(
-        cls, tests: Iterable[str], changed: Collection[str], patterns: Sequence[str], links: Mapping[str, str]
-    ) -> Guard:
-        """Make one for node ids, the files that the tests' own patch changes, and what else is given.
-
-        Of a folder `tests` (or `test`) that holds one of the listed tests, everything is protected.  `links` has the
-        ends of the reference's symbolic links: what one that is protected leads to is protected, too.
-        """
-        files = {*(PurePosixPath(test.partition("::")[0]).as_posix() for test in tests), *changed}
-        folders = {match[0] for name in files if (match := _FOLDER.match(name))}
-        guard = cls(frozenset(files), frozenset(folders), tuple(p.rstrip("/") for p in patterns))
-        return replace(guard, files=guard.files | {end for name, end in links.items() if guard.why(name)})
+    def __init__(
+        self, tests: Iterable[str], changed: Collection[str], patterns: Iterable[str], links: Mapping[str, str]
+    ) -> None:
+        self.files = {*(PurePosixPath(test.partition("::")[0]).as_posix() for test in tests), *changed}
+        self._folders = {match[0] for name in self.files if (match := _FOLDER.match(name))}
+        self._patterns = [pattern.rstrip("/") for pattern in patterns]
+        self.files |= {end for name, end in links.items() if self.why(name)}
 
     def kept(self, names: Iterable[str]) -> list[str]:
         """Return the files of a repository that a run of its tests may not change, and those that it may not make."""
-        there = [name for name in names if self.why(name)]
         folders = {"", *(f"{above}/" for name in self.files for above in PurePosixPath(name).parents)} - {"./"}
-        return [*there, *(f"{folder}{name}" for folder in sorted(folders) for name in ("conftest.py", "__init__.py"))]
+        absent = [f"{folder}{name}" for folder in sorted(folders) for name in ("conftest.py", "__init__.py")]
+        return [*filter(self.why, names), *absent]
 
     def why(self, name: str) -> str:
         """Return why such a file is to be as in the reference; nothing where a patch may change it."""
         parts = name.split("/")
         above = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
-        if name in self.files or not self.folders.isdisjoint(above):
+        if name in self.files or not self._folders.isdisjoint(above):
             return "the tests that judge, or what they use"
-        if any(fnmatchcase(part, pattern) for pattern in self.patterns for part in above):
+        if any(fnmatchcase(part, pattern) for pattern in self._patterns for part in above):
             return "protected by the task"
         folded = [part.casefold() for part in parts]  # some file systems do not tell them apart
         last = folded[-1]
@@ -90,16 +81,14 @@ class Guard:
 def judged_tree(
     git: Git, guard: Guard, files: Mapping[str, Blob], reference: str, patched: str, python: str | None
 ) -> tuple[str, Mapping[str, str], tuple[str, ...]]:
-    """Return the tree that is judged, with two lists of files for the verdict.
+    """Return the tree that is judged, and two lists of files for the verdict; `files` are the reference's.
 
     The first are the files in it that are the reference's and not the patch's, each with the reason; the second those
-    of the patch that the tests import and that check something.  `files` are the reference's.
+    of the patch that the tests import and that check something.
     """
     changes = differences(git, reference, patched)
     refused = {name: why for name in changes if (why := guard.why(name) or _steers(git, name, changes[name]))}
     left = {name: pair for name, pair in changes.items() if name not in refused}
-    if not left:
-        return reference, dict(sorted(refused.items())), ()
     protected = [name for name in files if guard.why(name)]
     packages = {posixpath.dirname(name) for name in files if posixpath.basename(name).startswith("__init__.")}
     folders = _searched(git, files, protected, packages)

@@ -1,9 +1,8 @@
 """Runs pytest on the folder it is started in, and reports each test as a line of JSON: `python child.py`.
 
-The job is JSON on standard input (`run.py` makes it).  Reports go to what standard output was at the start; all that
-is printed goes to standard error.  Every report begins with the job's word, so nothing that a test prints is taken
-for one; code that looks for it in this very process finds it, and can report what it likes (docs/repositories.md).
-Standard library only and no newer than Python 3.8, since the interpreter under test runs it, pytest apart.
+The job is JSON on standard input (`run.py` makes it).  Reports go to what standard output was at the start, and all
+that is printed to standard error.  A report begins with the job's word, so nothing that a test prints is one; code that
+looks for the word in this process finds it (docs/repositories.md).  Python 3.8 or newer runs it, with pytest alone.
 """
 
 from __future__ import annotations

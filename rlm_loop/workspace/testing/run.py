@@ -32,17 +32,15 @@ class TestRun:
     `complaint` says why nothing ran at all; `broken` is true where that is for want of an interpreter with pytest, and
     so says nothing of the repository.
 
-    `seconds` is the wall time of the process, `output` what it printed (its middle left out beyond a cap).
-    `place` is the isolation that was in force (`plain`, `hardened`, `sandbox`, `container`).
+    `output` is what it printed (its middle left out beyond a cap), `place` the isolation that was in force (`plain`,
+    `hardened`, `sandbox`, `container`).
     `touched` are those of the files to keep that something wrote to, moved or removed, also where they were put back.
-    `distrusted` says why the results are not to be believed, if so: a test that has to fail passed, or the run ended
-    before its end was told.
+    `distrusted` says why not to believe the results: a test that has to fail passed, or no end was told.
     """
 
     __test__: ClassVar[bool] = False  # no class of tests, whatever its name is
 
     results: Mapping[str, TestOutcome] = field(default_factory=dict[str, TestOutcome])
-    seconds: float = 0.0
     output: str = ""
     complaint: str = ""
     cut_short: str = ""
@@ -57,10 +55,9 @@ _WORSE: tuple[TestOutcome, ...] = ("passed", "skipped", "failed", "error")
 
 
 class Reports:
-    """Collects the reports of one run.
+    """Collects the reports of one run, which come from the process that runs the code under test.
 
-    They come from the process that runs the code under test, so a result never improves: of two for one test the
-    worse one counts, and what is told after the last test counts as nothing.
+    So a result never improves: of two for one test the worse one counts; after the last test nothing does.
     """
 
     def __init__(self, word: str) -> None:
@@ -98,7 +95,6 @@ class Reports:
             messages[running] = cut
         return TestRun(
             results=self.results,
-            seconds=ended.seconds,
             output=output,
             complaint="" if self.results else self._why(output, cut, ids),
             cut_short=cut,
@@ -138,10 +134,7 @@ LEFT_OUT = (".git", "__pycache__", ".pytest_cache", "*.pyc")
 
 
 def copy_tree(source: Path, target: Path) -> None:
-    """Copy the files below `source`, with modes and times; links stay links, and devices and sockets are left out.
-
-    Raises `OSError` where something cannot be read or written.
-    """
+    """Copy the files below `source`, with modes and times; links stay links, devices and sockets are left out."""
 
     def copy(origin: str, to: str) -> None:
         if os.path.isfile(origin):
@@ -151,10 +144,7 @@ def copy_tree(source: Path, target: Path) -> None:
 
 
 def stamps(root: Path, names: Iterable[str]) -> Mapping[str, tuple[int, int, int]]:
-    """Return which file each of these names is (inode), and when it was last written to, renamed or given other rights.
-
-    That time (ctime) only the kernel sets: unlike the content and the time of modification it cannot be put back.
-    """
+    """Return the inode, the ctime and the mode of each of these files; a ctime cannot be put back as a content can."""
     stamped: dict[str, tuple[int, int, int]] = {}
     for name in names:
         with contextlib.suppress(OSError):
@@ -189,10 +179,7 @@ def run_tests(
     """
     program = shutil.which(python) if python else sys.executable
     if program is None:
-        return TestRun(
-            complaint=f"there is no interpreter {python!r}: give the path of a Python with pytest", broken=True
-        )
-    root = Path(root).resolve()
+        return TestRun(complaint=f"there is no interpreter {python!r}: name a Python that has pytest", broken=True)
     with temporary("rlm-tests-") as home:
         copy_tree(root, home / "work")
         (home / "pytest.ini").touch()  # the search for a configuration goes upward, and ends here
@@ -201,8 +188,9 @@ def run_tests(
         given = dict(env or {})
         command = isolated_command(place, program, home, {**given, "RLM_LOOP_TESTS": mark})
         # `src` where packages lie in it: one that is installed in editable mode would be the original's
-        sources = ["src"] if (root / "src").is_dir() and not (root / "src" / "__init__.py").exists() else []
-        path = [str(home / "work" / name) for name in ("", *sources)]
+        source = home / "work" / "src"
+        sources = [str(source)] if source.is_dir() and not (source / "__init__.py").exists() else []
+        path = [str(home / "work"), *sources]
         job = {"word": word, "ids": list(ids), "path": path, "env": given, "orphan": command.kind != "container"}
         run = Reports(word)
         before = stamps(home / "work", kept)
