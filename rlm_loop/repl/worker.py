@@ -150,10 +150,8 @@ _PACK: dict[type, tuple[str, Callable[[Any], str]]] = {
 
 def _plain(value: Any, kind: type) -> Any:
     """The equal value of a built-in type."""
-    if kind.__module__ == "numpy":
-        if getattr(value, "shape", None) == () and type(item := value.tolist()).__module__ == "builtins":
-            return item
-        raise TypeError(kind.__name__)
+    if kind.__module__ == "numpy" and getattr(value, "shape", None) == ():
+        return value.tolist()
     bases: tuple[Any, ...] = (str, int, float, list, tuple, dict, set, frozenset, bytes)
     for base in bases:
         if isinstance(value, base):
@@ -337,31 +335,19 @@ class Link:
 
     def __init__(self, sock: _socket.socket, interrupts: Interrupts) -> None:
         self.sock, self.interrupts = sock, interrupts
-        self._fd = sock.fileno()
         self.pid = os.getpid()
         self.jobs: collections.deque[dict[str, Any]] = collections.deque()
         self._waiting: dict[int, dict[str, Any]] = {}
         self._ids = itertools.count(1)
-        self._lock = threading.Lock()
-        self._news = threading.Condition(self._lock)
+        self._news = threading.Condition(threading.Lock())
         self._writing = threading.Lock()
         self._reading = False
         self._partial = bytearray()
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
-        os.register_at_fork(after_in_child=self._cut_off)
-
-    def _cut_off(self) -> None:
-        """A child that a cell forks loses the socket, so it does not take the next cell's job by accident.
-
-        One that C forks can still read a job, but not answer it: that cell comes to its time limit.
-        """
-        os.dup2(0, self._fd, inheritable=False)  # nothing can be read there
-
-    def descriptor(self) -> int:
-        """Receive the descriptor that the host sends before all else."""
-        enclosed = self.sock.recvmsg(1, _socket.CMSG_SPACE(4), _CLOSE_ON_EXEC)[1]
-        return int.from_bytes(enclosed[0][2][:4], sys.byteorder)
+        # A child that a cell forks reads nothing there, so it does not take the next cell's job by accident.  One that
+        # C forks can still read a job, but not answer it: that cell comes to its time limit.
+        os.register_at_fork(after_in_child=lambda: os.dup2(0, sock.fileno(), inheritable=False))
 
     def send(self, frame: dict[str, Any]) -> None:
         # The line break in front ends what a cell may have written to this descriptor.
@@ -385,13 +371,13 @@ class Link:
         with self.interrupts:
             slot: dict[str, Any] = {}
             number = next(self._ids)
-            with self._lock:
+            with self._news:
                 self._waiting[number] = slot
             try:
                 self.send({**frame, "id": number})
                 self._wait(slot)
             finally:
-                with self._lock:
+                with self._news:
                     self._waiting.pop(number, None)
         if "end" in slot:
             raise HostEnded(slot["end"])
@@ -401,7 +387,7 @@ class Link:
 
     def abandon_calls(self) -> None:
         """The cell is over: threads of it that still wait for a reply get an error."""
-        with self._lock:
+        with self._news:
             for slot in self._waiting.values():
                 slot.setdefault("error", "the cell has ended")
             self._news.notify_all()
@@ -411,7 +397,7 @@ class Link:
         with self.interrupts:
             main = threading.get_ident() == self.interrupts.main
             while True:
-                with self._lock:
+                with self._news:
                     if news:
                         return
                     lead = not self._reading
@@ -424,7 +410,7 @@ class Link:
                     try:
                         frames = self._read(main)
                     finally:
-                        with self._lock:
+                        with self._news:
                             for frame in frames:
                                 if frame["t"] != "reply":
                                     self.jobs.append(frame)
@@ -886,7 +872,8 @@ class Repl(Cells):
 
     def serve(self) -> None:
         self.link.send({"t": "hello"})
-        self.output = Output(self.link.descriptor())
+        enclosed = self.link.sock.recvmsg(1, _socket.CMSG_SPACE(4), _CLOSE_ON_EXEC)[1]  # what the host sends first
+        self.output = Output(int.from_bytes(enclosed[0][2][:4], sys.byteorder))
         while True:
             job = self.link.next_job()
             report = self.perform(job)

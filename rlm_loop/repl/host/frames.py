@@ -17,7 +17,6 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Mapping
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, cast
 
@@ -98,19 +97,18 @@ def decode_within(value: Any, size: int, seconds: float) -> Any:
     """
     if size <= _AT_ONCE:
         return decode(value)
-    result: Future[Any] = Future()
+    read: list[Any] = []
 
     def work() -> None:
-        try:
-            result.set_result(decode(value))
-        except ValueError as error:
-            result.set_exception(error)
+        with contextlib.suppress(ValueError):
+            read.append(decode(value))
 
-    threading.Thread(target=work, daemon=True).start()
-    try:
-        return result.result(max(0.0, seconds))
-    except TimeoutError:
-        raise ValueError("a value that takes too long to read") from None
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(max(0.0, seconds))
+    if not read:
+        raise ValueError("a value that cannot be read, or takes too long")
+    return read[0]
 
 
 class Output:

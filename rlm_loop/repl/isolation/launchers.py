@@ -49,9 +49,8 @@ class Hardened:
 
     def problem(self, _python: str = "") -> str:
         """Return why this launcher does not work here, in one line; an empty string where it does."""
-        if landlock_abi() < 1:
-            return "this kernel has no landlock (it came with Linux 5.13), or it is not in its lsm= boot parameter"
-        return ""
+        missing = "this kernel has no landlock (it came with Linux 5.13), or it is not in its lsm= boot parameter"
+        return "" if landlock_abi() else missing
 
     def __call__(self, python: str, options: Options, run: Script = THE_WORKER) -> Launch:
         """Raises `ReplError` where the kernel has no landlock: then nothing is started."""
@@ -115,9 +114,23 @@ class Sandbox:
     read: tuple[str | Path, ...] = ()
     kind = "sandbox"
 
+    @functools.lru_cache(maxsize=8)  # noqa: B019  # few are made, and each start takes time
     def problem(self, python: str) -> str:
         """Return why this launcher does not work here, in one line; an empty string where it does.  Tried once."""
-        return _probe(self, python)
+        how: dict[str, Any] = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL, "timeout": 60}
+        try:
+            with temporary("rlm-loop-") as home:
+                (home / "work").mkdir()
+                (home / "nothing.py").touch()
+                options = {"path": [str(home / "work")], "home": str(home)}
+                # Without site-packages, which take half of a start: whether it starts at all is the question.
+                launch = self(python, options, Script(home / "nothing.py", ("-I", "-S")))
+                done = subprocess.run(launch.argv, env=launch.env, **how)
+        except (ReplError, OSError, subprocess.TimeoutExpired) as e:
+            return str(e)
+        if done.returncode == 0:
+            return ""
+        return (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
 
     def __call__(self, python: str, options: Options, run: Script = THE_WORKER) -> Launch:
         """Raises `ReplError` without bubblewrap, and for a working folder that would open the whole machine.
@@ -211,25 +224,6 @@ def _files(needed: list[str], hidden: list[str], cwd: Path, home: Path, made: li
 def _version(program: str) -> tuple[int, ...]:
     done = subprocess.run([program, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     return tuple(int(n) for n in done.stdout.split()[-1].split(".") if n.isdigit()) if done.stdout.split() else ()
-
-
-@functools.lru_cache(maxsize=8)
-def _probe(sandbox: Sandbox, python: str) -> str:
-    """Start the interpreter in a sandbox, once."""
-    how: dict[str, Any] = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL, "timeout": 60}
-    try:
-        with temporary("rlm-loop-") as home:
-            (home / "work").mkdir()
-            (home / "nothing.py").touch()
-            options = {"path": [str(home / "work")], "home": str(home)}
-            # Without site-packages, which take half of a start: whether it starts at all is the question.
-            launch = sandbox(python, options, Script(home / "nothing.py", ("-I", "-S")))
-            done = subprocess.run(launch.argv, env=launch.env, **how)
-    except (ReplError, OSError, subprocess.TimeoutExpired) as e:
-        return str(e)
-    if done.returncode == 0:
-        return ""
-    return (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
 
 
 def strongest(python: str, options: Options) -> Launch:
