@@ -371,14 +371,12 @@ class Link:
         with self.interrupts:
             slot: dict[str, Any] = {}
             number = next(self._ids)
-            with self._news:
-                self._waiting[number] = slot
+            self._waiting[number] = slot
             try:
                 self.send({**frame, "id": number})
                 self._wait(slot)
             finally:
-                with self._news:
-                    self._waiting.pop(number, None)
+                self._waiting.pop(number, None)
         if "end" in slot:
             raise HostEnded(slot["end"])
         if "error" in slot:
@@ -388,7 +386,7 @@ class Link:
     def abandon_calls(self) -> None:
         """The cell is over: threads of it that still wait for a reply get an error."""
         with self._news:
-            for slot in self._waiting.values():
+            for slot in [*self._waiting.values()]:
                 slot.setdefault("error", "the cell has ended")
             self._news.notify_all()
 
@@ -412,10 +410,10 @@ class Link:
                     finally:
                         with self._news:
                             for frame in frames:
-                                if frame["t"] != "reply":
+                                if frame["t"] == "reply":
+                                    self._waiting.get(frame["id"], {}).update(frame)
+                                else:
                                     self.jobs.append(frame)
-                                elif frame["id"] in self._waiting:
-                                    self._waiting[frame["id"]].update(frame)
                             self._reading = False
                             self._news.notify_all()
                 self.interrupts.check()
