@@ -58,6 +58,16 @@ def test_what_is_on_the_page(found: Results, page: str) -> None:
     assert study_page(found) == page, "the same results give the same page"
 
 
+def test_a_page_of_a_hundred_episodes_is_small_and_names_the_levels_of_its_intervals() -> None:
+    """Nine arms on twelve tasks of three suites; no arm has an interval of its own beside the paired ones."""
+    page = study_page(load_study(Path(__file__).parents[2] / "experiments" / "ablations" / "results"))
+    assert len(page) < 300_000
+    text = sound(page).text
+    said = "code[max_history=4] against code (95 % intervals): −8.3 (−35.4 to +18.1) points"
+    assert (said in text, "In brackets: 95 % intervals." in text) == (True, True)
+    assert "interval 65 to 99" not in text  # Wilson's
+
+
 @pytest.mark.slow
 def test_each_trace_has_a_page_that_the_report_links_packed_too(folder: Path, found: Results, tmp_path: Path) -> None:
     out = write_study_page(folder, tmp_path / "deep" / "report.html")

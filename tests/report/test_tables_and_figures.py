@@ -121,6 +121,27 @@ def test_arms_are_named_in_the_legend_inside_the_figure() -> None:
     assert made._repr_png_().startswith(b"\x89PNG")  # a picture in any notebook
 
 
+def test_figures_are_drawn_in_the_axes_of_a_figure_of_ones_own() -> None:
+    pyplot = pytest.importorskip("matplotlib.figure")
+    made = pyplot.Figure(layout="constrained")
+    axes = made.subplots(2, 2)
+    assert report.paired_differences(LEAN, axes[0], baseline="lean") is made
+    report.resolve_rates(LEAN, axes[1, 0], intervals=False)
+    report.stacked_causes(LEAN, axes[1, 1])
+    said = [part in report.alt_text(made) for part in ("Paired differences", "14 of 36 (39 %)", "Stacked bars")]
+    notes = [text.get_text() for part in made.axes for text in part.texts]
+    assert (said, any("95 % intervals" in note for note in notes)) == ([True] * 3, True)
+    with pytest.raises(StudyError, match="axes must be 2"):
+        report.paired_differences(LEAN, axes[0, 0])
+
+
+def test_twenty_two_arms_leave_room_for_the_points() -> None:
+    rows = [{**r, "arm": f"{r['arm']}-with-a-suffix-{n}"} for n in range(5) for r in LEAN.rows]
+    made = report.resolve_against_tokens(Results(rows))
+    made.canvas.draw()
+    assert made.axes[0].get_window_extent().height > made.dpi * 1.8
+
+
 @pytest.mark.parametrize(
     ("draw", "says"),
     [

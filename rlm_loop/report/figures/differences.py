@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from rlm_loop.report.figures.rows import results_of
-from rlm_loop.report.figures.style import GREY, PAGE, SMALL, ArmStyle, caption, finish, marks, sheet, style, whiskers
-from rlm_loop.report.tables.comparison import measure_name
-from rlm_loop.study.compare.contrast import percent
+from rlm_loop.report.figures.style import GREY, SMALL, ArmStyle, finish, marks, panels, style, whiskers
+from rlm_loop.report.tables.comparison import levels, measure_name
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.analysis import read
 from rlm_loop.study.results import Results
@@ -44,6 +43,7 @@ class _Effect:
 
 def paired_differences(
     results: Results | pd.DataFrame,
+    axes: Any = None,
     *,
     baseline: str | None = None,
     margin: float | None = None,
@@ -51,11 +51,11 @@ def paired_differences(
 ) -> Figure:
     """Draw a panel for each measure: how each arm differs from the baseline on the same tasks, with intervals.
 
-    `results` are a study's, or its `frame()`.  The intervals are those of `rlm_loop.study.compare`; its `frame()` can
-    be handed in as `intervals` (say, with another policy for missing pairs).  Resolved tasks differ in points,
-    prompt tokens as ratios.  `margin` shades where the arm resolves fewer by more than so much (a share; by default
-    the margin that the study declared, and no shade where it declared none).  Raises `StudyError` where there is
-    nothing to draw, or something to draw it with is missing.
+    `results` are a study's, or its `frame()`; `axes` are as in `resolve_rates`, one or two.  The intervals are those of
+    `rlm_loop.study.compare`; its `frame()` can be handed in as `intervals` (say, with another policy for missing
+    pairs).  Resolved tasks differ in points, prompt tokens as ratios.  `margin` shades where the arm resolves fewer by
+    more than so much (a share; by default the margin that the study declared, and no shade where it declared none).
+    Raises `StudyError` where there is nothing to draw, or something to draw it with is missing.
     """
     rows = results_of(results)
     if intervals is None:
@@ -70,26 +70,24 @@ def paired_differences(
         raise StudyError("there is no interval of resolved tasks or prompt tokens for any arm, so nothing to draw")
     against = str(found[0]["baseline"])
     names = list(dict.fromkeys(e.label for e in effects))
-    panels = [m for m in _MEASURES if any(e.measure == m for e in effects)]
+    measures = [m for m in _MEASURES if any(e.measure == m for e in effects)]
     drawn = marks(list(dict.fromkeys([*rows.arms, *names])))  # those of the other figures of the study
-    used = [r for r in found if r["measure"] in panels]
+    used = [r for r in found if r["measure"] in measures]
     with style():
-        made = sheet(PAGE, 1.35 + 0.42 * len(names))
-        row: Any = made.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-        for number, (axes, measure) in enumerate(zip(row, panels, strict=True)):
+        made = panels(axes, [list(range(len(measures)))], 1.35 + 0.42 * len(names), sharey=True)
+        for number, (panel, measure) in enumerate(zip(made.axes, measures, strict=True)):
             mine = [e for e in effects if e.measure == measure]
             for effect in mine:
-                _interval(axes, names.index(effect.label), effect, drawn[effect.label])
-            _scale(axes, mine, margin)
+                _interval(panel, names.index(effect.label), effect, drawn[effect.label])
+            _scale(panel, mine, margin)
             name = "Resolved, points" if mine[0].share else f"{measure_name(measure).capitalize()}, ratio"
-            finish(axes, f"{chr(97 + number)}   {name}", f"against {against}", grid="x")
-            axes.tick_params(axis="y", length=0, labelcolor="black")
-        row[0].set_yticks(range(len(names)), names)
-        row[0].set_ylim(len(names) - 0.4, -0.6)
-        caption(made, _caption(used, margin if "resolved" in panels else None))
-    lines = [f"{e.label}, {e.measure.replace('_', ' ')}: {e.text}{' points' if e.share else ''}" for e in effects]
-    made.set_label(f"Paired differences from {against}. {'; '.join(lines)}. {_caption(used, None)}")
-    return made
+            finish(panel, f"{chr(97 + number)}   {name}" if len(measures) > 1 else name, f"against {against}", grid="x")
+            panel.tick_params(axis="y", length=0, labelcolor="black")
+            panel.set_yticks(range(len(names)), names)
+            panel.set_ylim(len(names) - 0.4, -0.6)
+        lines = [f"{e.label}, {e.measure.replace('_', ' ')}: {e.text}{' points' if e.share else ''}" for e in effects]
+        words = f"Paired differences from {against}. {'; '.join(lines)}. {_caption(used, None)}"
+        return made.finished(words, _caption(used, margin if "resolved" in measures else None))
 
 
 def _effects_of(rows: Sequence[Mapping[str, Any]]) -> list[_Effect]:
@@ -142,14 +140,12 @@ def _caption(found: Sequence[Mapping[str, Any]], margin: float | None) -> str:
     models = list(dict.fromkeys(str(r["model"]) for r in found if r.get("model")))
     sizes = sorted({int(r["pairs"]) for r in found if r.get("pairs")})
     many = " to ".join(str(n) for n in dict.fromkeys((*sizes[:1], *sizes[-1:])))
-    levels = {f"{r['arm']} in {str(r['measure']).replace('_', ' ')}": float(r.get("confidence", 0.95)) for r in found}
-    least = min(levels.values(), default=0.95)
-    wider = [f"{name}: {percent(level)}" for name, level in levels.items() if level > least]
+    bars = levels((str(r["arm"]), str(r["measure"]), float(r.get("confidence", 0.95))) for r in found)
     missing = [(str(r["policy"]), int(r.get("missing") or 0)) for r in found if r.get("policy")]
     most, policy = max(((n, p) for p, n in missing), default=(0, ""))
     parts = [
         ", ".join([*models, *([f"{many} pairs (task x seed) an arm"] if many else [])]),
-        f"bars: {percent(least)} intervals" + (f" ({', '.join(wider)})" if wider else ""),
+        f"bars: {bars}",
         f"missing pairs: {f'up to {most} an arm, policy {policy}' if most else 'none'}" if missing else "",
         f"shaded: fewer by more than {100 * margin:g} points" if margin else "",
     ]

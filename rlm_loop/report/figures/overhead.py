@@ -17,12 +17,11 @@ from rlm_loop.report.figures.style import (
     HATCHES,
     PAGE,
     SMALL,
-    caption,
     cause_colour,
     cause_place,
     finish,
     marks,
-    sheet,
+    panels,
     style,
 )
 from rlm_loop.report.trace_files import trace_files
@@ -85,11 +84,11 @@ def _totals(of: Any) -> Any:
 _ACROSS = 3
 
 
-def overhead_by_turn(frame: pd.DataFrame) -> Figure:
+def overhead_by_turn(frame: pd.DataFrame, axes: Any = None) -> Figure:
     """Draw a panel for each arm (overhead in the window by turn, its causes stacked), and below what was billed so far.
 
-    `frame` is as for `overhead`.  Raises `StudyError` where there is nothing to draw, or matplotlib is
-    missing.
+    `frame` is as for `overhead`; `axes` are those of matplotlib for the panels, the bill's last.  Raises `StudyError`
+    where there is nothing to draw, or matplotlib is missing.
     """
     found = _by_turn(frame)
     totals = {arm: _totals(of) for arm, of in found.items()}
@@ -98,41 +97,36 @@ def overhead_by_turn(frame: pd.DataFrame) -> Figure:
     down = -(-len(found) // across)
     longest = max(2, *(of.index.max() for of in totals.values()))
     top = max(1, *(of["window"].max() for of in totals.values())) * 1.08
+    places = [*range(len(found)), *[-1] * (down * across - len(found)), *[len(found)] * across]
     with style():
-        made = sheet(PAGE, 2.45 * down + 3.0)
-        grid = made.add_gridspec(down + 1, across)
-        for number, (arm, of) in enumerate(found.items()):
-            panel: Any = made.add_subplot(grid[number // across, number % across])
+        made = panels(axes, [places[i : i + across] for i in range(0, len(places), across)], 2.45 * down + 3.0)
+        *turns, bill = made.axes
+        for number, ((arm, of), panel) in enumerate(zip(found.items(), turns, strict=True)):
             _stack(panel, of["window"].unstack(fill_value=0).reindex(columns=order, fill_value=0), order)
             panel.set_ylim(0, top)
             name = textwrap.fill(arm, max(8, int((PAGE - 2.4) / across / 0.085) - 4))
             _finish(panel, f"{chr(97 + number % 26)}   {name}", longest)
             if number % across == 0:
                 panel.set_ylabel("overhead tokens in prompt")
-        bill: Any = made.add_subplot(grid[down, :])
         for (arm, of), mark in zip(totals.items(), marks(list(totals)).values(), strict=True):
             look: dict[str, Any] = {"color": mark.colour, "marker": mark.marker, "markersize": 4, "linewidth": 1.6}
-            look["markevery"] = max(1, len(of) // 6)
+            look |= {"markevery": max(1, len(of) // 6), "clip_on": False}
             bill.plot(of.index, of["billed"], "-", label=arm or "this run", **look)
             bill.plot(of.index, of["cached"], "--", **look)
         bill.set_ylim(0, 1.08 * bill.get_ylim()[1])
         bill.set_ylabel("tokens of overhead so far")
         letter = chr(97 + len(found) % 26)
         _finish(bill, f"{letter}   Billed so far; dashed: what was sent before at {CACHED_PRICE:.0%}", longest)
-        handles, names = made.axes[0].get_legend_handles_labels()
-        made.legend(handles[::-1], names[::-1], loc="outside upper left", ncols=4, frameon=False, fontsize=SMALL)
         bill.legend(loc="upper left", frameon=False, fontsize=SMALL)
-    lines: list[str] = []
-    for arm, of in totals.items():
-        first, last = of.iloc[0], of.iloc[-1]
-        lines.append(
-            f"{arm}: {first.window:,.0f} tokens of overhead in the prompt of turn 1, {last.window:,.0f} in that of "
-            f"turn {of.index[-1]}; {last.billed:,.0f} billed in total, {last.cached:,.0f} if all that was sent before "
-            f"is cached at {CACHED_PRICE:.0%}."
-        )
-    about = "Overhead by turn, as stacked areas by cause and as lines of what was billed so far."
-    made.set_label(" ".join([about, *lines]))
-    return made
+        lines = ["Overhead by turn, as stacked areas by cause and as lines of what was billed so far."]
+        for arm, of in totals.items():
+            first, last = of.iloc[0], of.iloc[-1]
+            lines.append(
+                f"{arm}: {first.window:,.0f} tokens of overhead in the prompt of turn 1, {last.window:,.0f} in that of "
+                f"turn {of.index[-1]}; {last.billed:,.0f} billed in total, {last.cached:,.0f} if all that was sent "
+                f"before is cached at {CACHED_PRICE:.0%}."
+            )
+        return made.finished(" ".join(lines), handles=turns[0].get_legend_handles_labels()[0][::-1])
 
 
 def _stack(axes: Any, window: Any, order: Sequence[str]) -> None:
@@ -198,12 +192,12 @@ def _means(sessions: Sequence[Any], arm: str) -> Any:
     return sums[3 * running >= len(sessions)].assign(arm=arm)
 
 
-def stacked_causes(results: Results | pd.DataFrame) -> Figure:
+def stacked_causes(results: Results | pd.DataFrame, axes: Any = None) -> Figure:
     """Mean prompt tokens a task of each arm, stacked by cause.
 
-    `results` are a study's, or its `frame()`; the column `by_cause` is used.  Re-sent and cached tokens count each time
-    they were sent; sub-calls are included.  Neighbours in a bar differ in hatch as well as in colour.  Raises
-    `StudyError` where there is nothing to draw, or matplotlib is missing.
+    `results` are a study's, or its `frame()`, whose column `by_cause` is used; `axes` are as in `resolve_rates`.
+    Re-sent and cached tokens count each time they were sent; sub-calls are included.  Neighbours in a bar differ in
+    hatch as well as in colour.  Raises `StudyError` where there is nothing to draw, or matplotlib is missing.
     """
     found = arms_of(results)
     means = {arm.label: _cause_means(arm) for arm in found.arms}
@@ -212,8 +206,8 @@ def stacked_causes(results: Results | pd.DataFrame) -> Figure:
     if not order:
         raise StudyError("no task of this study says where its tokens went, so there is nothing to draw")
     with style():
-        made = sheet(PAGE, 1.5 + 0.42 * len(means))
-        axes: Any = made.subplots()
+        made = panels(axes, [[0]], 1.5 + 0.42 * len(means))
+        (axes,) = made.axes
         sums = {arm: sum(of.values()) for arm, of in means.items()}
         ends = [0.0 for _ in means]
         for number, cause in enumerate(order):
@@ -223,19 +217,18 @@ def stacked_causes(results: Results | pd.DataFrame) -> Figure:
             ends = [end + width for end, width in zip(ends, widths, strict=True)]
         for place, total in enumerate(sums.values()):
             axes.text(total + 0.008 * max(ends), place, f"{total:,.0f}", va="center", fontsize=SMALL)
-        axes.invert_yaxis()
+        axes.set_ylim(len(means) - 0.4, -0.6)
         axes.set_xlim(0, max(ends) * 1.1)
         axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.tick_params(axis="y", length=0)
         finish(axes, "Where the prompt tokens go", "prompt tokens a task, mean", grid="x")
-        made.legend(loc="outside right upper", frameon=False, fontsize=SMALL)
-        caption(made, f"{found.note()}. Tokens that are re-sent or cached count each time; sub-calls are included.")
-    lines: list[str] = []
-    for arm, of in means.items():
-        parts = [f"{names[c]} {of[c] / sums[arm]:.0%}" for c in sorted(of, key=lambda c: -of[c])]
-        lines.append(f"{arm}: {sums[arm]:,.0f} ({', '.join(parts)})")
-    made.set_label(f"Stacked bars of the mean prompt tokens a task, by cause. {'; '.join(lines)}.")
-    return made
+        lines: list[str] = []
+        for arm, of in means.items():
+            parts = [f"{names[c]} {of[c] / sums[arm]:.0%}" for c in sorted(of, key=lambda c: -of[c])]
+            lines.append(f"{arm}: {sums[arm]:,.0f} ({', '.join(parts)})")
+        words = f"Stacked bars of the mean prompt tokens a task, by cause. {'; '.join(lines)}."
+        note = f"{found.note()}. Tokens that are re-sent or cached count each time; sub-calls are included."
+        return made.finished(words, note, axes.get_legend_handles_labels()[0], right=True)
 
 
 def _cause_means(arm: Arm) -> dict[str, float]:

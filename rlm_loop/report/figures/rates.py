@@ -13,12 +13,10 @@ from rlm_loop.report.figures.style import (
     PAGE,
     SMALL,
     ArmStyle,
-    caption,
     finish,
-    legend_above,
     marks,
+    panels,
     percent_axis,
-    sheet,
     style,
     whiskers,
 )
@@ -30,12 +28,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def resolve_rates(results: Results | pd.DataFrame, *, by_suite: bool = False) -> Figure:
+def resolve_rates(
+    results: Results | pd.DataFrame, axes: Any = None, *, by_suite: bool = False, intervals: bool = True
+) -> Figure:
     """The share of tasks that each arm resolved, with 95 % Wilson intervals and the counts written out.
 
-    `results` are a study's, or its `frame()`.  With `by_suite` each suite is a group of its own, below that of all
-    tasks.  Tasks that nothing judged are not counted.  Raises `StudyError` where there is nothing to draw, or
-    matplotlib is missing.
+    `results` are a study's, or its `frame()`; `axes` of matplotlib are drawn in instead of a new figure.  With
+    `by_suite` each suite is a group of its own, below that of all tasks.  Without `intervals` no arm has one of its
+    own, as is right beside paired differences.  Tasks that nothing judged are not counted.  Raises `StudyError` where
+    there is nothing to draw, or matplotlib is missing.
     """
     found = arms_of(results)
     groups = {"all tasks": found.arms}
@@ -46,15 +47,15 @@ def resolve_rates(results: Results | pd.DataFrame, *, by_suite: bool = False) ->
     ticks: dict[float, str] = {}
     place = -0.4
     with style():
-        made = sheet(PAGE, 1.2 + 0.27 * sum(map(len, groups.values())) + 0.3 * len(groups))
-        axes: Any = made.subplots()
+        made = panels(axes, [[0]], 1.2 + 0.27 * sum(map(len, groups.values())) + 0.3 * len(groups))
+        (axes,) = made.axes
         for group, of in groups.items():
             place += 0.4
             if by_suite:
                 axes.text(0.0, place, group, fontsize=SMALL, fontweight="bold", va="center")
                 place += 0.9
             for arm in of:
-                _rate(axes, place, arm.rate, drawn[arm.label])
+                _rate(axes, place, arm.rate, drawn[arm.label], intervals)
                 ticks[place] = arm.label
                 place += 1
         axes.set_yticks(list(ticks), list(ticks.values()))
@@ -63,17 +64,17 @@ def resolve_rates(results: Results | pd.DataFrame, *, by_suite: bool = False) ->
         axes.tick_params(axis="y", length=0, labelcolor="black", pad=7)  # a mark at 0 % hides no name
         percent_axis(axes.xaxis)
         finish(axes, "Tasks resolved", grid="x")
-        caption(made, f"{found.note()}. Bars are 95 % Wilson intervals, each arm for itself; for a difference between "
-                "arms look at the paired ones.")  # fmt: skip
-    said = [f"{f'{group}, ' if by_suite else ''}{arm.label}: {arm.rate}" for group, of in groups.items() for arm in of]
-    made.set_label(f"Share of tasks resolved by each arm, with 95 % intervals. {'; '.join(said)}.")
-    return made
+        named = [(f"{group}, " if by_suite else "", arm) for group, of in groups.items() for arm in of]
+        said = "; ".join(f"{group}{arm.label}: {arm.rate.text(intervals)}" for group, arm in named)
+        bars = " Bars are 95 % Wilson intervals, each arm for itself; for a difference look at the paired ones."
+        words = f"Share of tasks resolved by each arm{', with 95 % intervals' if intervals else ''}. {said}."
+        return made.finished(words, f"{found.note()}.{bars if intervals else ''}")
 
 
-def _rate(axes: Any, place: float, rate: Rate, mark: ArmStyle) -> None:
+def _rate(axes: Any, place: float, rate: Rate, mark: ArmStyle, interval: bool) -> None:
     if rate.percent is not None:
         look = {"color": mark.colour, "markeredgecolor": "white", "markersize": 6, "capsize": 3}
-        bars = whiskers([rate.percent])
+        bars = whiskers([rate.percent]) if interval else None
         axes.errorbar(rate.percent[0], place, xerr=bars, fmt=mark.marker, clip_on=False, zorder=3, **look)
     count = f"{rate.resolved}/{rate.judged}" if rate.judged else "-"
     axes.annotate(count, (1.01, place), xycoords=("axes fraction", "data"), fontsize=SMALL, va="center")
@@ -94,13 +95,11 @@ class _Point(NamedTuple):
         return here != there and here[0] >= there[0] and here[1] >= there[1]
 
 
-def resolve_against_tokens(results: Results | pd.DataFrame, *, intervals: bool = True) -> Figure:
+def resolve_against_tokens(results: Results | pd.DataFrame, axes: Any = None, *, intervals: bool = True) -> Figure:
     """Resolve rate against the tokens of a task; the line is the Pareto front, arms off it are hollow.
 
     An arm is on the front if no other arm resolves at least as much for at most as many tokens, and is better in one of
-    the two.  It is a statement about these points, not a test.  `results` are a study's, or its `frame()`; without
-    `intervals` no arm has one of its own, as is right beside paired differences.  Raises `StudyError` where there is
-    nothing to draw, or matplotlib is missing.
+    the two.  It is a statement about these points, not a test.  The arguments, and errors, are as in `resolve_rates`.
     """
     found = arms_of(results)
     points = [_Point(a, a.tokens, a.rate.percent) for a in found.arms if a.tokens and a.rate.percent]
@@ -111,8 +110,8 @@ def resolve_against_tokens(results: Results | pd.DataFrame, *, intervals: bool =
     drawn = marks([a.label for a in found.arms])
     bars = " Bars are 95 % intervals of each arm (Wilson, bootstrap of the mean)." if intervals else ""
     with style():
-        made = sheet(PAGE * 0.86, 3.9)
-        axes: Any = made.subplots()
+        made = panels(axes, [[0]], 3.9, PAGE * 0.86)
+        (axes,) = made.axes
         percent_axis(axes.yaxis)
         for point in points:
             _draw(axes, point, drawn[point.arm.label], point in front, intervals)
@@ -121,12 +120,10 @@ def resolve_against_tokens(results: Results | pd.DataFrame, *, intervals: bool =
         axes.step([*at, at[-1] * 100], [*rates, rates[-1]], where="post", label="Pareto front", **look)
         _limits(axes, points)
         finish(axes, "Tasks resolved, and their tokens (in + out)", "tokens (in + out) a task, mean")
-        legend_above(made, axes.get_legend_handles_labels()[0])
-        caption(made, f"{found.note()}. {_LEGEND}{bars}")
-    said = "; ".join(f"{p.arm.label}: {p.arm.rate}, {p.tokens[0]:,.0f} tokens (in + out) a task" for p in points)
-    on = f"On the Pareto front: {', '.join(p.arm.label for p in front)}."
-    made.set_label(f"Resolve rate against tokens (in + out) a task. {said}. {on}")
-    return made
+        said = "; ".join(f"{p.arm.label}: {p.arm.rate.text(intervals)}, {_spent(p.arm)}" for p in points)
+        words = f"Resolve rate against tokens (in + out) a task. {said}. On the Pareto front: "
+        words += f"{', '.join(p.arm.label for p in front)}."
+        return made.finished(words, f"{found.note()}. {_LEGEND}{bars}", axes.get_legend_handles_labels()[0])
 
 
 def _draw(axes: Any, point: _Point, mark: ArmStyle, best: bool, intervals: bool) -> None:
@@ -165,10 +162,13 @@ def _limits(axes: Any, points: Sequence[_Point]) -> None:
     axes.set_ylim(0, min(100, 10 * math.ceil(0.105 * max(p.percent[2] for p in points) + 0.5)))
 
 
-def factor_response(results: Results | pd.DataFrame, factor: str | None = None) -> Figure:
+def factor_response(
+    results: Results | pd.DataFrame, factor: str | None = None, axes: Any = None, *, intervals: bool = True
+) -> Figure:
     """Two panels by the values of a factor, a line for each base arm; other factors are pooled.
 
-    Raises `StudyError` where the factor is not there, has one value only, or has to be named.
+    `axes` are two of matplotlib, `intervals` as in `resolve_rates`.  Raises `StudyError` where the factor is not there,
+    has one value only, or has to be named.
     """
     found = arms_of(results)
     every = [r for a in found.arms for r in a.rows]
@@ -189,12 +189,12 @@ def factor_response(results: Results | pd.DataFrame, factor: str | None = None) 
         lines[name] = [Arm(f"{name}, {chosen} {v}", rows) for v, rows in of.items()]
     drawn = marks(list(lines))
     with style():
-        made = sheet(PAGE, 3.4)
-        left, right = made.subplots(1, 2)
+        made = panels(axes, [[0, 1]], 3.4)
+        left, right = made.axes
         for number, (name, points) in enumerate(lines.items()):
             shift = 0.06 * (number - (len(lines) - 1) / 2)
-            _line(left, shift, [p.rate.percent for p in points], drawn[name], name)
-            _line(right, shift, [p.tokens for p in points], drawn[name])
+            _line(left, shift, [p.rate.percent for p in points], drawn[name], intervals, name)
+            _line(right, shift, [p.tokens for p in points], drawn[name], intervals)
         for axes, title in ((left, "a   Tasks resolved"), (right, "b   Tokens (in + out) a task")):
             axes.set_xticks(range(len(values)), [str(v) for v in values])
             axes.set_xlim(-0.4, len(values) - 0.6)
@@ -203,13 +203,13 @@ def factor_response(results: Results | pd.DataFrame, factor: str | None = None) 
         percent_axis(left.yaxis)
         right.set_ylim(0, None)
         right.yaxis.set_major_formatter("{x:,.0f}")
-        legend_above(made, left.get_legend_handles_labels()[0])
         pooled = [f for f in known if f != chosen]
-        over = f" Pooled over {', '.join(pooled)}." if pooled else ""
-        caption(made, f"{found.note()}. Bars: 95 % intervals by task (Wilson; bootstrap of the mean).{over}")
-    said = [f"{p.label}: {p.rate}, {_spent(p)}" for points in lines.values() for p in points if p.rows]
-    made.set_label(f"Resolve rate and tokens a task by {chosen.replace('_', ' ')}. {'; '.join(said)}.")
-    return made
+        note = f"{found.note()}." + (f" Pooled over {', '.join(pooled)}." if pooled else "")
+        note += " Bars: 95 % intervals by task (Wilson; bootstrap of the mean)." if intervals else ""
+        every = [p for points in lines.values() for p in points if p.rows]
+        said = "; ".join(f"{p.label}: {p.rate.text(intervals)}, {_spent(p)}" for p in every)
+        words = f"Resolve rate and tokens (in + out) a task by {chosen.replace('_', ' ')}. {said}."
+        return made.finished(words, note, left.get_legend_handles_labels()[0])
 
 
 def _factors(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -225,12 +225,14 @@ def _base(row: Mapping[str, Any], models: Sequence[str]) -> str:
 
 
 def _spent(point: Arm) -> str:
-    return "tokens not known" if point.tokens is None else f"{point.tokens[0]:,.0f} tokens a task"
+    return "tokens not known" if point.tokens is None else f"{point.tokens[0]:,.0f} tokens"
 
 
-def _line(axes: Any, shift: float, found: Sequence[Ends | None], mark: ArmStyle, name: str = "") -> None:
+def _line(
+    axes: Any, shift: float, found: Sequence[Ends | None], mark: ArmStyle, intervals: bool, name: str = ""
+) -> None:
     """The known of a line's points, each with the low and the high end of its interval."""
     known = {place + shift: of for place, of in enumerate(found) if of is not None}
     look = {"color": mark.colour, "marker": mark.marker, "linestyle": mark.line, "markeredgecolor": "white"}
-    bars = whiskers(list(known.values()))
+    bars = whiskers(list(known.values())) if intervals else None
     axes.errorbar(list(known), [of[0] for of in known.values()], yerr=bars, label=name or None, capsize=3, **look)

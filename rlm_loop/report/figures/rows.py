@@ -37,10 +37,13 @@ class Rate(NamedTuple):
         """The rate with its interval; `None` where nothing was judged."""
         return (100 * self.resolved / self.judged, 100 * self.low, 100 * self.high) if self.judged else None
 
-    def __str__(self) -> str:
+    def text(self, interval: bool = True) -> str:
+        """Return the count and the rate in words, with the 95 % interval or without."""
         if self.percent is None:
             return "none judged"
-        return "{} of {} ({:.0f} %, interval {:.0f} to {:.0f})".format(self.resolved, self.judged, *self.percent)
+        share, low, high = self.percent
+        ends = f", interval {low:.0f} to {high:.0f}" if interval else ""
+        return f"{self.resolved} of {self.judged} ({share:.0f} %{ends})"
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,7 @@ SMALL, TITLE = 8.0, 9.5
 
 _RC: Mapping[str, Any] = {
     "font.size": 9,
+    "font.sans-serif": ["DejaVu Sans", "sans-serif"],  # an SVG names them at each text
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": GREY,
@@ -153,12 +154,52 @@ def caption(made: Figure, text: str) -> None:
 
 
 def legend_above(made: Figure, handles: Sequence[Any], *, across: int = 4) -> None:
-    """Add a legend above all panels, where it hides no data and no caption."""
+    """Add a legend above all panels, where it hides no data and no caption; the figure grows by its rows."""
     names = [str(h.get_label()) for h in handles]
     widest = 0.8 + 0.066 * max(map(len, names), default=0)  # inches of a column
-    columns = max(1, min(across, len(names), int(float(made.get_size_inches()[0]) / widest)))
+    width, height = map(float, made.get_size_inches())
+    columns = max(1, min(across, len(names), int(width / widest)))
+    made.set_size_inches(width, height + 0.16 * max(0, -(-len(names) // columns) - 2))
     look = {"frameon": False, "fontsize": SMALL, "handlelength": 3.4}
     made.legend(handles, names, loc="outside upper left", ncols=columns, **look)
+
+
+@dataclass(frozen=True)
+class Panels:
+    """The axes of a figure: those of a new figure (`own`), or of its user's."""
+
+    axes: Sequence[Any]
+    own: bool
+
+    def finished(self, words: str, note: str = "", handles: Sequence[Any] = (), *, right: bool = False) -> Figure:
+        """Add a legend (above, or at the right), a caption and the alternative text, and return the figure."""
+        first, made = self.axes[0], self.axes[0].figure
+        if not self.own:
+            look = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "top", "color": GREY}
+            first.annotate(textwrap.fill(note, 60), (0, 0), (0, -34), fontsize=7, **look)
+        elif note:
+            caption(made, note)
+        if handles and self.own and not right:
+            legend_above(made, handles)
+        elif handles:
+            beside = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if right else {}
+            look = {"loc": "outside right upper"} if self.own else beside
+            (made if self.own else first).legend(handles=handles, frameon=False, fontsize=SMALL, **look)
+        made.set_label(" ".join(filter(None, [made.get_label(), words])))
+        return made
+
+
+def panels(axes: Any, mosaic: Sequence[Sequence[Any]], height: float, width: float = PAGE, **shared: Any) -> Panels:
+    """Return the panels that a mosaic names (0, 1 ...), of a new figure where no `axes` are given, one for each."""
+    count = 1 + max(name for row in mosaic for name in row)
+    if axes is None:
+        figure: Any = sheet(width, height)
+        made = figure.subplot_mosaic(mosaic, empty_sentinel=-1, **shared)
+        return Panels([made[name] for name in range(count)], own=True)
+    given = [axes] if hasattr(axes, "plot") else list(getattr(axes, "flat", axes))
+    if len(given) != count:
+        raise StudyError(f"axes must be {count} of matplotlib, one for each panel, got {len(given)}")
+    return Panels(given, own=False)
 
 
 def whiskers(points: Iterable[tuple[float, float, float]]) -> list[list[float]]:
@@ -199,7 +240,7 @@ def save(figure: Figure, path: str | Path) -> list[Path]:
     try:
         whole.parent.mkdir(parents=True, exist_ok=True)
         for one in wanted:
-            one.write_bytes(_bytes(figure, one.suffix.lower()))
+            one.write_bytes(_bytes(figure, one.suffix.lower(), alt_text(figure) or None))
     except OSError as error:
         raise StudyError(f"cannot write to {whole.parent}: {error.strerror}; choose another folder") from error
     return wanted
@@ -210,11 +251,11 @@ def data_uri(figure: Figure) -> str:
 
     Letters are text in the reader's own font: as shapes they take half of the time and most of the bytes.
     """
-    return "data:image/svg+xml;base64," + base64.b64encode(_bytes(figure, ".svg")).decode("ascii")
+    drawn = re.sub(rb">\s+<", b"><", _bytes(figure, ".svg", None))
+    return "data:image/svg+xml;base64," + base64.b64encode(drawn).decode("ascii")
 
 
-def _bytes(figure: Figure, suffix: str) -> bytes:
-    words = alt_text(figure) or None
+def _bytes(figure: Figure, suffix: str, words: str | None) -> bytes:
     metadata = {
         ".png": {"Software": None, "Description": words},
         ".svg": {"Date": None, "Description": words},

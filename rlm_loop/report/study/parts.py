@@ -11,11 +11,12 @@ from markupsafe import Markup
 
 from rlm_loop.report.run.marked import brief
 from rlm_loop.report.run.page import state
-from rlm_loop.report.tables.comparison import with_interval
+from rlm_loop.report.tables.comparison import levels, with_interval
 from rlm_loop.report.tables.study_tables import count
 from rlm_loop.report.tables.table import Table
 from rlm_loop.report.trace_files import has_traces
 from rlm_loop.study import ArmSummary, Comparison, Contrast, Results, StudyError
+from rlm_loop.study.compare.contrast import percent
 from rlm_loop.study.compare.pair_keys import PairKey, pair_key
 from rlm_loop.study.compare.summary import total_tokens
 from rlm_loop.study.store.rows import Row
@@ -125,13 +126,12 @@ def answer_of(results: Results, baseline: str, compared: Comparison | None, figu
         _sentence([s for s in found if s.model == model], of) + (f" ({model})" if several else "") + "."
         for model in results.models
     ]
-    differs = (
-        [f"points against {baseline}", "prompt tokens", f"times {baseline}'s, per task"]
-        if compared
-        else ["prompt tokens"]
-    )
-    heads, rows = ["model", "arm", "resolved", *differs], [[s.model, s.arm, *_row(s, of)] for s in found]
-    table = Table("Arms, each on the same tasks", heads, rows, (), 2).without_same("model")
+    points, times = ([f"points against {baseline}"], [f"times {baseline}'s, per task"]) if compared else ([], [])
+    heads = ["model", "arm", "resolved", *points, "prompt tokens", *times]
+    drawn = [(c.arm, c.measure, c.confidence) for c in of.values() if c.measure in ("resolved", "input_tokens")]
+    notes = [f"In brackets: {levels(drawn)}."] if compared else []
+    rows = [[s.model, s.arm, *_row(s, of)] for s in found]
+    table = Table("Arms, each on the same tasks", heads, rows, notes, 2).without_same("model")
     return Answer(sentences, () if compared is None else compared.verdicts, table, figure)
 
 
@@ -151,13 +151,16 @@ def _sentence(found: Sequence[ArmSummary], of: _Contrasts) -> str:
         return said + _rate(first)
     said += f"{first.resolved:,} of {first.judged:,} tasks"  # an arm's own interval says nothing of a difference
     tokens = of.get((other.model, other.arm, "input_tokens"))
-    cost = f", {with_interval(tokens, '()')} times the prompt tokens" if tokens and tokens.estimate is not None else ""
-    return f"{said}; {other.arm} against {other.baseline}: {with_interval(contrast, '()')} points{cost}"
+    level = contrast.confidence
+    points = f"{with_interval(contrast, level, '()')} points"
+    if tokens is not None and tokens.estimate is not None:
+        points += f", {with_interval(tokens, level, '()')} times the prompt tokens"
+    return f"{said}; {other.arm} against {other.baseline} ({percent(level)} intervals): {points}"
 
 
 def _rate(s: ArmSummary) -> str:
     share, low, high = (f"{100 * value:.0f}" for value in (s.rate or 0, s.low, s.high))
-    return f"{s.resolved:,} of {s.judged:,} tasks ({share} %, {low} to {high})"
+    return f"{s.resolved:,} of {s.judged:,} tasks ({share} %, 95 % interval {low} to {high})"
 
 
 def _row(s: ArmSummary, of: _Contrasts) -> list[str]:
@@ -165,7 +168,9 @@ def _row(s: ArmSummary, of: _Contrasts) -> list[str]:
     if not of:
         return [resolved, tokens]
     pair = (of.get((s.model, s.arm, measure)) for measure in ("resolved", "input_tokens"))
-    less, ratio = ("baseline" if s.arm == s.baseline else with_interval(c, "()") if c else "-" for c in pair)
+    less, ratio = (
+        "baseline" if s.arm == s.baseline else with_interval(c, c.confidence, "()") if c else "-" for c in pair
+    )
     return [resolved, less, tokens, ratio]
 
 
@@ -205,8 +210,9 @@ def _chosen(results: Results, baseline: str, compared: Comparison | None) -> Ite
 
     arms, suites = len(results.arms), {row["suite"] for row in results.rows}
     by_suite = len(suites) > 1 and (len(suites) + 1) * arms <= _LINES
-    yield "Tasks resolved", lambda: figures.resolve_rates(results, by_suite=by_suite)
-    yield ANSWERING, lambda: figures.resolve_against_tokens(results, intervals=arms < 2)
+    alone = compared is None  # beside paired differences an arm's own interval would be taken for one of them
+    yield "Tasks resolved", lambda: figures.resolve_rates(results, by_suite=by_suite, intervals=alone)
+    yield ANSWERING, lambda: figures.resolve_against_tokens(results, intervals=alone)
     if compared is not None:
         yield "Paired differences", lambda: figures.paired_differences(results, intervals=compared.frame())
     yield "Where the prompt tokens go", lambda: figures.stacked_causes(results)
@@ -214,7 +220,7 @@ def _chosen(results: Results, baseline: str, compared: Comparison | None) -> Ite
         yield _overhead(results, baseline)
     for factor, values in _factors(results).items():
         if len(values) > 1:
-            yield f"Response to {factor}", lambda this=factor: figures.factor_response(results, this)
+            yield f"Response to {factor}", lambda this=factor: figures.factor_response(results, this, intervals=alone)
 
 
 def _overhead(results: Results, baseline: str) -> tuple[str, Callable[[], Figure]]:

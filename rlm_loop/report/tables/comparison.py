@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from rlm_loop.report.tables.table import Table
@@ -26,16 +26,26 @@ def points(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:+.1f}".replace("-", "\N{MINUS SIGN}")
 
 
-def with_interval(of: Contrast | SuiteEffect, brackets: str = "[]", level: str = "") -> str:
+def with_interval(of: Contrast | SuiteEffect, usual: float, brackets: str = "[]") -> str:
     """A difference in points, or a ratio, with its interval (of few pairs it may have no end); a dash if not known.
 
-    `level` is said behind the interval where it has another one than the head of its column says.
+    `usual` is the level that is said where it stands; another one is said behind the interval.
     """
     if of.estimate is None:
         return "-"
+    confidence = of.confidence if isinstance(of, Contrast) else usual
+    level = "" if math.isclose(confidence, usual) else f"; {percent(confidence)}"
     say = points if isinstance(of, SuiteEffect) or of.effect == "difference" else "{:.2f}".format
     ends = "no interval" if of.low is None or of.high is None else f"{say(of.low)} to {say(of.high)}{level}"
     return f"{say(of.estimate)} {brackets[0]}{ends}{brackets[1]}"
+
+
+def levels(intervals: Iterable[tuple[str, str, float]]) -> str:
+    """Say the level of intervals, given as arm, measure and level, and of which it is another one."""
+    known = {f"{arm} in {measure.replace('_', ' ')}": level for arm, measure, level in intervals}
+    least = min(known.values(), default=0.95)
+    wider = [f"{name}: {percent(level)}" for name, level in known.items() if level > least]
+    return f"{percent(least)} intervals" + (f" ({', '.join(wider)})" if wider else "")
 
 
 def effect_table(compared: Comparison) -> Table:
@@ -49,7 +59,7 @@ def effect_table(compared: Comparison) -> Table:
             measure_name(c.measure),
             _mean(c, c.value),
             _mean(c, c.baseline_value),
-            with_interval(c, level="" if math.isclose(c.confidence, usual) else f"; {percent(c.confidence)}"),
+            with_interval(c, usual),
             *([p_value(c.p_holm) if c.p_holm is not None else "-", _verdict(c, compared)] if compared.family else []),
             f"{c.pairs - c.missing:,} of {c.pairs:,}",
         ]
@@ -103,15 +113,21 @@ def comparison_html(compared: Comparison) -> str:
 
 def suite_effects(compared: Comparison) -> Table | None:
     """A row for each arm and suite; `None` where there is one suite."""
-    effects = compared.suites
+    effects, usual = compared.suites, 1 - compared.alpha
     if len({e.suite for e in effects}) < 2:
         return None
     rows: list[list[str]] = []
     for e in effects:
-        figures = [percent_of(e.rate), percent_of(e.baseline_rate), with_interval(e), f"{e.gained:,}", f"{e.lost:,}"]
+        figures = [
+            percent_of(e.rate),
+            percent_of(e.baseline_rate),
+            with_interval(e, usual),
+            f"{e.gained:,}",
+            f"{e.lost:,}",
+        ]
         rows.append([e.model, e.arm, e.suite or "(none)", f"{e.pairs - e.missing:,}", *figures])
-    share = percent(1 - compared.alpha)
-    heads = ["model", "arm", "suite", "pairs", "arm's", "baseline's", f"difference [{share} CI]", "gained", "lost"]
+    difference = f"difference [{percent(usual)} CI]"
+    heads = ["model", "arm", "suite", "pairs", "arm's", "baseline's", difference, "gained", "lost"]
     notes = [f"{i.arm} {differs_by_suite(i)}" for i in compared.interactions]
     notes.append("Intervals are not adjusted for the number of suites.")
     return Table("By suite", heads, rows, notes, 3).without_same("model")
