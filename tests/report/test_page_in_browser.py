@@ -16,11 +16,14 @@ from loopback import Answering, Loopback
 from made_run import HOSTILE
 from made_study import QUESTION
 
+from rlm_loop import DirectAgent, Suite, Task
 from rlm_loop.accounting import Ledger
 from rlm_loop.actions import Display, Observation, RunCode
 from rlm_loop.messages import Reply, Usage
+from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.report import viewing
+from rlm_loop.study import Study
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
 Pages = dict[str, Path | str]
@@ -159,6 +162,23 @@ def test_the_table_filters_and_keeps_it_in_its_address(browser: Browser, pages: 
     fill(browser, "q", "nobody is called so")
     assert "No episode is like that" in browser.value("document.getElementById('none').textContent")
     assert browser.complaints() == []
+
+
+def test_score_answer_and_expected_are_on_a_screen_whatever_the_models_are_called(
+    browser: Browser, tmp_path: Path
+) -> None:
+    for number in range(2):
+        name = f"openai-compatible:qwen3-coder-30b-a3b-{number}@http://inference.cluster.example.org:8000/v1"
+        arms = {"an-arm-with-a-name": DirectAgent(model=ScriptedModel(["4", "what it says " * 9], name=name))}
+        tasks = [Task(f"a-task-with-a-long-name-{n}", "What?", "what is expected " * 9) for n in range(2)]
+        Study(f"study {number}", arms, Suite("a/suite/of/some/name", tasks)).run(tmp_path / str(number), False)
+    with viewing(tmp_path) as url:
+        browser.open(url, width=1280)
+        browser.until(f"{LINES} === 4")
+        ends = "[...document.querySelectorAll('th')].map(t => [t.textContent, t.getBoundingClientRect().right])"
+        right = dict(browser.value(ends))
+    assert all(right[name] < 1280 for name in ("Task", "Score", "Answer", "Expected", "Arm"))
+    assert right["Model"] > right["Expected"]
 
 
 def test_a_column_sorts(browser: Browser, pages: Pages) -> None:

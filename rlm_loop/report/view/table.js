@@ -3,9 +3,9 @@
   "use strict";
   const CHUNK = 200, FACETS = ["study", "arm", "model", "suite", "state", "stop"], BOXES = ["q", ...FACETS];
   const COLUMNS = [  // field, heading, whether it is a number
-    ["task", "Task"], ["state", "Score"], ["arm", "Arm"], ["suite", "Suite"], ["model", "Model"], ["study", "Study"],
-    ["seed", "Seed", true], ["stop", "Stop"], ["steps", "Steps", true], ["tokens", "Tokens", true],
-    ["seconds", "Seconds", true], ["cost", "Cost", true], ["answer", "Answer"], ["expected", "Expected"],
+    ["task", "Task"], ["state", "Score"], ["answer", "Answer"], ["expected", "Expected"], ["arm", "Arm"],
+    ["suite", "Suite"], ["model", "Model"], ["study", "Study"], ["seed", "Seed", true], ["stop", "Stop"],
+    ["steps", "Steps", true], ["tokens", "Tokens", true], ["seconds", "Seconds", true], ["cost", "Cost", true],
   ];
   const KINDS = { resolved: "ok", "not resolved": "bad", crashed: "bad", running: "open" };
   const FEW = ["study", "model", "suite", "seed", "cost"];  // columns that say nothing where all rows are alike
