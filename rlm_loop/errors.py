@@ -15,11 +15,16 @@ class ShownBriefly:
     """Mix-in of errors whose message says what to do: IPython shows the user's own frame and the last line."""
 
     def _render_traceback_(self: BaseException) -> list[str]:  # type: ignore[misc]
-        others = str(Path(__file__).parent), "/IPython/", "site-packages"
-        frames = traceback.extract_tb(self.__traceback__)
-        own = [frame for frame in frames if not any(part in frame.filename for part in others)]
-        where = [f"line {own[-1].lineno} of {own[-1].name}: {own[-1].line}"] if own else []
-        return [*where, f"{type(self).__name__}: {self}"]
+        return brief_traceback(self)
+
+
+def brief_traceback(error: BaseException) -> list[str]:
+    """Return the lines of an error: the user's own frame, and its type and message."""
+    others = str(Path(__file__).parent), "/IPython/", "site-packages"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not any(part in frame.filename for part in others)]
+    where = [f"line {own[-1].lineno} of {own[-1].name}: {own[-1].line}"] if own else []
+    return [*where, f"{type(error).__name__}: {error}"]
 
 
 def install_line(extra: str) -> str:

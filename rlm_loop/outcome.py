@@ -129,7 +129,9 @@ class Outcome:
         """Write the run as a notebook file and return its path; see `report.notebook.saved`."""
         return drawing("rlm_loop.report.notebook.saved.write_notebook")(self, path)
 
-    _repr_html_ = to_html
+    def _repr_html_(self) -> str | None:
+        """`to_html`; nothing where a live view of the same cell shows the outcome."""
+        return None if drawing("rlm_loop.report.notebook.live.is_shown")(self) else self.to_html()
 
     def __repr__(self) -> str:
         """Short, since notebooks and tracebacks show it; the turns are in `turns`."""

@@ -20,8 +20,8 @@ TEMPORARY = 512 << 20
 # so no key or token of the host can be read or printed by a cell.
 _ALLOWED = (
     "PATH HOME USER LOGNAME LANG LANGUAGE TZ TMPDIR TERM SHELL VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONHOME "
-    "LD_LIBRARY_PATH DYLD_LIBRARY_PATH DYLD_FALLBACK_LIBRARY_PATH MPLCONFIGDIR MPLBACKEND XDG_CACHE_HOME "
-    "XDG_CONFIG_HOME XDG_DATA_HOME"
+    "LD_LIBRARY_PATH DYLD_LIBRARY_PATH DYLD_FALLBACK_LIBRARY_PATH MPLCONFIGDIR XDG_CACHE_HOME XDG_CONFIG_HOME "
+    "XDG_DATA_HOME"
 )
 _PASSED = frozenset(_ALLOWED.split())
 _PASSED_PREFIXES = ("LC_", "OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_", "VECLIB_")
@@ -95,8 +95,9 @@ def worker_environment() -> dict[str, str]:
     env = {k: v for k, v in os.environ.items() if k in _PASSED or k.startswith(_PASSED_PREFIXES)}
     if "PYTHONPATH" in env:  # relative to here, not to the working folder, whose files would hide the library's
         env["PYTHONPATH"] = os.pathsep.join(os.path.abspath(p) for p in env["PYTHONPATH"].split(os.pathsep) if p)
-    default = {"LANG": "C.UTF-8", "PATH": os.defpath, "MPLBACKEND": "Agg"}
-    return {**default, **env, "PYTHONHASHSEED": "0", "PYTHONIOENCODING": "utf-8"}
+    default = {"LANG": "C.UTF-8", "PATH": os.defpath}
+    # Matplotlib's backend of a notebook's kernel shows nothing here
+    return {**default, **env, "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0", "PYTHONIOENCODING": "utf-8"}
 
 
 def isolated_environment(temporary: str) -> dict[str, str]:

@@ -122,6 +122,8 @@ def prose(turn: Turn) -> list[str]:
         before, rest = rest, ""  # all of it stands before an action that is not in the text
         if isinstance(action, RunCode) and action.code.strip():
             before, rest = _around_block(before, action.code)
+        elif isinstance(action, CallTool):
+            before = before.strip().removesuffix(action.arguments)
         elif isinstance(action, Answer) and isinstance(action.value, str):
             before = before.strip().removesuffix(action.value)
         words.append(before.strip())

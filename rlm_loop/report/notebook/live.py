@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.outcome import Outcome, Turn
@@ -84,6 +84,9 @@ class LiveView:
 
     A view shows one run at a time; a further run makes a new output.  A view that cannot be drawn never ends the run.
     """
+
+    shown: ClassVar[tuple[str, int]] = "", 0
+    """The run whose outcome a view showed last, and the number of the notebook's cell that did."""
 
     def __init__(
         self,
@@ -173,6 +176,8 @@ class LiveView:
     def on_run_end(self, *, outcome: Outcome) -> None:
         with self._lock:
             self.outcome = outcome
+            if self._handle is not None:
+                LiveView.shown = outcome.run, _cell()
             self._end(closing_line(outcome))
 
     def on_run_error(self, *, error: BaseException) -> None:
@@ -259,6 +264,17 @@ class LiveView:
         line = ": ".join(filter(None, [turn, self._sub_calls() or self._doing]))
         seconds = self._clock() - self._began
         return f"{line} · {seconds:.0f} s" if seconds >= 1 else line
+
+
+def is_shown(outcome: Outcome) -> bool:
+    """Return whether a view in this cell of a notebook shows the outcome."""
+    return in_kernel() and LiveView.shown == (outcome.run, _cell())
+
+
+def _cell() -> int:
+    from IPython import get_ipython
+
+    return getattr(get_ipython(), "execution_count", 0)
 
 
 def _display(bundle: dict[str, str]) -> Any:

@@ -7,14 +7,17 @@ import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from traceback import extract_tb
 from typing import Any, NoReturn
 
 from IPython.core.error import UsageError
 
+from rlm_loop import errors
 from rlm_loop.agents import AGENTS, Agent
 from rlm_loop.agents.run import Interrupted
 from rlm_loop.agents.session import AgentSession
-from rlm_loop.errors import nearest
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model, ModelError
 from rlm_loop.report.notebook.background import LiveRun
@@ -26,7 +29,7 @@ _NAME = "rlm"
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         wrong = message.removeprefix("unrecognized arguments: ").split("=")[0].split(" ")[0]
-        raise ValueError(f"{message}{nearest(wrong, self._option_string_actions)}; %%rlm? lists the options")
+        raise ValueError(f"{message}{errors.nearest(wrong, self._option_string_actions)}; %%rlm? lists the options")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -47,13 +50,20 @@ def parser() -> argparse.ArgumentParser:
 
 
 def register(shell: Any) -> None:
-    """Add the magic to a shell."""
+    """Add the magic to a shell, and show wrong arguments to this package as its own errors are shown."""
 
     def rlm(line: str, cell: str) -> None:
         run_cell(shell, line, cell)
 
     rlm.__doc__ = f"{__doc__}\n\n{parser().format_help()}"
     shell.register_magic_function(rlm, magic_kind="cell", magic_name=_NAME)
+    shell.set_custom_exc((TypeError, ValueError), _show_error)
+
+
+def _show_error(shell: Any, kind: Any, error: Any, trace: Any, tb_offset: int | None = None) -> None:
+    if extract_tb(trace)[-1].filename.startswith(str(Path(errors.__file__).parent)):
+        error._render_traceback_ = partial(errors.brief_traceback, error)
+    shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
 
 
 def run_cell(shell: Any, line: str, cell: str) -> None:

@@ -47,13 +47,16 @@ class Table:
     def to_html(self) -> str:
         """The table as HTML, its title as the caption."""
         sides = ["left" if i < self.labels else "right" for i in range(len(self.columns))]
-        cells = ([f"<td style='text-align:{s}'>{html.escape(c)}</td>" for s, c in zip(sides, r)] for r in self.rows)
-        head = "".join(f"<th>{html.escape(c)}</th>" for c in self.columns)
-        body = "".join(f"<tr>{''.join(row)}</tr>" for row in cells)
+
+        def line(kind: str, cells: Sequence[str]) -> str:
+            made = (f"<{kind} style='text-align:{side}'>{html.escape(c)}</{kind}>" for side, c in zip(sides, cells))
+            return f"<tr>{''.join(made)}</tr>"
+
+        head, body = line("th", self.columns), "".join(line("td", row) for row in self.rows)
         notes = "<br>".join(html.escape(n) for n in self.notes)
         caption = f"<caption style='text-align:left'><b>{html.escape(self.title)}</b></caption>"
         small = f"<p style='font-size:smaller'>{notes}</p>" if notes else ""
-        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{small}"
+        return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>{small}"
 
     _repr_html_ = to_html
 

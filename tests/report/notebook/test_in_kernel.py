@@ -119,3 +119,19 @@ def test_in_the_background_the_kernel_is_free_and_another_cell_stops_the_run(ker
     assert kernel.run("run = start_live(endless, '?')").error == []
     assert kernel.run("print(1 + 1, run.running)").text == "2 True\n"
     assert kernel.run("run.stop(); print(run.result(300).stop)").text == "interrupted\n"
+
+
+def test_a_cell_of_the_default_kind_draws_and_its_outcome_is_shown_once(kernel: Kernel) -> None:
+    pytest.importorskip("matplotlib", reason='pip install -e ".[notebooks]"')
+    cell = "import matplotlib.pyplot as plt\\nplt.plot([1, 2])\\nplt.show()"
+    kernel.run(f"model = scripted('{cell}', 'final_answer = 1')")
+    heard = kernel.run("outcome = ToolLoopAgent(model=model, repl='plain').run('?', live=True)\noutcome")
+    (shown,) = heard.displays.values()
+    assert (heard.error, "data:image/png" in shown[-1]["text/html"], list(heard.value)) == ([], True, ["text/plain"])
+    assert "data:image/png" in kernel.run("outcome").value["text/html"]
+
+
+def test_a_wrong_argument_is_shown_as_an_error_of_ours_and_others_as_always(kernel: Kernel) -> None:
+    said = kernel.run("agent = ToolLoopAgent(model=model)\nagent.run('?', max_step=3)").error
+    assert [line[:9] for line in said] == ["line 2 of", "TypeError"]
+    assert "Traceback" in "".join(kernel.run("int('x')").error)
