@@ -72,7 +72,7 @@ def sources_at(path: Path, options: Options) -> list[Source]:
         if "trajectory_format" in report:
             raise StudyError(f"{path} is a transcript of mini-swe-agent: {_NO_VERDICT}")
     if plain.endswith(".jsonl") and (objects := _objects(path)):
-        names = set(objects[0][1])
+        names = {name for _, line in objects[:20] for name in line}  # a transcript may begin with lines of other kinds
         if "sessionId" in names and "task" not in names:
             raise StudyError(f"{path} is a transcript of Claude Code: {_NO_VERDICT}")
         if {"doc_id", "resps"} <= names:

@@ -25,7 +25,7 @@ def load_results(
 ) -> Results:
     """The results of files and folders, ready to be compared: `load_results("a.csv", "b.csv").compare()`.
 
-    A path is a table (CSV, JSON Lines, JSON or Parquet with a row for each task, arm and seed), a log of Inspect
+    A path is a table (CSV, JSON Lines or Parquet with a row for each task, arm and seed), a log of Inspect
     (`.eval` or `.json`), a `samples_*.jsonl` of lm-evaluation-harness, a folder of logs or samples, a report of
     SWE-bench, a job folder of Harbor, or a study of ours; `NAME=PATH` gives the arm of a path a name.  `score` chooses
     one of several scores, `threshold` the value from which a task counts as resolved, `columns` names columns of a

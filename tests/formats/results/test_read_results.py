@@ -173,7 +173,10 @@ def test_samples_say_which_metric_counts_and_which_documents_are_others(tmp_path
     assert load_results(small, large).notes == (f"doubles_gen: {note}",)
     with pytest.raises(StudyError, match="has no score 'f1'; it has exact_match; filters strict-match, flexible-ex"):
         load_results(small, large, score="f1")
-    first, *_ = small.read_text("utf-8").splitlines()
+    first, *others = small.read_text("utf-8").splitlines()
+    without = json.dumps({k: v for k, v in json.loads(first).items() if k != "exact_match"})
+    short = table(tmp_path, "samples_doubles_gen.jsonl", "\n".join([without, *others]))
+    assert row(load_results(f"short={short}", large), "short", "0")["resolved"] is None
     with pytest.raises(StudyError, match=r"task '0' .*is in .*samples_twice\.jsonl and in "):
         load_results(table(tmp_path, "samples_twice.jsonl", f"{first}\n{first}\n"), large)
 
@@ -247,7 +250,7 @@ UNREADABLE = [
     ("t.jsonl", "[1]\n", ", line 1, is no JSON object"),
     ("t.json", "{}", " is no kind of results that is known"),
     ("t.traj.json", '{"info": {}, "trajectory_format": "mini-swe-agent-1"}', " is a transcript of mini-swe-agent"),
-    ("t.jsonl", '{"type": "user", "sessionId": "x", "message": {}}', " is a transcript of Claude Code"),
+    ("t.jsonl", '{"type": "summary"}\n{"type": "user", "sessionId": "x"}', " is a transcript of Claude Code"),
     ("t.txt", "", " is no kind of results that is known"),
 ]
 
@@ -375,7 +378,7 @@ def page_of(compared: Comparison) -> str:
 def test_what_is_said_first_is_the_difference() -> None:
     compared = compare(pd.DataFrame(rows(("easy", 9, 1, 20), ("hard", 2, 8, 20))))
     page, told = page_of(compared), str(compared)
-    assert "b resolves most: 51 of 60 tasks; b against a: +3.3 (" in page
+    assert "b resolves most: 51 of 60 tasks; b against a (95 % intervals): +3.3 (" in page
     assert "b depends on the suite (2 suites; permutation of Cochran's Q, exploratory: p" in page
     assert [(suite.gained, suite.lost) for suite in compared.suites] == [(9, 1), (2, 8)]
     assert compared.interactions[0].p < 0.02
