@@ -132,7 +132,7 @@ def for_ours(messages: tuple[RequestMessage, ...]) -> tuple[RequestMessage, ...]
     for index, one in enumerate(messages):
         if beside := [kind for kind in one.unread if kind != "thinking"]:
             raise Refused(
-                f"messages[{index}] has an {beside[0]}: the models behind this address read text only; "
+                f"messages[{index}] holds {beside[0]} content: the models behind this address read text only; "
                 "send text parts, or describe it in words"
             )
     thought_alone = [m for m in messages if (m.thought or m.unread) and not (m.text or m.tool_calls)]

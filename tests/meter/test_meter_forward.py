@@ -344,6 +344,21 @@ def test_a_budget_ends_any_agent_with_its_own_api_s_error() -> None:
         assert [ask(url, user("question")).status_code for _ in range(2)] == [200, 429]
 
 
+SPENT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("/v1/responses", {"input": "Q"}, {"type": "insufficient_quota", "code": "insufficient_quota"}),
+    ("/v1/messages", _CHAT, {"type": "rate_limit_error"}),
+    ("/v1beta/models/g:generateContent", {"contents": [{"parts": [{"text": "Q"}]}]}, {"status": "RESOURCE_EXHAUSTED"}),
+]
+
+
+@pytest.mark.parametrize(("path", "asked", "error"), SPENT)
+def test_a_spent_budget_is_told_in_the_shape_of_each_api(path: str, asked: Any, error: dict[str, Any]) -> None:
+    with upstream(ANY) as up, metered_endpoint(forward=up.url, budget=Budget(tokens=5)) as url:
+        first, second = (httpx.post(url.root + path, json=asked) for _ in range(2))
+    assert (first.status_code, second.status_code, len(up.got)) == (200, 429, 1)
+    assert second.json()["error"].items() >= error.items()
+
+
 def test_a_reply_that_is_just_over_counts_against_the_limit_of_the_next_request() -> None:
     over = threading.Event()
     whole = Answer.events(chunk("Hello.", usage=USAGE), "[DONE]", over)

@@ -134,7 +134,7 @@ BAD: list[tuple[Any, str]] = [
     ({"messages": "hello"}, "messages: Input should be a valid list"),
     ({"messages": ["hello"]}, r"messages\.0: Input should be a valid dictionary"),
     ({"messages": [{"role": "robot", "content": "x"}]}, r"messages\.0\.role: Input should be 'system', "),
-    ({"messages": [user([{"type": "text", "text": "x"}, {"type": "input_audio"}])]}, "has an audio"),
+    ({"messages": [user([{"type": "text", "text": "x"}, {"type": "input_audio"}])]}, "holds audio content"),
     ({"messages": [user(7)]}, "content is int"),
     ({"messages": [user("x")], "max_tokens": True}, "max_tokens: Input should be a valid integer"),
     ({"messages": [user("x")], "stop": [1]}, "stop"),
