@@ -22,7 +22,7 @@ from rlm_loop.study.store.reading import LOCK
 from rlm_loop.study.store.rows import Row
 from rlm_loop.tasks.jsonl import SuiteFileError
 from rlm_loop.tasks.swebench.report import read_report
-from rlm_loop.traces.received import LARGEST, file_bytes, parse
+from rlm_loop.traces.received import file_bytes, most_of, parse
 
 #: What names of tables end in, gzip included or not.
 TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
@@ -243,6 +243,8 @@ def _opened(path: Path) -> tuple[dict[str, Any], Iterable[dict[str, Any]]]:
         told = f"{path} is cut off or damaged ({error}); copy it again, or run its evaluation again"
         raise StudyError(told) from None
     names = archive.namelist()
+    if sum(member.file_size for member in archive.infolist()) > most_of(len(raw)):
+        raise StudyError(f"{path} is too large to be read whole")
     if "header.json" not in names:
         raise StudyError(f"{path} has no header.json: it is no log of Inspect, or its evaluation did not end")
 
@@ -255,8 +257,6 @@ def _opened(path: Path) -> tuple[dict[str, Any], Iterable[dict[str, Any]]]:
 def _unpacked(path: Path, raw: bytes, archive: zipfile.ZipFile, name: str) -> bytes:
     """A member of an archive, which zstd may have packed; Python's own library reads that from 3.14 on only."""
     member = archive.getinfo(name)
-    if member.file_size > LARGEST:
-        raise StudyError(f"{path}: {name} is too large to be read whole")
     try:
         if member.compress_type != _ZSTD:
             return archive.read(name)

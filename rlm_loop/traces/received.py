@@ -68,7 +68,7 @@ def file_bytes(path: str | Path) -> bytes:
             raise _too_large(path)
         if file.peek(2)[:2] != _GZIP and Path(path).suffix != ".gz":
             return file.read()
-        data, most = bytearray(), min(LARGEST, max(_SMALL, about.st_size * RATIO))
+        data, most = bytearray(), most_of(about.st_size)
         try:
             unpacked = gzip.GzipFile(fileobj=file)
             while part := unpacked.read1(1 << 20):  # `read` would make room for all that it is allowed
@@ -78,6 +78,11 @@ def file_bytes(path: str | Path) -> bytes:
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise OSError(errno.EINVAL, f"damaged gzip ({error})", str(path)) from error
     return bytes(data)
+
+
+def most_of(packed: int) -> int:
+    """Return the bytes that a packed file of this size may hold in all."""
+    return min(LARGEST, max(_SMALL, packed * RATIO))
 
 
 def _too_large(path: str | Path) -> OSError:

@@ -13,6 +13,7 @@ from study_arms import Arm, suite, unreachable
 
 from rlm_loop.study import Results, Study, StudyError, export, load_study, load_study_file, read_trace, verify_traces
 from rlm_loop.study.statistics import mean, percentile, ratio, total
+from rlm_loop.study.store.archive import packed_traces
 from rlm_loop.tasks import Task
 from rlm_loop.traces import TraceError
 
@@ -128,6 +129,17 @@ def test_an_export_reads_like_the_folder_and_is_deterministic(results: Results, 
         export(tmp_path / "nothing", tmp_path / "three")
     assert len(recorded(tmp_path / "two")) == len(load_study(tmp_path / "two")) == len(results)  # it goes on
     assert (tmp_path / "two" / "results.jsonl").read_bytes().count(b"\n") == 16
+
+
+def test_a_link_that_leads_out_of_a_folder_is_not_packed(tmp_path: Path) -> None:
+    results = recorded(tmp_path / "study")
+    (tmp_path / "id_rsa").write_text("private")
+    first = tmp_path / "study" / results.rows[0]["trace"]
+    first.unlink()
+    first.symlink_to(tmp_path / "id_rsa")
+    export(tmp_path / "study", tmp_path / "packed")
+    packed = packed_traces(tmp_path / "packed")
+    assert (results.rows[1]["trace"] in packed, results.rows[0]["trace"] in packed) == (True, False)
 
 
 def test_traces_are_checked_against_rows(tmp_path: Path) -> None:

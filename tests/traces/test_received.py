@@ -6,14 +6,18 @@ import gzip
 import json
 import math
 import os
+import tarfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rlm_loop.formats import load_results
 from rlm_loop.report.run import run_page
 from rlm_loop.study import StudyError, load_study
+from rlm_loop.study.store.archive import packed_traces
 from rlm_loop.study.store.folder import Store, claimed
 from rlm_loop.study.store.reading import read_fairness_check
 from rlm_loop.traces import TraceError, read, received
@@ -111,6 +115,17 @@ def test_what_is_packed_is_bounded_before_it_is_unpacked(tmp_path: Path, monkeyp
     (tmp_path / "t.jsonl").write_bytes(bomb)
     with pytest.raises(TraceError, match="too large"):
         run_page(tmp_path / "t.jsonl")
+    with zipfile.ZipFile(tmp_path / "log.eval", "w", zipfile.ZIP_DEFLATED) as log:
+        log.writestr("header.json", "{}")
+        log.writestr("samples/a_epoch_1.json", "a" * 1_000_000)
+    with pytest.raises(StudyError, match="too large"):
+        load_results(tmp_path / "log.eval")
+    with tarfile.open(tmp_path / "traces.tar.xz", "w:xz") as packed:
+        packed.add(tmp_path / "log.eval", "a")
+        (tmp_path / "big").write_bytes(b"a" * 1_000_000)
+        packed.add(tmp_path / "big", "b")
+    with pytest.raises(TraceError, match="holds more than"):
+        packed_traces(tmp_path)
     monkeypatch.setattr(received, "LARGEST", 999)
     for name, raw in (("f", data), ("plain", b"a" * 1000)):
         (tmp_path / name).write_bytes(raw)

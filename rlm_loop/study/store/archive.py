@@ -18,12 +18,11 @@ from rlm_loop.study.errors import StudyError
 from rlm_loop.study.store.reading import FAIRNESS, LOCK, RESULTS, SCHEMA, lock_of, read_rows
 from rlm_loop.study.store.rows import Row, finished
 from rlm_loop.traces.reader import Run, RunRecord, read
+from rlm_loop.traces.received import most_of
 from rlm_loop.traces.trace import TraceError
 
 #: One compressed file a study: a tenth of the size of the traces themselves.
 TRACES = "traces.tar.xz"
-#: Bytes of all traces of an archive, unpacked.
-_LARGEST = 2_000_000_000
 
 
 def export(folder: str | Path, target: str | Path) -> list[Path]:
@@ -56,8 +55,8 @@ def _pack(folder: Path, names: list[str]) -> bytes:
     with tarfile.open(fileobj=packed, mode="w:xz", format=tarfile.USTAR_FORMAT) as tar:
         for name in names:
             path = folder / name
-            if not path.is_file():  # an episode that crashed before its first event
-                continue
+            if not path.is_file() or not path.resolve().is_relative_to(folder.resolve()):
+                continue  # an episode that crashed before its first event; a link of a stranger's that leads out
             member = tarfile.TarInfo(name)
             member.size = path.stat().st_size
             with path.open("rb") as file:
@@ -68,7 +67,7 @@ def _pack(folder: Path, names: list[str]) -> bytes:
 def packed_traces(folder: str | Path) -> Mapping[str, bytes]:
     """Return the traces of a folder's archive by name, none where it has none; the last archives stay in memory.
 
-    Raises `TraceError` where it cannot be read, or would take more than 2 GB.
+    Raises `TraceError` where it cannot be read, or holds more than its size can (`most_of`).
     """
     archive = Path(folder) / TRACES
     if not archive.is_file():
@@ -83,12 +82,12 @@ def packed_traces(folder: str | Path) -> Mapping[str, bytes]:
 def _unpacked(archive: str, changed: int) -> Mapping[str, bytes]:
     """Read an archive once for each change of the file (time in nanoseconds)."""
     found: dict[str, bytes] = {}
-    left = _LARGEST
+    left = most = most_of(Path(archive).stat().st_size)
     with tarfile.open(archive, "r:xz") as tar:
         for member in tar:
             left -= member.size
             if left < 0:
-                raise TraceError(f"the archive {archive} holds more than {_LARGEST:,} bytes")
+                raise TraceError(f"the archive {archive} holds more than {most:,} bytes")
             if member.isfile() and (file := tar.extractfile(member)) is not None:
                 found[member.name] = file.read()
     return found
