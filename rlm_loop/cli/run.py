@@ -144,7 +144,7 @@ def _show(outcome: Outcome, *, json_: bool, quiet: bool) -> None:
     if outcome.answer is not None or outcome.answered:
         if not outcome.answered:
             note("the best answer so far:")
-        echo(outcome.answer if isinstance(outcome.answer, str) else repr(outcome.answer))
+        echo(outcome.answer if isinstance(outcome.answer, str) else repr(outcome.answer), exact=True)
 
 
 def summary(outcome: Outcome) -> dict[str, Any]:

@@ -56,10 +56,13 @@ def explain(error: BaseException) -> str:
     return f"{type(error).__name__}: {text} (not expected; `--debug` shows where)"
 
 
-def echo(text: object = "", *, err: bool = False) -> None:
-    """Print a line of the result, or (`err`) a note: to a pipe as it is, to a terminal without what would steer it."""
+def echo(text: object = "", *, err: bool = False, exact: bool = False) -> None:
+    """Print a line of the result, or (`err`) a note, without what would steer a terminal, which may show a pipe too.
+
+    An `exact` text goes to a pipe as it is.
+    """
     stream = sys.stderr if err else sys.stdout
-    print(harmless(str(text)) if stream.isatty() else text, file=stream, flush=True)
+    print(text if exact and not stream.isatty() else harmless(str(text)), file=stream, flush=True)
 
 
 def note(text: object) -> None:

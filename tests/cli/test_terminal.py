@@ -1,4 +1,4 @@
-"""Nothing that a model, a server or a file of others says steers the terminal; into a pipe it goes as it is."""
+"""Nothing that a model, a server or a file of others says steers the terminal, now or by a pipe that is shown later."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_file_name_a_misuse_and_runs_of_a_stranger_that_are_listed(shown: Any,
     assert shown("trace", "show", str(tmp_path / "run.jsonl"), "--run", HOSTILE)
 
 
-def test_a_study_folder_of_a_stranger(shown: Any, tmp_path: Path) -> None:
+def test_a_study_folder_of_a_stranger(shown: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = Path(__file__).parents[2] / "experiments" / "lean_vs_react" / "results"
     rows = gzip.decompress((source / "results.jsonl.gz").read_bytes()).decode()
     lock = (source / "study.json").read_text()
@@ -91,6 +91,10 @@ def test_a_study_folder_of_a_stranger(shown: Any, tmp_path: Path) -> None:
     (tmp_path / "study.json").write_text(lock.replace('"lean"', f'"lean{hostile}"'))
     for name in ("report", "status"):
         assert shown("study", name, str(tmp_path))
+    for argv in (("study", "report"), ("study", "status"), ("study", "check"), ("compare",)):
+        main([*argv, str(tmp_path)])
+    piped = "".join(capsys.readouterr())
+    assert (piped.count("neddih") > 3, [sequence for sequence in NEVER if sequence in piped]) == (True, [])
 
 
 def test_a_pipe_gets_the_answer_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
