@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report import Table
 from rlm_loop.report.figures import marks, style
-from rlm_loop.report.figures.style import caption, finish, legend_above, percent_axis, sheet
+from rlm_loop.report.figures.style import PERCENT, caption, finish, legend_above, sheet
 from rlm_loop.study import Results, StudyError
 from rlm_loop.study.statistics import mean, newcombe_interval, paired_table
 
@@ -155,7 +155,7 @@ def by_turn(results: Results) -> Figure:
                     )
                 finish(axes, f"{frame}: {what}", "turn" if down else "")
                 axes.set_xticks(range(len(turns)), [str(t) for t in turns])
-                percent_axis(axes.yaxis)
+                axes.yaxis.set_major_formatter(PERCENT)
         legend_above(made, list(handles.values()))
         caption(made, "Points against no frame, on the same chains; bars are 95 % intervals of the paired difference")
     made.set_label("; ".join(f"{b.arm} at turn {b.turn}: right {_gain(b.right_gain)} points" for b in found))

@@ -76,7 +76,7 @@ def list_() -> None:
     from rlm_loop.models import weights
 
     rows = [
-        [m.name, _megabytes(m.size), "ready" if weights.is_here(m) else "absent", m.licence, m.note]
+        [m.name, f"{m.size / 1e6:,.0f} MB", "ready" if weights.is_here(m) else "absent", m.licence, m.note]
         for m in weights.CATALOG
     ]
     show_table(Table("Local models", ["name", "size", "state", "licence", "what it is"], rows, labels=5))
@@ -97,7 +97,7 @@ def fetch(name: str) -> None:
     from rlm_loop.models import weights
 
     if (known := weights.find(name)) is not None:
-        note(f"{known.name}: {known.note}; {_megabytes(known.size)}, licence {known.licence}")
+        note(f"{known.name}: {known.note}; {known.size / 1e6:,.0f} MB, licence {known.licence}")
     with tqdm(unit="B", unit_scale=True, disable=None) as bar:
 
         def tell(done: int, total: int, what: str) -> None:
@@ -107,10 +107,6 @@ def fetch(name: str) -> None:
 
         file = weights.pull(name, progress=tell)
     note(f"{name} is ready: {file}")
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.0f} MB"
 
 
 def isolation() -> list[Finding]:

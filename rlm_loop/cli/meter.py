@@ -77,7 +77,7 @@ def view(
 
     The pages are served on this machine alone and nothing is written.
     """
-    from rlm_loop.report.view import viewing
+    from rlm_loop.report.view.server import viewing
     from rlm_loop.traces.kept import LOG_VARIABLE, log_folder
 
     where = log_folder() if folder is None else Path(folder)

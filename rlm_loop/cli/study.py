@@ -293,7 +293,7 @@ def report(
     """The tables of a study and its figure; or, with --html, a page with all that is known of it."""
     from tqdm import tqdm
 
-    from rlm_loop.report.study import write_study_page
+    from rlm_loop.report.study.page import write_study_page
     from rlm_loop.study import load_study
 
     if html is None:
@@ -373,7 +373,7 @@ def compare(
     Nothing is asked of where they come from: `rlm-loop compare a.csv b.csv`, or one table with a column `arm`.
     """
     from rlm_loop.formats import load_results
-    from rlm_loop.report.study import compare_page
+    from rlm_loop.report.study.page import compare_page
     from rlm_loop.report.tables.comparison import effect_table, flip_table, suite_effects
     from rlm_loop.study.compare.comparison import compare as compare_results
 

@@ -40,7 +40,7 @@ def show(
     from rlm_loop.accounting.tree import tree_of
     from rlm_loop.agents.past_run import outcome_of
     from rlm_loop.report.call_tree import lines
-    from rlm_loop.report.run import run_page
+    from rlm_loop.report.run.page import run_page
 
     if html is not None:
         page, out = run_page(file, run=run), Path(html)

@@ -64,9 +64,9 @@ def sources_at(path: Path, options: Options) -> list[Source]:
         return [_inspect(path, options)]
     if plain.endswith(".json"):
         value = _parsed(_bytes(path), path)
-        if _is_inspect(value):
-            return [_inspect(path, options)]
         report: dict[str, Any] = value if isinstance(value, dict) else {}
+        if {"version", "status", "eval"} <= set(report):
+            return [_inspect(path, options)]
         if report and ("resolved_ids" in report or all(type(v) is bool for v in report.values())):
             return [_report(path, report)]
         if "trajectory_format" in report:
@@ -159,10 +159,6 @@ def _records(path: Path) -> list[tuple[int, dict[str, Any]]]:
     if too_long := [number for number, record in found if None in record]:
         raise StudyError(f"{path}, line {too_long[0]}: more cells than columns")
     return found
-
-
-def _is_inspect(value: object) -> bool:
-    return isinstance(value, dict) and {"version", "status", "eval"} <= set(value)
 
 
 def _inspect(path: Path, options: Options) -> Source:

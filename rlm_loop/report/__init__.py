@@ -14,15 +14,14 @@ from rlm_loop.report.figures import (
     style,
 )
 from rlm_loop.report.figures.overhead import mean_session, overhead
-from rlm_loop.report.notebook.background import LiveRun, start_live
 from rlm_loop.report.notebook.formatting import step_text
-from rlm_loop.report.notebook.live import LiveView
-from rlm_loop.report.run import run_page
-from rlm_loop.report.study import compare_page, study_page, write_study_page, write_trace_pages
+from rlm_loop.report.notebook.live import LiveRun, LiveView, start_live
+from rlm_loop.report.run.page import run_page
+from rlm_loop.report.study.page import compare_page, study_page, write_study_page, write_trace_pages
 from rlm_loop.report.tables.comparison import effect_table, flip_table
 from rlm_loop.report.tables.study_tables import arm_table, suite_table
 from rlm_loop.report.tables.table import Table, write_between
-from rlm_loop.report.view import viewing
+from rlm_loop.report.view.server import viewing
 
 __all__ = [
     "LiveRun",

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from rlm_loop.formats import load_results
-from rlm_loop.report.run import run_page
+from rlm_loop.report import run_page
 from rlm_loop.study import StudyError, load_study
 from rlm_loop.study.store.archive import packed_traces
 from rlm_loop.study.store.folder import Store, claimed

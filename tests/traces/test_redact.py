@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from rlm_loop import ToolLoopAgent
 from rlm_loop.models import OpenAICompatibleModel, ScriptedModel
 from rlm_loop.models.base import ModelError
+from rlm_loop.report import run_page
 from rlm_loop.report.notebook.live import LiveView
-from rlm_loop.report.run import run_page
 from rlm_loop.traces import Trace, read
 from rlm_loop.traces.redact import REDACTED, kinds, redactor
 

@@ -228,7 +228,7 @@ def stacked_causes(results: Results | pd.DataFrame, axes: Any = None) -> Figure:
             lines.append(f"{arm}: {sums[arm]:,.0f} ({', '.join(parts)})")
         words = f"Stacked bars of the mean prompt tokens a task, by cause. {'; '.join(lines)}."
         note = f"{found.note()}. Tokens that are re-sent or cached count each time; sub-calls are included."
-        return made.finished(words, note, axes.get_legend_handles_labels()[0], right=True)
+        return made.finished(words, note, axes.get_legend_handles_labels()[0])
 
 
 def _cause_means(arm: Arm) -> dict[str, float]:

@@ -11,12 +11,12 @@ from rlm_loop.report.figures.rows import Arm, Ends, Rate, arms_of
 from rlm_loop.report.figures.style import (
     GREY,
     PAGE,
+    PERCENT,
     SMALL,
     ArmStyle,
     finish,
     marks,
     panels,
-    percent_axis,
     style,
     whiskers,
 )
@@ -62,7 +62,7 @@ def resolve_rates(
         axes.set_ylim(place - 0.3, -0.7)
         axes.set_xlim(0, 100)
         axes.tick_params(axis="y", length=0, labelcolor="black", pad=7)  # a mark at 0 % hides no name
-        percent_axis(axes.xaxis)
+        axes.xaxis.set_major_formatter(PERCENT)
         finish(axes, "Tasks resolved", grid="x")
         named = [(f"{group}, " if by_suite else "", arm) for group, of in groups.items() for arm in of]
         said = "; ".join(f"{group}{arm.label}: {arm.rate.text(intervals)}" for group, arm in named)
@@ -78,9 +78,6 @@ def _rate(axes: Any, place: float, rate: Rate, mark: ArmStyle, interval: bool) -
         axes.errorbar(rate.percent[0], place, xerr=bars, fmt=mark.marker, clip_on=False, zorder=3, **look)
     count = f"{rate.resolved}/{rate.judged}" if rate.judged else "-"
     axes.annotate(count, (1.01, place), xycoords=("axes fraction", "data"), fontsize=SMALL, va="center")
-
-
-_LEGEND = "Filled: on the Pareto front, no other arm resolves as much for less. Hollow: off it."
 
 
 class _Point(NamedTuple):
@@ -108,11 +105,12 @@ def resolve_against_tokens(results: Results | pd.DataFrame, axes: Any = None, *,
     front = [p for p in points if not any(other.beats(p) for other in points)]
     front.sort(key=lambda p: (p.tokens, p.percent))
     drawn = marks([a.label for a in found.arms])
-    bars = " Bars are 95 % intervals of each arm (Wilson, bootstrap of the mean)." if intervals else ""
+    note = f"{found.note()}. Filled: on the Pareto front, no other arm resolves as much for less. Hollow: off it."
+    note += " Bars are 95 % intervals of each arm (Wilson, bootstrap of the mean)." if intervals else ""
     with style():
         made = panels(axes, [[0]], 3.9, PAGE * 0.86)
         (axes,) = made.axes
-        percent_axis(axes.yaxis)
+        axes.yaxis.set_major_formatter(PERCENT)
         for point in points:
             _draw(axes, point, drawn[point.arm.label], point in front, intervals)
         at, rates = [p.tokens[0] for p in front], [p.percent[0] for p in front]
@@ -123,7 +121,7 @@ def resolve_against_tokens(results: Results | pd.DataFrame, axes: Any = None, *,
         said = "; ".join(f"{p.arm.label}: {p.arm.rate.text(intervals)}, {_spent(p.arm)}" for p in points)
         words = f"Resolve rate against tokens (in + out) a task. {said}. On the Pareto front: "
         words += f"{', '.join(p.arm.label for p in front)}."
-        return made.finished(words, f"{found.note()}. {_LEGEND}{bars}", axes.get_legend_handles_labels()[0])
+        return made.finished(words, note, axes.get_legend_handles_labels()[0])
 
 
 def _draw(axes: Any, point: _Point, mark: ArmStyle, best: bool, intervals: bool) -> None:
@@ -138,7 +136,6 @@ def _draw(axes: Any, point: _Point, mark: ArmStyle, best: bool, intervals: bool)
         markerfacecolor=mark.colour if best else "white",
         markeredgecolor="white" if best else mark.colour,
         markeredgewidth=0.6 if best else 1.4,
-        elinewidth=1.0,
         capsize=2.5,
         zorder=3,
         clip_on=False,
@@ -200,7 +197,7 @@ def factor_response(
             axes.set_xlim(-0.4, len(values) - 0.6)
             finish(axes, title, chosen.replace("_", " "))
         left.set_ylim(0, 100)
-        percent_axis(left.yaxis)
+        left.yaxis.set_major_formatter(PERCENT)
         right.set_ylim(0, None)
         right.yaxis.set_major_formatter("{x:,.0f}")
         pooled = [f for f in known if f != chosen]

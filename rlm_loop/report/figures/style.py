@@ -58,7 +58,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E
 ARM_PLACES = {"lean": 0, "react-text": 1, "code": 2, "react-native": 3, "mellea-react": 3, "lean-text": 5}
 
 
-#: Several of those colours are the same grey on paper, so that every arm has a mark, a line and a hatch of its own too.
+#: Several of those colours are the same grey on paper, so that every arm has a mark and a line of its own too.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 3)))
 HATCHES = ("", "//", "||", "xx", "--", "\\\\", "++")  # straight lines: an SVG repeats each stroke
@@ -86,12 +86,11 @@ _RC: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class ArmStyle:
-    """The colour, mark, line and hatch of one arm in all figures."""
+    """The colour, mark and line of one arm in all figures."""
 
     colour: str
     marker: str
     line: Any
-    hatch: str
 
 
 @contextmanager
@@ -110,13 +109,13 @@ def style() -> Generator[None]:
 
 
 def sheet(width: float, height: float) -> Figure:
-    """An empty figure of so many inches that lays itself out and needs no display."""
+    """An empty figure of so many inches that lays itself out, and is a picture where Matplotlib is not set up."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
 
-    from rlm_loop.report.figures.shown import ShownFigure
-
-    made = ShownFigure(figsize=(width, height), layout="constrained")
+    made: Any = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(made)
+    made._repr_png_ = lambda: _bytes(made, ".png", None, dots=120)  # IPython asks for it
     return made
 
 
@@ -135,7 +134,7 @@ def marks(arms: Sequence[str]) -> dict[str, ArmStyle]:
     for arm in arms:
         turn, at = divmod(own[arm] if arm in own else next(free), len(COLOURS))
         other = (at + turn) % len(COLOURS)
-        found[arm] = ArmStyle(COLOURS[at], MARKERS[other], LINES[other], HATCHES[other])
+        found[arm] = ArmStyle(COLOURS[at], MARKERS[other], LINES[other])
     return found
 
 
@@ -156,7 +155,7 @@ def caption(made: Figure, text: str) -> None:
 def legend_above(made: Figure, handles: Sequence[Any], *, across: int = 4) -> None:
     """Add a legend above all panels, where it hides no data and no caption; the figure grows by its rows."""
     names = [str(h.get_label()) for h in handles]
-    widest = 0.8 + 0.066 * max(map(len, names), default=0)  # inches of a column
+    widest = 0.8 + 0.062 * max(map(len, names), default=0)  # inches of a column
     width, height = map(float, made.get_size_inches())
     columns = max(1, min(across, len(names), int(width / widest)))
     made.set_size_inches(width, height + 0.16 * max(0, -(-len(names) // columns) - 2))
@@ -171,20 +170,18 @@ class Panels:
     axes: Sequence[Any]
     own: bool
 
-    def finished(self, words: str, note: str = "", handles: Sequence[Any] = (), *, right: bool = False) -> Figure:
-        """Add a legend (above, or at the right), a caption and the alternative text, and return the figure."""
+    def finished(self, words: str, note: str = "", handles: Sequence[Any] = ()) -> Figure:
+        """Add a caption, a legend and the alternative text, and return the figure."""
         first, made = self.axes[0], self.axes[0].figure
-        if not self.own:
+        if self.own and note:
+            caption(made, note)
+        elif note:
             look = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "top", "color": GREY}
             first.annotate(textwrap.fill(note, 60), (0, 0), (0, -34), fontsize=7, **look)
-        elif note:
-            caption(made, note)
-        if handles and self.own and not right:
+        if self.own and handles:
             legend_above(made, handles)
         elif handles:
-            beside = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if right else {}
-            look = {"loc": "outside right upper"} if self.own else beside
-            (made if self.own else first).legend(handles=handles, frameon=False, fontsize=SMALL, **look)
+            first.legend(handles=handles, loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=SMALL)
         made.set_label(" ".join(filter(None, [made.get_label(), words])))
         return made
 
@@ -211,11 +208,8 @@ def whiskers(points: Iterable[tuple[float, float, float]]) -> list[list[float]]:
     ]
 
 
-def percent_axis(axis: Any) -> None:
-    """Show ticks as whole percent."""
-    axis.set_major_formatter("{x:.0f} %")
-
-
+#: The format of ticks of percent.
+PERCENT = "{x:.0f} %"
 _FORMATS = (".png", ".svg", ".pdf")
 
 
@@ -255,7 +249,7 @@ def data_uri(figure: Figure) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(drawn).decode("ascii")
 
 
-def _bytes(figure: Figure, suffix: str, words: str | None) -> bytes:
+def _bytes(figure: Figure, suffix: str, words: str | None, dots: int = 200) -> bytes:
     metadata = {
         ".png": {"Software": None, "Description": words},
         ".svg": {"Date": None, "Description": words},
@@ -263,6 +257,5 @@ def _bytes(figure: Figure, suffix: str, words: str | None) -> bytes:
     }
     buffer = io.BytesIO()
     with style():
-        dots = 200 if suffix == ".png" else "figure"
-        figure.savefig(buffer, format=suffix[1:], dpi=dots, metadata=metadata[suffix])
+        figure.savefig(buffer, format=suffix[1:], dpi=dots if suffix == ".png" else "figure", metadata=metadata[suffix])
     return buffer.getvalue()

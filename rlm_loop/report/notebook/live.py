@@ -13,6 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.agents import Agent
+from rlm_loop.agents.background import LiveRun
+from rlm_loop.agents.session import AgentSession
 from rlm_loop.outcome import Outcome, Turn
 from rlm_loop.report.notebook.formatting import (
     causes_line,
@@ -264,6 +267,18 @@ class LiveView:
         line = ": ".join(filter(None, [turn, self._sub_calls() or self._doing]))
         seconds = self._clock() - self._began
         return f"{line} · {seconds:.0f} s" if seconds >= 1 else line
+
+
+def start_live(agent: Agent | AgentSession, question: str, *, show: bool = True, **options: Any) -> LiveRun:
+    """Run an agent, or ask a session, in the background: returns at once, and the cell's output shows how far it is.
+
+    `show=False` shows nothing.  `options` are those of `Agent.run` (`context`, `tools`, `workspace`, `trace`) or of a
+    session's `ask`.
+    """
+    ask = agent.ask if isinstance(agent, AgentSession) else agent.run
+    how = "to stop: run.stop() in a cell; what was done until then is kept"
+    view = (LiveView(how_to_stop=how),) if show else ()
+    return LiveRun(lambda run: ask(question, hooks=(*view, run), **options))
 
 
 def is_shown(outcome: Outcome) -> bool:

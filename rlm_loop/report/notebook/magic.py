@@ -20,10 +20,7 @@ from rlm_loop.agents.run import Interrupted
 from rlm_loop.agents.session import AgentSession
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model, ModelError
-from rlm_loop.report.notebook.background import LiveRun
-from rlm_loop.report.notebook.live import LiveView
-
-_NAME = "rlm"
+from rlm_loop.report.notebook.live import LiveRun, LiveView
 
 
 class _Parser(argparse.ArgumentParser):
@@ -56,7 +53,7 @@ def register(shell: Any) -> None:
         run_cell(shell, line, cell)
 
     rlm.__doc__ = f"{__doc__}\n\n{parser().format_help()}"
-    shell.register_magic_function(rlm, magic_kind="cell", magic_name=_NAME)
+    shell.register_magic_function(rlm, magic_kind="cell", magic_name="rlm")
     shell.set_custom_exc((TypeError, ValueError), _show_error)
 
 

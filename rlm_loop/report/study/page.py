@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
-from rlm_loop.report.run import run_page
+from rlm_loop.report.run.page import run_page
 from rlm_loop.report.study.parts import ANSWERING, Head, answer_of, drawings, episodes_of, head_of, head_of_comparison
 from rlm_loop.report.tables.comparison import effect_table, suite_effects
 from rlm_loop.report.tables.study_tables import arm_table, suite_table
@@ -39,28 +39,20 @@ def compare_page(compared: Comparison, notes: Sequence[str] = ()) -> str:
     return _page(results, head_of_comparison(compared, notes), compared.baseline, compared, {})
 
 
-class Section(NamedTuple):
-    """A part of the page: the value that the macro named `ident` of `sections.html` shows."""
-
-    ident: str
-    label: str
-    value: Any
-
-
 def _page(results: Results, head: Head, against: str, compared: Comparison | None, links: Mapping[str, str]) -> str:
     whole, several = bool(results.complete_pairs), len({row["suite"] for row in results.rows}) > 1
     drawn = drawings(results, against, compared) if whole else []
     beside = next((figure for figure in drawn if figure.name == ANSWERING), None)
-    shown: list[Section] = []
+    shown: list[tuple[str, str, Any]] = []  # the macro of `sections.html`, its heading and its value
     if compared is not None:
         tables = [table for table in (suite_effects(compared), effect_table(compared)) if table]
-        shown.append(Section("findings", "Differences", (compared, tables)))
+        shown.append(("findings", "Differences", (compared, tables)))
     if results.rows:
-        shown.append(Section("episodes", "Episodes", episodes_of(results, links)))
+        shown.append(("episodes", "Episodes", episodes_of(results, links)))
     if whole:
-        shown.append(Section("figures", "Figures", [figure for figure in drawn if figure is not beside]))
+        shown.append(("figures", "Figures", [figure for figure in drawn if figure is not beside]))
         tables = [arm_table(results, against), *([suite_table(results, against)] if several else [])]
-        shown.append(Section("arms", "Arms", tables))
+        shown.append(("arms", "Arms", tables))
     return sealed(
         "study/study.html",
         "study/study.css",

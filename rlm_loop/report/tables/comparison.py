@@ -10,7 +10,6 @@ from dataclasses import replace
 from rlm_loop.report.tables.table import Table
 from rlm_loop.study import Comparison, Contrast
 from rlm_loop.study.compare.contrast import p_value, percent
-from rlm_loop.study.compare.sentences import differs_by_suite
 from rlm_loop.study.compare.suites import SuiteEffect
 
 _NAMES = {"resolved": "tasks resolved", "input_tokens": "prompt tokens"}
@@ -128,8 +127,7 @@ def suite_effects(compared: Comparison) -> Table | None:
         rows.append([e.model, e.arm, e.suite or "(none)", f"{e.pairs - e.missing:,}", *figures])
     difference = f"difference [{percent(usual)} CI]"
     heads = ["model", "arm", "suite", "pairs", "arm's", "baseline's", difference, "gained", "lost"]
-    notes = [f"{i.arm} {differs_by_suite(i)}" for i in compared.interactions]
-    notes.append("Intervals are not adjusted for the number of suites.")
+    notes = ["Intervals are not adjusted for the number of suites."]
     return Table("By suite", heads, rows, notes, 3).without_same("model")
 
 

@@ -203,15 +203,13 @@ def _episodes(folder: Path, study: str) -> Iterator[ListedEpisode]:
             "stop": row.get("stop") if row["error"] is None else str(row["error"]).partition(":")[0],
             "input": row.get("input_tokens"),
             "output": row.get("output_tokens"),
-            "answer": "" if row.get("answered") is False and row["answer"] == "None" else _brief(row.get("answer")),
-            "expected": _brief(row.get("expected")),
+            "answer": ""
+            if row.get("answered") is False and row["answer"] == "None"
+            else brief(str(row.get("answer") or ""), _ANSWER),
+            "expected": brief(str(row.get("expected") or ""), _ANSWER),
         }
         path = "/".join(part for part in (study, row["trace"]) if part) if row["trace"] else ""
         yield ListedEpisode(study, path, str(row.get("trace_run") or ""), cells, row)
-
-
-def _brief(value: object) -> str:
-    return brief(str(value or ""), _ANSWER)
 
 
 def runs_of(path: Path) -> dict[str, dict[str, Any]]:

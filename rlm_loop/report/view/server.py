@@ -18,6 +18,7 @@ from rlm_loop.traces.trace import TraceError
 
 _HTML, _JSON, _TEXT = "text/html", "application/json", "text/plain"
 _SCRIPT = "view/watch.js"
+_TABLE = "view/table.html", "view/view.css", _SCRIPT, "view/table.js"
 #: What every answer says: nothing of it is for pages of others, and the browser asks whether its copy is still good.
 _HEADERS = {
     "Cache-Control": "no-cache",
@@ -45,11 +46,6 @@ def viewing(folder: str | Path, *, port: int = 0) -> Generator[str]:
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-def table_page(name: str) -> str:
-    """The page that shows the table; it asks for `rows.json`.  `name` is that of the folder."""
-    return sealed("view/table.html", "view/view.css", _SCRIPT, "view/table.js", connect=True, title=name, name=name)
 
 
 def episode_page(folder: RunFolder, episode: ListedEpisode, tag: str) -> str:
@@ -80,13 +76,13 @@ def _handler(folder: RunFolder) -> type[BaseHTTPRequestHandler]:
                 if not self._ours():
                     self._send(403, _TEXT, lambda: f"This server answers only as {_LOOPBACK} and localhost.\n")
                     return
-                contents = folder.contents()
+                contents, name = folder.contents(), folder.name
                 match urlsplit(self.path).path.split("/")[1:]:
                     case [""]:
-                        self._send(200, _HTML, lambda: table_page(folder.name))
+                        self._send(200, _HTML, lambda: sealed(*_TABLE, connect=True, title=name, name=name))
                     case ["rows.json"]:
                         self._send(200, _JSON, lambda: contents.json, contents.tag)
-                    case ["e", name] if episode := contents.episodes.get(name.removesuffix(".html")):
+                    case ["e", page] if episode := contents.episodes.get(page.removesuffix(".html")):
                         tag = folder.tag(episode)
                         self._send(200, _HTML, lambda: episode_page(folder, episode, tag), tag)
                     case _:

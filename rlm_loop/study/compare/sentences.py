@@ -59,20 +59,14 @@ def by_suite(effects: Sequence[SuiteEffect], tests: Sequence[Interaction]) -> li
             continue
         of = [e for e in effects if (e.model, e.arm) == (test.model, test.arm)]
         parts = [f"{e.suite or '(no suite)'} {_points(e)}" for e in of]
-        told.append(
-            f"{test.arm} against {test.baseline}{_with(test.model)} {differs_by_suite(test)}, points resolved: "
-            f"{'; '.join(parts)}."
-        )
+        word = "depends" if test.p < 0.05 else "may depend"
+        said = f"{word} on the suite ({_by_test(test.suites)}: {p_equals(test.p)})"
+        which = f"{test.arm} against {test.baseline}{_with(test.model)}"
+        told.append(f"{which} {said}, points resolved: {'; '.join(parts)}.")
     for (baseline, model, suites), of in open_.items():
         each = ", ".join(f"{test.arm} {p_equals(test.p)}" for test in of)
         told.append(f"Not shown to depend on the suite ({_by_test(suites)}), against {baseline}{_with(model)}: {each}.")
     return told
-
-
-def differs_by_suite(test: Interaction) -> str:
-    """The test of interaction in a clause.  A large p is no proof that suites are alike, and is not worded as one."""
-    said = "depends" if test.p < 0.05 else "may depend" if test.p < _MAY_DEPEND else "is not shown to depend"
-    return f"{said} on the suite ({_by_test(test.suites)}: {p_equals(test.p)})"
 
 
 def _by_test(suites: int) -> str:

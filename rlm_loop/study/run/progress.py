@@ -12,6 +12,7 @@ from typing import Any
 from rlm_loop.study.store.folder import claimed
 from rlm_loop.study.store.reading import every_row, files_of, latest, lock_of
 from rlm_loop.study.store.rows import Row, finished, kind_of
+from rlm_loop.traces.kept import in_kernel
 
 
 class Progress:
@@ -29,7 +30,7 @@ class Progress:
         if shown and self._done:
             to_stderr(f"going on: {self._done} of {planned} episodes are there, {planned - self._done} are left")
         self._bar: Any = None
-        if shown and (_in_notebook() or sys.stderr.isatty()):
+        if shown and (in_kernel() or sys.stderr.isatty()):
             from tqdm.auto import tqdm
 
             shape = "{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]"
@@ -56,11 +57,6 @@ class Progress:
         self._done += 1
         self._judged += row["resolved"] is not None
         self._resolved += bool(row["resolved"])
-
-
-def _in_notebook() -> bool:
-    ipython: Any = sys.modules.get("IPython")
-    return getattr(ipython and ipython.get_ipython(), "kernel", None) is not None
 
 
 def describe(row: Mapping[str, Any]) -> str:

@@ -379,7 +379,7 @@ def test_what_is_said_first_is_the_difference() -> None:
     compared = compare(pd.DataFrame(rows(("easy", 9, 1, 20), ("hard", 2, 8, 20))))
     page, told = page_of(compared), str(compared)
     assert "b resolves most: 51 of 60 tasks; b against a (95 % intervals): +3.3 (" in page
-    assert "b depends on the suite (2 suites; permutation of Cochran's Q, exploratory: p" in page
+    assert "b against a depends on the suite (2 suites; permutation of Cochran's Q, exploratory: p" in page
     assert [(suite.gained, suite.lost) for suite in compared.suites] == [(9, 1), (2, 8)]
     assert compared.interactions[0].p < 0.02
     listed = flip_table(compared, most=3)
