@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rlm_loop.actions import Display, FinalAnswer
+from rlm_loop.errors import ShownBriefly
 
 CellError = Literal["runtime", "timeout", "died", "budget", "interrupted"]
 
 
-class ReplError(RuntimeError):
+class ReplError(ShownBriefly, RuntimeError):
     """The REPL itself failed (it could not start, it is closed ...); never something that a cell did."""
 
 

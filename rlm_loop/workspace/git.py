@@ -7,6 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlm_loop.errors import ShownBriefly
 from rlm_loop.tools.processes import child_environment
 
 #: Bytes are kept as they are, and shown as text, whatever a `.gitattributes` of the repository says.
@@ -38,7 +39,7 @@ _SETTINGS = {
 }
 
 
-class WorkspaceError(Exception):
+class WorkspaceError(ShownBriefly, Exception):
     """A checkout could not be made or used: git is missing or failed, a source is unfit, a patch does not apply."""
 
 

@@ -16,8 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from rlm_loop.errors import ShownBriefly
 
-class ContextError(ValueError):
+
+class ContextError(ShownBriefly, ValueError):
     """A context cannot be used; the message is one line that says what to do."""
 
 
