@@ -244,7 +244,7 @@ def test_a_given_folder_is_shared_and_more_can_be_read(boxes: Open, tmp_path: Pa
         folder.mkdir()
         folder.chmod(0o777)
     (data / "d.txt").write_text("data")
-    with PythonREPL(launcher=Sandbox(read=(data,)), cwd=work) as repl:
+    with PythonREPL(launcher=Sandbox(read=[data]), cwd=work) as repl:
         assert repl.run(f"open('new.txt', 'w').write(open({str(data / 'd.txt')!r}).read())").output == "4"
         assert repl.run(f"open({str(data / 'e.txt')!r}, 'w')").error == "runtime"
         assert repl.run(f"sorted(__import__('os').listdir({str(tmp_path)!r}))").output == "['data', 'work']"

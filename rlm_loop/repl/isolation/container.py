@@ -8,6 +8,7 @@ import resource
 import shutil
 import subprocess
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -44,8 +45,8 @@ class Container:
     image: str
     python: str = "python3"
     engine: str = ""
-    read: tuple[str | Path, ...] = ()
-    options: tuple[str, ...] = ()
+    read: Sequence[str | Path] = ()
+    options: Sequence[str] = ()
     kind = "container"
 
     def problem(self, _python: str = "") -> str:

@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +45,7 @@ class Hardened:
     temporary folder of their own.  Where the host is root they run as an ordinary user, if the working folder allows.
     """
 
-    read: tuple[str | Path, ...] = ()
+    read: Sequence[str | Path] = ()
     kind = "hardened"
 
     def problem(self, _python: str = "") -> str:
@@ -111,8 +112,11 @@ class Sandbox:
     root they run as an ordinary user.
     """
 
-    read: tuple[str | Path, ...] = ()
+    read: Sequence[str | Path] = ()
     kind = "sandbox"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "read", tuple(self.read))
 
     @functools.lru_cache(maxsize=8)  # noqa: B019  # few are made, and each start takes time
     def problem(self, python: str) -> str:
