@@ -44,10 +44,6 @@ class Node:
     def parent(self) -> str | None:
         return self.node.rpartition(".")[0] or None
 
-    @property
-    def depth(self) -> int:
-        return self.node.count(".")
-
 
 @dataclass(frozen=True, repr=False)
 class TraceTree:
@@ -55,36 +51,22 @@ class TraceTree:
 
     nodes: tuple[Node, ...]
 
-    def __getitem__(self, node: str) -> Node:
-        return next(n for n in self._subtrees[node] if n.node == node)
-
-    def __len__(self) -> int:
-        return len(self.nodes)
-
     @cached_property
-    def _subtrees(self) -> Mapping[str, list[Node]]:
-        """Return each path with its node and all below it."""
+    def subtrees(self) -> Mapping[str, list[Node]]:
+        """Each path with its node and all below it."""
         subtrees: dict[str, list[Node]] = {}
         for node in self.nodes:
             for path in itertools.accumulate(node.node.split("."), "{}.{}".format):
                 subtrees.setdefault(path, []).append(node)
         return subtrees
 
-    @property
-    def root(self) -> Node:
-        return self.nodes[0]
-
     def children(self, node: str) -> tuple[Node, ...]:
         """Return the sub-calls that a node started, in order."""
-        return tuple(child for child in self._subtrees.get(node, ()) if child.parent == node)
+        return tuple(child for child in self.subtrees.get(node, ()) if child.parent == node)
 
     def total(self, node: str = ROOT) -> Usage:
         """Return the usage of a node and everything below it; of the whole run by default."""
-        return sum((n.own for n in self._subtrees[node]), Usage.NOTHING)
-
-    def size(self, node: str = ROOT) -> int:
-        """Return the number of nodes of a subtree, its own root included."""
-        return len(self._subtrees[node])
+        return sum((n.own for n in self.subtrees[node]), Usage.NOTHING)
 
     def text(self) -> str:
         """Return the tree as lines; a run of more than 8 siblings alike is one line."""

@@ -61,7 +61,7 @@ def show(
         if turn.index in shortened:
             echo(visible(compaction_line(shortened[turn.index])))
     tree = tree_of(record)
-    for line, _ in lines(tree) if len(tree) > 1 else ():
+    for line, _ in lines(tree) if len(tree.nodes) > 1 else ():
         echo(visible(line))
     echo(visible(f"{closing_line(outcome)}\nanswer: {outcome.answer!r}"))
 

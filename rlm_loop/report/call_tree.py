@@ -22,7 +22,7 @@ Fold = tuple[Node, ...]
 
 def lines(tree: TraceTree) -> Iterator[tuple[str, Status]]:
     """The lines of a tree, root first, each with its branches drawn in front and with its status."""
-    stack: list[tuple[Node | Fold, str, str]] = [(tree.root, "", "")]
+    stack: list[tuple[Node | Fold, str, str]] = [(tree.nodes[0], "", "")]
     while stack:
         item, branch, indent = stack.pop()
         yield branch + head(tree, item), status(item)
@@ -57,7 +57,7 @@ def _node_parts(tree: TraceTree, node: Node) -> Iterator[str]:
         yield f"turn {node.turn}"
     if node.steps:
         yield plural(node.steps, "turn") + (" of its own" if node.parent else "")
-    if children := tree.size(node.node) - 1:
+    if children := len(tree.subtrees[node.node]) - 1:
         yield f"{plural(children, 'call')} below"
         yield f"{counted(tree.total(node.node))} in all, {counted(node.own)} itself"
     elif node.own.calls:

@@ -103,13 +103,13 @@ def test_nodes_and_their_sums_also_from_a_file(tmp_path: Path) -> None:
     record = told_tree().record
     tree = tree_of(record)
     assert [n.node for n in tree.nodes[:5]] == ["0", "0.1", "0.1.1", "0.2", "0.3"]
-    agent, failed = tree["0.1"], tree["0.16"]
-    assert (agent.kind, agent.depth, agent.parent, agent.turn, agent.steps) == ("agent", 1, "0", 2, 1)
+    root, agent, failed = (tree.subtrees[path][0] for path in ("0", "0.1", "0.16"))
+    assert (agent.kind, agent.parent, agent.turn, agent.steps) == ("agent", "0", 2, 1)
     assert (agent.title, failed.error) == ("Look into the first half", "provider: no <route>")
-    assert [(n.ok, n.stop, n.steps) for n in (tree.root, failed)] == [(True, "answered", 2), (False, None, 0)]
-    usages = tree["0.2"].own, agent.own, tree.total("0.1")
+    assert [(n.ok, n.stop, n.steps) for n in (root, failed)] == [(True, "answered", 2), (False, None, 0)]
+    usages = tree.subtrees["0.2"][0].own, agent.own, tree.total("0.1")
     assert usages == (Usage.NOTHING, Usage(100, 10, 0, 1, None), Usage(107, 13, 0, 2, None))
-    assert (len(tree), tree.size(), tree.total().input_tokens) == (24, 24, 2 * 100 + 107 + 20 * 10)
+    assert (len(tree.nodes), tree.total().input_tokens) == (24, 2 * 100 + 107 + 20 * 10)
     assert tree.total().cost is None  # the root's model reports no price: a sum with an unknown is unknown
     assert tree_of(read(tmp_path / "run.jsonl")).text() == tree.text()
     assert tree.total().calls == outcome_of(record).usage.calls
@@ -126,5 +126,5 @@ def test_subtrees_sum_for_any_tree(told: list[tuple[int, int]]) -> None:
     for node in tree.nodes:
         below = [n for n in tree.nodes if n.node == node.node or n.node.startswith(node.node + ".")]
         assert tree.total(node.node).input_tokens == sum(n.own.input_tokens or 0 for n in below)
-        assert tree.size(node.node) == len(below)
-    assert len(tree.text().splitlines()) <= len(tree)
+        assert tree.subtrees[node.node] == below
+    assert len(tree.text().splitlines()) <= len(tree.nodes)

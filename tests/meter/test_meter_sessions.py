@@ -187,7 +187,7 @@ def test_a_session_is_a_trace(recorded: tuple[Any, Path]) -> None:
     assert ledger_of(record).calls == url.meter.sessions["default"].ledger.calls
     tree = tree_of(record)
     assert [(n.node, n.kind, n.steps, n.ok) for n in tree.nodes] == [("0", "agent", 2, True), ("0.1", "agent", 1, True)]
-    assert (tree["0.1"].title, tree["0.1"].turn) == ("Sub-call", 1)
+    assert (tree.nodes[1].title, tree.nodes[1].turn) == ("Sub-call", 1)
 
 
 def test_figures_come_back_from_the_trace_and_it_can_be_served_again(recorded: tuple[Any, Path]) -> None:
