@@ -60,6 +60,10 @@ def checked(agent: Any) -> None:
         if isinstance(word, str) and word not in known:
             words = ", ".join(f'"{one}"' for one in known)
             raise ValueError(f"{name} must be one of {words}, got {word!r:.60}{nearest(word, known)}")
+    if getattr(agent, "presentation", None) == "constrained" and (agent.rules.may_block or not agent.answer_tool):
+        raise ValueError('with presentation="constrained" a reply is a call: leave may_block off and answer_tool on')
+    if getattr(agent, "scaffold", None) is not None and agent.form != "calls":
+        raise ValueError('scaffold is for form="calls"; the text form has its template instead (system=...)')
     plan_of(agent.history)
     if agent.answer_type is not None:
         adapter_of(agent.answer_type)

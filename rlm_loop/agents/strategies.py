@@ -45,12 +45,6 @@ class LeanAgent(Agent):
     presentation: Presentation | None = None
     answer_tool: bool = True
 
-    def __post_init__(self, max_steps: int | None, seconds: float | None, max_depth: int | None) -> None:
-        super().__post_init__(max_steps, seconds, max_depth)
-        if self.presentation == "constrained" and (self.rules.may_block or not self.answer_tool):
-            only = 'presentation="constrained" lets a reply be a call only'
-            raise ValueError(f"{only}: leave may_block off and answer_tool on")
-
     def _speaks(self) -> Dialect:
         shown = self.presentation or default_presentation(self.model)
         words: dict[str, Any] = self._words("rule", "native_rule")
@@ -74,11 +68,6 @@ class ReActAgent(Agent):
     form: Literal["text", "calls"] = "text"
     presentation: Presentation | None = None
     scaffold: tuple[Injector, ...] | None = None
-
-    def __post_init__(self, max_steps: int | None, seconds: float | None, max_depth: int | None) -> None:
-        super().__post_init__(max_steps, seconds, max_depth)
-        if self.scaffold is not None and self.form != "calls":
-            raise ValueError('scaffold is for form="calls"; the text form has its template instead (system=...)')
 
     def _speaks(self) -> Dialect:
         if self.form == "text":
