@@ -18,7 +18,7 @@ from rlm_loop.outcome import Outcome
 from rlm_loop.repl.text import clip
 from rlm_loop.tasks.base import CheckResult, Task
 from rlm_loop.traces.trace import Trace
-from rlm_loop.workspace import Workspace, WorkspaceError
+from rlm_loop.workspace import Workspace
 
 Check = Callable[[Workspace], CheckResult]
 
@@ -67,7 +67,8 @@ def _attempts(
             agent = replace(agent, injectors=(*agent.injectors, *told))
             outcomes.append(agent.attempt(put, trace=trace))
             patch = outcomes[-1].artifact or ""
-            verdict = _judged(task, check, patch)
+            with _checkout(task, patch) as space:
+                verdict = check(space)
             outcomes[-1] = replace(outcomes[-1], evidence={**(outcomes[-1].evidence or {}), "check": verdict.passed})
             if verdict.passed:
                 break
@@ -91,12 +92,3 @@ def _checkout(task: Task, patch: str) -> Workspace:
         space.close()
         raise
     return space
-
-
-def _judged(task: Task, check: Check, patch: str) -> CheckResult:
-    try:
-        space = _checkout(task, patch)
-    except WorkspaceError as error:
-        return CheckResult(False, f"the patch does not apply: {error}")
-    with space:
-        return check(space)
