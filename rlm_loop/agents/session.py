@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +25,7 @@ from rlm_loop.traces.trace import Trace
 from rlm_loop.workspace import Workspace
 
 
-class AgentSession:
+class AgentSession(AbstractContextManager["AgentSession"]):
     """Questions to one agent, made by `agent.session(...)`.  Use it in a `with` block, or close it.
 
     `outcomes` are those of all questions, in order: each has the turns, usage, ledger and budget of its own question,
@@ -122,9 +123,6 @@ class AgentSession:
             self.repl.close()
         if self._owned:
             self.trace.close()
-
-    def __enter__(self) -> AgentSession:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
