@@ -44,11 +44,6 @@ class RecordedModel(Model):
         """Read the replies of one run of a trace file (the last by default).  Raises `TraceError` for a bad file."""
         return cls(trace_reader.read(path, run=run), name=Path(path).stem)
 
-    @property
-    def left(self) -> int:
-        """The number of recorded replies that have not been asked for."""
-        return len(self._left)
-
     def estimate(self, prompt: Prompt) -> int:
         """Return the recorded size of the prompt, so that what was decided by length is decided alike again."""
         known = self._sizes.get(prompt.digest())

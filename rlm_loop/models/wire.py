@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from rlm_loop.messages import FinishReason, Reply, ToolCall, Usage
 from rlm_loop.models.base import ModelError
@@ -12,14 +12,7 @@ from rlm_loop.traces.received import shown
 
 #: Raised by code that expects one shape and gets a server's data of another.
 ODD = (TypeError, ValueError, AttributeError, LookupError)
-_FINISH: dict[str, FinishReason] = {
-    "stop": "stop",
-    "length": "length",
-    "max_tokens": "length",
-    "tool_calls": "tool_calls",
-    "content_filter": "content_filter",
-    "error": "error",
-}
+_FINISH: dict[str, FinishReason] = {reason: reason for reason in get_args(FinishReason)} | {"max_tokens": "length"}
 #: The places of a figure in a `usage` object, the first that is there: OpenAI's, by their names in responses
 #: (`input_tokens` for `prompt_tokens`), then those of DeepSeek, OpenRouter and LiteLLM.
 _FIGURES = {
