@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 from rlm_loop.accounting.charges import calls_of
 from rlm_loop.accounting.ledger import Ledger
-from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation, RunCode
+from rlm_loop.actions import Action, Answer, CallTool, Display, Failure, FinalAnswer, Malformed, Observation, RunCode
 from rlm_loop.messages import Reply
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.traces.reader import RunRecord, reply_of, whole
@@ -89,8 +89,10 @@ def action_of(data: Mapping[str, Any]) -> Action:
 
 
 def observation_of(data: Mapping[str, Any]) -> Observation:
-    """An `Observation` from its stored form; displays, of which a trace has only kind and size, are left out."""
-    fields = {name: value for name, value in data.items() if name not in ("displays", "variables")}  # as older traces
+    """An `Observation` from its stored form; of its displays, the pictures that a trace holds."""
+    fields = {name: value for name, value in data.items() if name != "variables"}  # as older traces
+    shown = fields.get("displays", ())
+    fields["displays"] = tuple(Display(one["mime"], one["data"]) for one in shown if "data" in one)
     for name, kind in (("failure", Failure), ("answer", FinalAnswer), ("pending", FinalAnswer)):
         if fields.get(name) is not None:
             fields[name] = _made(fields[name], kind, "value")

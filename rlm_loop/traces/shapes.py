@@ -59,7 +59,7 @@ _SAID = {"tool_calls!": _CALLS, "tool_call_id!": _TEXT, "turn!": _count}
 _MESSAGE = {"role!": get_args(Role).__contains__, "spans!": _SPANS, **_SAID}
 _TIMES = {"seconds": _number, "waited": _number}
 _REPLY = {"text!": str, "tool_calls!": _CALLS, "finish_reason!": str, "usage": _USAGE, "extra": (None, dict), **_TIMES}
-_OBSERVATIONS = [{"text!": str, "seconds": _number}]
+_OBSERVATIONS = [{"text!": str, "seconds": _number, "displays": [{"mime": str, "data": str}]}]
 
 #: Parts that every event may have, whatever its kind.
 _OWNER = {"run": str, "node": _node, "parent": _node, "depth": _count, "turn": _count}

@@ -12,6 +12,9 @@ from typing import Any, cast
 from rlm_loop.actions import Display
 from rlm_loop.traces.received import DEEPEST, shown
 
+#: Kinds of displays that a trace holds, up to `_PICTURE` characters each: a plot, and no album.
+PICTURES = ("image/png", "image/jpeg")
+_PICTURE = 200_000
 _WRITTEN = 14_000  # bits of a whole number that has fewer than the 4,300 digits which Python writes out
 
 
@@ -32,8 +35,9 @@ def plain(value: Any, level: int = 0) -> Any:
         return {"repr": f"<{type(value).__name__}>"}
     if isinstance(value, Deferred):
         return value()
-    if isinstance(value, Display):  # a trace is no album
-        return {"is": "Display", "mime": value.mime, "characters": len(value.data)}
+    if isinstance(value, Display):
+        kept = {"data": value.data} if value.mime in PICTURES and len(value.data) <= _PICTURE else {}
+        return {"is": "Display", "mime": value.mime, "characters": len(value.data), **kept}
     if is_dataclass(value) and not isinstance(value, type):
         fields = {name: plain(part, level + 1) for name, part in vars(value).items() if name[0] != "_"}
         return {"is": type(value).__name__, **fields}

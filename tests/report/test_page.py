@@ -20,8 +20,10 @@ from made_run import HOSTILE, PATCH, everything, long_run
 from made_traces import Told
 from parsed_page import Parsed
 
+from rlm_loop import ToolLoopAgent
 from rlm_loop.accounting.charges import calls_of
 from rlm_loop.cli.main import main
+from rlm_loop.models import ScriptedModel
 from rlm_loop.report import run_page
 from rlm_loop.report.run.marked import patch, plain_text, python_code
 from rlm_loop.report.run.view import spent_of
@@ -62,6 +64,20 @@ def test_what_is_on_the_page_is_text(page: str) -> None:
 def test_an_answer_that_is_a_text_is_shown_without_quotes(name: str, answer: str) -> None:
     text = sound(run_page(Path(__file__).parents[1] / "golden" / f"{name}.jsonl")).text
     assert (answer in text, repr(answer) in text) == (True, False)
+
+
+def test_a_cell_s_picture_is_on_the_page_and_a_large_one_is_not(tmp_path: Path) -> None:
+    code = (
+        "class Dots:\n    def __init__(self, size): self.size = size\n"
+        "    def _repr_png_(self): return b'\\x89PNG\\r\\n' + bytes(self.size)\n"
+        "display(Dots(9))\ndisplay(Dots(200_000))"
+    )
+    model = ScriptedModel([f"```python\n{code}\n```", "```python\nfinal_answer = 1\n```"])
+    outcome = ToolLoopAgent(model=model, repl="plain").run("Draw a dot.", trace=tmp_path / "run.jsonl")
+    assert [len(seen.displays) for seen in outcome.turns[0].observations] == [2]
+    written = run_page(tmp_path / "run.jsonl")
+    parsed_page.sound(written)
+    assert written.count('src="data:image/png;base64,iVBORw0K') == 1
 
 
 def test_sums_by_cause_are_those_of_the_ledger(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def _facts(view: RunView) -> dict[str, Any]:
     start, end, used = view.start, view.end or {}, view.usage
     limits, context = mapping(start.get("budget")), mapping(start.get("context"))
     size = context.get("bytes", context.get("size"))
-    below = len(view.tree) - 1
+    below = len(view.tree.nodes) - 1
 
     def of(text: str | None, limit: str) -> str | None:
         most = limits.get(limit)

@@ -113,6 +113,8 @@ class Steps:
             came = value_text(seen.answer.value) if label == "answer" and seen.answer is not None else came
             took = f" · {seen.seconds:.1f} s" if kind != "answer" and seen.seconds >= 0.05 else ""
             yield block(label.capitalize() + took, plain_text(came.rstrip("\n")), kind)
+        for display in seen.displays:
+            yield parts().picture(display.mime, display.data)
         if not results and not isinstance(action, (Answer, Malformed)):
             yield small("No output.")
         if seen.full:
