@@ -12,7 +12,8 @@ from rlm_loop.traces.received import shown
 
 #: Raised by code that expects one shape and gets a server's data of another.
 ODD = (TypeError, ValueError, AttributeError, LookupError)
-_FINISH: dict[str, FinishReason] = {reason: reason for reason in get_args(FinishReason)} | {"max_tokens": "length"}
+_FINISH: dict[str, FinishReason] = {reason: reason for reason in get_args(FinishReason)}
+_FINISH["max_tokens"] = "length"
 #: The places of a figure in a `usage` object, the first that is there: OpenAI's, by their names in responses
 #: (`input_tokens` for `prompt_tokens`), then those of DeepSeek, OpenRouter and LiteLLM.
 _FIGURES = {
