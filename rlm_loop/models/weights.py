@@ -16,7 +16,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import IO
 
@@ -191,12 +190,6 @@ def _unpack(folder: Path, pattern: str, out: IO[bytes]) -> None:
 
 
 def sha256_of(file: Path) -> str:
-    """Return the SHA-256 (hex) of a file; one that has not changed is read once in a process."""
-    stat = file.stat()
-    return _sha256(file.resolve(), stat.st_size, stat.st_mtime_ns)
-
-
-@cache
-def _sha256(file: Path, size: int, changed: int) -> str:
+    """Return the SHA-256 (hex) of a file."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -177,8 +177,8 @@ def local_models(agents: Iterable[StudyAgent]) -> dict[str, dict[str, Any]]:
     every = [model for agent in agents for model in models_of(agent).values()]
     # the client of a provider's model need not be loaded for this
     near = [m for m in every if not isinstance(m, str) or "/" not in m or m.endswith(".gguf")]
-    made = [m for m in map(made_model, near) if isinstance(m, LocalModel)]
-    return {m.name: {"weights": m.weights_hash, "slots": m.slots} for m in made}
+    made = {m.name: m for m in map(made_model, near) if isinstance(m, LocalModel)}  # weights are read once for a name
+    return {name: {"weights": m.weights_hash, "slots": m.slots} for name, m in made.items()}
 
 
 def versions_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
