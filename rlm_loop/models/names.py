@@ -22,12 +22,7 @@ _FORMS = "local, local:NAME, local:FILE.gguf, ollama/NAME, openai-compatible:MOD
 class Seeded(str):
     """A model's name with the seed of an episode: the model that is made of it has that seed."""
 
-    seed: int
-
-    def __new__(cls, name: str, seed: int = 0) -> Seeded:
-        seeded = super().__new__(cls, name)
-        seeded.seed = seed
-        return seeded
+    seed = 0
 
 
 def get_model(name: str | Model, **options: Any) -> Model:

@@ -135,7 +135,8 @@ def _seeded(agent: StudyAgent, model: Any, seed: int) -> StudyAgent:
         if "seed" in known:
             change |= {"seed": seed} if record.seed is None else {}
         elif "model" in known:
-            change["model"] = Seeded(named, seed)
+            change["model"] = Seeded(named)
+            change["model"].seed = seed
     return replace(record, **change) if change else agent
 
 
