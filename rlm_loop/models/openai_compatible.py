@@ -31,8 +31,8 @@ class OpenAICompatibleModel(RemoteModel):
 
     `base_url` is what stands before `/chat/completions`, usually ending in `/v1`.  The key is `api_key`, else
     the environment variable `key_variable`, else none is sent.  Without either, `OPENAI_API_KEY` is sent to OpenAI and
-    to the address in `OPENAI_BASE_URL`, and nowhere else.  `options` are added to each request as they are.  `price` is
-    what usage costs where the server does not say.  `more` are the settings of `RemoteModel`.
+    to the address in `OPENAI_BASE_URL`, and nowhere else.  `price` is what usage costs where
+    the server does not say.  `more` are the settings of `RemoteModel`.
     """
 
     #: An answer is one event or more, a line of JSON each, streamed or not.
@@ -46,14 +46,13 @@ class OpenAICompatibleModel(RemoteModel):
         api_key: str | None = None,
         key_variable: str | None = None,
         price: Price | None = None,
-        options: Mapping[str, Any] | None = None,
         name: str | None = None,
         seed: int | None = 0,
         **more: Any,
     ) -> None:
         self.model = model
         self.base_url = base_url.rstrip("/")
-        super().__init__(name or f"openai-compatible:{model}@{self.base_url}", options=options, seed=seed, **more)
+        super().__init__(name or f"openai-compatible:{model}@{self.base_url}", seed=seed, **more)
         homes = {urlsplit(url).netloc.lower() for url in (_HOME, os.environ.get(_ADDRESS, "")) if url}
         known = _KEY if urlsplit(base_url).netloc.lower() in homes else ""
         self._key, self._variable = api_key, key_variable or known
