@@ -86,9 +86,5 @@ def _attempts(
 def _checkout(task: Task, patch: str) -> Workspace:
     """Open a clean checkout of the task's workspace with the patch applied."""
     space: Workspace = task.workspace()  # pyright: ignore[reportOptionalCall]  # those who call have checked
-    try:
-        space.apply(patch)
-    except BaseException:
-        space.close()
-        raise
+    space.apply(patch)
     return space
