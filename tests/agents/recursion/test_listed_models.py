@@ -57,6 +57,6 @@ def test_a_trace_neither_names_an_address_nor_lowers_the_isolation(elsewhere: Up
     outcome = fork(path, at=1, model=ScriptedModel([code("final_answer = x + 1")]))
     assert outcome.answer == 2
     with PythonREPL() as strongest:
-        strongest.start()
+        strongest.run("")
         assert outcome.isolation == strongest.isolation
     assert any("repl='plain'" in note for note in outcome.notes)
