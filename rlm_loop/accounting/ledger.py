@@ -141,17 +141,7 @@ class Ledger:
     _lock: OwnLock = field(default_factory=OwnLock, repr=False, compare=False)
 
     def charge(
-        self,
-        parts: Sequence[Part],
-        usage: Usage,
-        *,
-        turn: int,
-        depth: int = 0,
-        purpose: str = "agent",
-        exact: bool = True,
-        sent_messages: int = 0,
-        again: Iterable[Resent] = (),
-        **about: Any,
+        self, parts: Sequence[Part], usage: Usage, turn: int, depth: int, purpose: str, exact: bool = True, **about: Any
     ) -> Call:
         """Add one call; `about` are other fields of `Call`.
 
@@ -159,7 +149,6 @@ class Ledger:
         """
         reported = usage.input_tokens
         exact = exact and reported is not None and sum([part.tokens for part in parts]) == reported
-        about |= {"sent": sent_messages, "again": tuple(again)}
         with self._lock:
             call = Call(len(self.calls) + 1, turn, depth, purpose, usage, tuple(parts), exact, **about)
             self.calls.append(call)

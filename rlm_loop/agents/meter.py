@@ -109,8 +109,7 @@ class Meter:
 
     def record(self, event: str, **data: Any) -> None:
         """Append an event of this caller and turn to the trace."""
-        node = self.node
-        self.trace.record(event, node=node.path, depth=node.depth, turn=self.turn, **data)
+        self.trace.record(event, **self.where, **data)
 
     def follow(self, sent: tuple[Message, ...]) -> None:
         """Go on where another run left off, which had sent these messages last."""
@@ -246,12 +245,10 @@ class Meter:
         call = self.ledger.charge(
             found.parts,
             found.usage,
-            turn=self.turn,
-            depth=self.node.depth,
-            node=self.node.path,
+            **self.where,
             purpose=self.purpose,
-            sent_messages=sent,
-            again=again,
+            sent=sent,
+            again=tuple(again),
             exact=found.exact,
             seconds=reply.seconds,
             waited=reply.waited,

@@ -36,7 +36,7 @@ PARTS = [
 
 def test_rows_sum_to_the_call_and_split_resent_and_cached() -> None:
     ledger = Ledger()
-    call = ledger.charge(PARTS, Usage(40, 9, 25), turn=2, sent_messages=1)
+    call = ledger.charge(PARTS, Usage(40, 9, 25), 2, 0, "agent", sent=1)
     assert [sum(r.tokens for r in call.rows), sum(r.resent for r in call.rows)] == [40, 20]  # schema, first message
     # the cache holds a prefix of 25: the schema, the first message and the marker and the start of the second
     assert {(r.cause, r.origin_turn): r.cached for r in call.rows} == {
@@ -48,15 +48,15 @@ def test_rows_sum_to_the_call_and_split_resent_and_cached() -> None:
         ("repl_output", 1): 0,
         ("scaffold:thought", 1): 0,
     }
-    unknown = ledger.charge(PARTS, Usage(40, 9, None), turn=1)
+    unknown = ledger.charge(PARTS, Usage(40, 9, None), 1, 0, "agent")
     assert {(r.cached, r.resent) for r in unknown.rows} == {(None, 0)}
     assert ledger.usage.cache_read_tokens is None  # and not zero
 
 
 def test_frame_has_the_documented_columns_and_sums() -> None:
     ledger = Ledger()
-    ledger.charge(PARTS, Usage(40, 9, 0), turn=1)
-    ledger.charge(PARTS, Usage(40, 1, 0), turn=2, sent_messages=2)
+    ledger.charge(PARTS, Usage(40, 9, 0), 1, 0, "agent")
+    ledger.charge(PARTS, Usage(40, 1, 0), 2, 0, "agent", sent=2)
     frame = ledger.frame()
     assert list(frame.columns) == [
         "call", "turn", "depth", "purpose", "cause", "origin_turn", "tokens", "resent", "cached", "detail", "written",
@@ -79,7 +79,7 @@ def test_it_says_how_tokens_were_counted(calls: list[tuple[bool, int | None]], s
     ledger = Ledger()
     for exact, counted in calls:
         part = Part("task", 0, 0, 5)
-        ledger.charge([part], Usage(5, 1), turn=1, depth=0, purpose="agent", node="0", exact=exact, counted=counted)
+        ledger.charge([part], Usage(5, 1), 1, 0, "agent", exact=exact, counted=counted)
     assert ledger.counting == said
     assert said in ledger._repr_html_()
 

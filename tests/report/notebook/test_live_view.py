@@ -162,7 +162,7 @@ def test_what_comes_often_is_drawn_now_and_then_and_turns_always_in_no_long_page
 
 def test_what_was_written_cannot_become_markup_and_causes_are_shown(outputs: list[Output]) -> None:
     ledger = Ledger()
-    ledger.charge([Part(HOSTILE, 0, 0, 1000)], Usage(1000, 30), turn=1)
+    ledger.charge([Part(HOSTILE, 0, 0, 1000)], Usage(1000, 30), 1, 0, "agent")
     view = LiveView(note=HOSTILE, how_to_stop=HOSTILE)
     view.on_run_start(agent=HOSTILE, model=HOSTILE, question=HOSTILE, ledger=ledger)
     view.on_step_end(turn=turn(1, HOSTILE))

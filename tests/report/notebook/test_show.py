@@ -28,7 +28,7 @@ def turn(text: str, *pairs: tuple[Action, Observation], index: int = 1) -> Turn:
 
 def html_of(*turns: Turn, answer: object = 42) -> str:
     ledger = Ledger()
-    ledger.charge([Part("task", 0, 0, 1000), Part("template", 0, 1, 200)], Usage(1200, 30), turn=1)
+    ledger.charge([Part("task", 0, 0, 1000), Part("template", 0, 1, 200)], Usage(1200, 30), 1, 0, "agent")
     said: dict[str, Any] = {"reason": "why <it> ended", "question": "How <many>?", "trace": "run.jsonl"}
     return Outcome(answer, Stop.ANSWERED, turns, Usage(1200, 30), ledger, **said)._repr_html_()
 
