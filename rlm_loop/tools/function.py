@@ -328,11 +328,6 @@ class ToolResult(Observation):
         """The kind of failure, one of the closed set in `actions.FailureKind`."""
         return None if self.failure is None else self.failure.kind
 
-    @property
-    def message(self) -> str:
-        """The failure in words for the model; empty where there is none."""
-        return "" if self.failure is None else self.failure.message
-
 
 def as_text(value: Any) -> str:
     """Return a value as text: JSON types as JSON, anything else by its `repr`."""

@@ -7,7 +7,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, cast
@@ -151,10 +151,10 @@ class ToolGateway:
             try:
                 with nullcontext() if inline else captured(output):
                     value = function(**checked)
-                    if inspect.isawaitable(value):
+                    if inspect.iscoroutine(value):
                         import asyncio  # 30 ms, which only an async tool should cost
 
-                        value = asyncio.run(_result(value))
+                        value = asyncio.run(value)
                     if function is tool.function:
                         tool.check_result(value)
                     text = as_text(value)
@@ -212,10 +212,6 @@ class ToolGateway:
         fields = {"node": self._node or None, **self._about(), "tool": result.tool, "call_id": call_id}
         fields |= {"seconds": result.seconds, "error_kind": result.error, "characters": len(result.text)}
         say(_log, "tool", **fields, outcome=outcome[:500])  # pyright: ignore[reportArgumentType]: none is its level
-
-
-async def _result(work: Awaitable[Any]) -> Any:
-    return await work
 
 
 def _sendable(text: str) -> str:

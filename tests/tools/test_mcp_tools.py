@@ -90,7 +90,7 @@ def test_a_tool_is_called_as_python(tools: McpTools, name: str, args: Any, kwarg
 def test_a_failure_is_data_and_the_next_call_works(tools: Any, name: str, arguments: str, kind: str, says: str) -> None:
     gateway = ToolGateway(tools)
     result = gateway.call(name, arguments)
-    assert (result.error, says in result.message) == (kind, True), result.message
+    assert (result.error, says in result.text) == (kind, True), result.text
     assert gateway.call("add_numbers", '{"a": 1, "b": 2}').data == "3"
 
 

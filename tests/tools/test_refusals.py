@@ -78,8 +78,8 @@ CASES = [(call(tool, *given), kind, says) for tools, given, kind, says in REFUSE
 def test_refusals(root: Path, asked: tuple[str, dict[str, Any]], kind: str, says: str) -> None:
     before = tree(root)
     result = ToolGateway(CodeTools(root).tools()).call(*asked)
-    assert (result.error, result.message[: len(says)]) == (kind, says)
-    assert (len(result.message) < 500, "\n" in result.message) == (True, False)
+    assert (result.error, result.text[: len(says)]) == (kind, says)
+    assert (len(result.text) < 500, "\n" in result.text) == (True, False)
     assert tree(root) == before
 
 

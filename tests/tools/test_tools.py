@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from pydantic import Field
 
 from rlm_loop.accounting import BudgetSpent, Cancelled
+from rlm_loop.actions import Failure
 from rlm_loop.tools import Hooks, Tool, ToolError, ToolGateway, as_tool, tool
 from tests.agents.replies import named
 
@@ -152,9 +153,9 @@ def test_methods_partials_and_simple_objects_become_tools() -> None:
 )
 def test_failures_are_data(name: str, arguments: str, kind: str, says: str) -> None:
     result = ToolGateway([read_lines, ratio, fail, tally]).call(name, arguments)
-    assert (result.ok, result.error, result.data, result.text) == (False, kind, None, result.message)
-    assert says in result.message
-    assert kind == "runtime" or "\n" not in result.message
+    assert (result.ok, result.error, result.data, result.failure) == (False, kind, None, Failure(kind, result.text))
+    assert says in result.text
+    assert kind == "runtime" or "\n" not in result.text
 
 
 @pytest.mark.parametrize(
@@ -205,7 +206,7 @@ def test_what_a_tool_raises_ends_the_call_and_a_signal_of_the_run_more(raised: A
             gate.call("leave")
     else:
         result = gate.call("leave")
-        assert (result.error, type(raised).__name__ in result.message) == ("runtime", True)
+        assert (result.error, type(raised).__name__ in result.text) == ("runtime", True)
     assert told == ["start", "end"]
 
 
@@ -255,8 +256,8 @@ def _elsewhere(value: Any) -> Nowhere:  # type: ignore[name-defined]  # noqa: F8
 def test_a_result_of_another_type_than_declared_is_an_error_of_the_tool(name: str, value: Any, says: Any) -> None:
     result = ToolGateway([lookup, rename, _elsewhere]).call(name, {"value": value})
     assert (result.error, result.data) == ((None, value) if says is None else ("runtime", None))
-    assert (says or "") in result.message
-    assert len(result.message) < 200
+    assert (says or "") in result.text
+    assert len(result.text) < 200
 
 
 def test_a_tool_that_was_called_can_go_to_another_process() -> None:
@@ -448,7 +449,7 @@ def own_names(dry_run: str = "", idempotency_key: int = 0) -> str:
 )
 def test_what_is_asked_for_wrongly(name: str, arguments: dict[str, Any], says: str) -> None:
     result = ToolGateway([wipe, Counter().add]).call(name, arguments)
-    assert (result.error, result.message) == ("invalid_arguments", says)
+    assert (result.error, result.text) == ("invalid_arguments", says)
 
 
 def test_a_tools_own_parameters_come_first_and_no_schema_grows() -> None:
@@ -461,7 +462,7 @@ def test_a_tools_own_parameters_come_first_and_no_schema_grows() -> None:
 def test_results_are_bounded_in_the_hosts_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     text = tool(name="text", description="Give a text.")(lambda n: "x" * n)
     monkeypatch.setattr("rlm_loop.tools.gateway._MAX_TEXT", 1000)
-    assert ToolGateway([text]).call("text", {"n": 1001}).message == "text gave 1,001 characters: ask for less"
+    assert ToolGateway([text]).call("text", {"n": 1001}).text == "text gave 1,001 characters: ask for less"
 
 
 def test_the_callers_arguments_are_left_as_they_are() -> None:

@@ -91,8 +91,8 @@ def test_bad_input_is_one_line_and_asks_nobody(arguments: dict[str, Any], messag
     root = Root()
     name = "llm_query_batched" if "prompts" in arguments else "llm_query"
     result = ToolGateway([root.query, root.batched]).call(name, arguments)
-    assert (result.error, message in result.message) == ("invalid_arguments", True), result.message
-    assert ("\n" in result.message, root.ledger.calls) == (False, [])
+    assert (result.error, message in result.text) == ("invalid_arguments", True), result.text
+    assert ("\n" in result.text, root.ledger.calls) == (False, [])
 
 
 class TestBatch:
