@@ -44,14 +44,6 @@ class RecordedCall:
         """True for a turn's own call, false for one of a summary."""
         return self.purpose != "compaction"
 
-    def end(self, event: Mapping[str, Any]) -> None:
-        """Take the event of the reply, or of the error."""
-        self.ended = event
-        if event["event"] == "reply":
-            self.reply = reply_of(event["reply"])
-        else:
-            self.error = str(event["error"])
-
 
 @dataclass
 class NodeRecord:
@@ -94,7 +86,12 @@ class Recorded:
                         _ = event["at"], event["turn"]  # every reader of calls needs them
                         node.calls.append(RecordedCall(event, next(prompts)[1]))
                     case "reply" | "model_error" if node.calls and node.calls[-1].ended is None:
-                        node.calls[-1].end(event)
+                        call = node.calls[-1]
+                        call.ended = event
+                        if event["event"] == "reply":
+                            call.reply = reply_of(event["reply"])
+                        else:
+                            call.error = str(event["error"])
                     case "turn":
                         replies = [c.reply for c in node.calls if c.reply and c.of_turn and c.turn == event["turn"]]
                         node.steps[event["turn"]] = turn_of(event, replies[-1] if replies else Reply())
