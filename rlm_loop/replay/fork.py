@@ -71,7 +71,8 @@ def fork(
         needs_repl=bool(recorded.problem.get("repl")),
     )
     _require_context(recorded.context, context_fingerprint(put.context))
-    past = record.events[: next((n for n, e in enumerate(record.events, 1) if _ends(e, at)), 0)]
+    cut = (n for n, e in enumerate(record.events, 1) if e["event"] == "turn" and node_of(e) == ROOT and e["turn"] == at)
+    past = record.events[: next(cut, 0)]
     forked = {"trace": None if isinstance(source, RunRecord) else str(source), "run": record.id, "at": at}
 
     def resume(going_on: Run) -> Sequence[str]:
@@ -102,10 +103,6 @@ def _require_context(stated: Mapping[str, Any], given: Mapping[str, Any] | None)
         raise ReplayError(f"the run had a context ({about}), which a trace does not hold: give context=")
     if given is not None and stated.get("sha256", given["sha256"]) != given["sha256"]:
         raise ReplayError("the context given is another than the recorded one (by SHA-256): give the very same")
-
-
-def _ends(event: Mapping[str, Any], at: int) -> bool:
-    return event["event"] == "turn" and node_of(event) == ROOT and event["turn"] == at
 
 
 def _copy(past: Sequence[Mapping[str, Any]], trace: Trace) -> None:

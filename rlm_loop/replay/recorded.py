@@ -77,14 +77,14 @@ class Recorded:
         self.record, self.start = record, record.start
         self.root = NodeRecord(ROOT)
         self.nodes = {ROOT: self.root}
-        prompts = record.requests()
+        prompts = (prompt for _, prompt, reply in record.exchanges() if reply is None)
         for event in record.events:
             with whole(event):
                 node = self.nodes.setdefault(node_of(event), NodeRecord(node_of(event)))
                 match event["event"]:
                     case "request":
                         _ = event["at"], event["turn"]  # every reader of calls needs them
-                        node.calls.append(RecordedCall(event, next(prompts)[1]))
+                        node.calls.append(RecordedCall(event, next(prompts)))
                     case "reply" | "model_error" if node.calls and node.calls[-1].ended is None:
                         call = node.calls[-1]
                         call.ended = event

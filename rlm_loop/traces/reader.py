@@ -77,18 +77,15 @@ class RunRecord:
         texts = {hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(): text for text in messages}
         return texts | {e["sha256"]: e["text"] for e in self.of("text")}
 
-    def requests(self) -> Iterator[tuple[Mapping[str, Any], Prompt]]:
-        """Every `request` event, in order, with the whole request.
+    def replies(self) -> Iterator[tuple[Mapping[str, Any], Prompt, Reply]]:
+        """Every `reply` event, in order, with the whole request that it answers and the reply."""
+        return ((event, prompt, reply) for event, prompt, reply in self.exchanges() if reply is not None)
+
+    def exchanges(self) -> Iterator[tuple[Mapping[str, Any], Prompt, Reply | None]]:
+        """Every `request` and `reply` event, in order, with the whole request, and the reply of the latter.
 
         Raises `TraceError` where the trace does not hold what a request is made of.
         """
-        return ((event, prompt) for event, prompt, reply in self._exchanges() if reply is None)
-
-    def replies(self) -> Iterator[tuple[Mapping[str, Any], Prompt, Reply]]:
-        """Every `reply` event, in order, with the whole request that it answers and the reply."""
-        return ((event, prompt, reply) for event, prompt, reply in self._exchanges() if reply is not None)
-
-    def _exchanges(self) -> Iterator[tuple[Mapping[str, Any], Prompt, Reply | None]]:
         bodies: dict[str, Message] = {}
         settings: dict[str, Mapping[str, Any]] = {}
         asked: dict[int, Prompt] = {}  # by call

@@ -126,8 +126,7 @@ def test_traces(lines: list[bytes]) -> None:
             path.write_bytes(data)
             for run in read_all(path):
                 assert run.end is None or run.end["event"] == "run_end"
-                list(run.requests())
-                list(run.replies())
+                list(run.exchanges())
 
     bounded(len(data), take, TraceError)
 

@@ -82,7 +82,7 @@ def test_another_model_and_other_settings_go_on_with_the_same_conversation(run: 
     model = ScriptedModel(["It is seven."], name="other")
     outcome = go_on(run[0], 2, model, budget=Budget(steps=3))
     assert (outcome.answer, outcome.model, outcome.steps) == ("It is seven.", "other", 3)
-    recorded = [p for e, p in read(run[0]).requests() if e["node"] == "0"]
+    recorded = [p for e, p, reply in read(run[0]).exchanges() if e["node"] == "0" and reply is None]
     assert model.prompts[0].to_dict() == recorded[2].to_dict()
 
 

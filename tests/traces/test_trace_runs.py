@@ -239,7 +239,7 @@ def test_requests_of_equal_bytes_keep_their_causes(node: Callable[[int], str]) -
         trace.record("request", prompt=prompt, node=node(n), depth=0, call_id=trace.next_call())
     record = RunRecord(tuple(trace.events))
     assert [(p, r.text) for _, p, r in record.replies()] == [(prompts[1], "to 1"), (prompts[0], "to 0")]
-    assert [p for _, p in record.requests()] == prompts + longer
+    assert [p for _, p, reply in record.exchanges() if reply is None] == prompts + longer
 
 
 @pytest.mark.parametrize(
