@@ -40,7 +40,6 @@ class Answer:
             raise Lost(str(error) or type(error).__name__) from error
         if self._response.length:
             raise Lost(f"{self._response.length:,} bytes are missing")
-        self._response.close()
 
     @property
     def text(self) -> str:

@@ -70,11 +70,9 @@ class LlamaServer(Http):
         try:
             self._server = xllamacpp.Server(params)
         except RuntimeError as error:
-            raise ModelError(
-                f"llama.cpp could not load {path} ({path.stat().st_size:,} bytes) with a window of {window} "
-                "tokens: try a smaller context_size, or fetch the file again (`rlm-loop models pull NAME`)",
-                path.name,
-            ) from error
+            said = f"could not load {path} ({path.stat().st_size:,} bytes) with a window of {window} tokens"
+            hint = "try a smaller context_size, or fetch the file again (`rlm-loop models pull NAME`)"
+            raise ModelError(f"llama.cpp {said}: {hint}", path.name) from error
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self.address = self._server.listening_address.rstrip("/")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from operator import attrgetter
 from typing import cast
 
 from rlm_loop.accounting.ledger import Part
@@ -101,7 +100,7 @@ class ScriptedModel(Model):
 
     def _usage(self, prompt: Prompt, previous: Prompt | None, reply: Reply) -> Usage:
         parts = self.measure(prompt)
-        entered = sum(map(attrgetter("tokens"), parts))
+        entered = sum([part.tokens for part in parts])
         left = text_tokens(reply.text) + _call_tokens(reply.tool_calls)
         known = () if previous is None or previous.tools != prompt.tools else previous.messages
         same = common(known, prompt.messages)
