@@ -118,12 +118,9 @@ class Prompt:
             }
         return body
 
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical wire body: two requests with the same digest are byte-equal."""
-        return self._digest
-
-    @cached_property
-    def _digest(self) -> str:
         messages = ",".join([m._canonical for m in self.messages])  # pyright: ignore[reportPrivateUsage]
         rest = canonical(self._settings())[1:]  # "messages" comes first in the order of the keys
         body = f'{{"messages":[{messages}]{"" if rest == "}" else ","}{rest}'

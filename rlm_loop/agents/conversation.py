@@ -180,7 +180,7 @@ class Conversation:
             messages=len(after.messages),
             shortened=[t for t in now if now[t] != then[t]],
             left_out=[t for t in then if t not in now],
-            tokens_before=self._sizes.get(before.digest()),
+            tokens_before=self._sizes.get(before.digest),
             tokens=tokens,
             sizes=dict(self._sizes),
             policy=policy,
@@ -192,7 +192,7 @@ class Conversation:
 
     def _size(self, prompt: Prompt) -> int:
         """Return the tokens by the model's own tokenizer, else estimated; each prompt is counted once."""
-        name = prompt.digest()
+        name = prompt.digest
         if name not in self._sizes:
             self._sizes[name] = self._meter.model.prompt_tokens(prompt)
         return self._sizes[name]

@@ -46,7 +46,7 @@ class RecordedModel(Model):
 
     def estimate(self, prompt: Prompt) -> int:
         """Return the recorded size of the prompt, so that what was decided by length is decided alike again."""
-        known = self._sizes.get(prompt.digest())
+        known = self._sizes.get(prompt.digest)
         return super().estimate(prompt) if known is None else known
 
     def measure(self, prompt: Prompt) -> list[Part] | None:
@@ -56,12 +56,12 @@ class RecordedModel(Model):
         """
         if self._parts is None:
             return None
-        known = self._parts.get(prompt.digest())
+        known = self._parts.get(prompt.digest)
         return apportion(prompt, self.estimate(prompt)) if known is None else list(known)
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
         """Return the recorded reply.  `max_tokens` is not looked at: it shaped the reply when it was recorded."""
-        digest = prompt.digest()
+        digest = prompt.digest
         with self._lock:
             if failed := next((f for f in self._failures if f[0] == digest), None):
                 self._failures.remove(failed)
@@ -81,7 +81,7 @@ def _exact_parts(record: trace_reader.RunRecord) -> Mapping[str, Sequence[Part]]
     """Return the parts of every prompt, where each call says them and they are what the provider reported."""
     if not all("charged" in event for event, _, _ in record.replies()):
         return None
-    accounts = [(prompt.digest(), account) for _, prompt, _, account in accounts_of(record)]
+    accounts = [(prompt.digest, account) for _, prompt, _, account in accounts_of(record)]
     exact = bool(accounts) and all(account.exact for _, account in accounts)
     return {digest: account.parts for digest, account in accounts} if exact else None
 

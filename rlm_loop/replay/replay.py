@@ -132,7 +132,7 @@ class Playback(Model):
 
     def estimate(self, prompt: Prompt) -> int:
         """Return the tokens that the prompt had when it was recorded."""
-        size = self._sizes.get(prompt.digest())
+        size = self._sizes.get(prompt.digest)
         return super().estimate(prompt) if size is None else size
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
@@ -152,12 +152,12 @@ class Playback(Model):
     def _compare(self, call: RecordedCall, prompt: Prompt) -> None:
         """Note the first message that differs, else the first setting."""
         before = call.prompt
-        if before.digest() != call.event["digest"]:
+        if before.digest != call.event["digest"]:
             if any(REDACTED in message.text for message in before.messages):
                 self.redacted += 1
             else:
                 self.differs(call.turn, "request", "changed after it was written", "as sent")
-        if prompt.digest() == before.digest():
+        if prompt.digest == before.digest:
             self.equal += 1
             return
         what, old, new, index = first_difference(before, prompt)

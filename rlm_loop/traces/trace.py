@@ -71,7 +71,7 @@ class EventLines:
         if event == "request" and "prompt" in data:
             text, data = self._request(at, **data)
         elif isinstance(asked, Prompt):
-            data = {**data, "request": asked.digest()}
+            data = {**data, "request": asked.digest}
         elif event == "earlier":
             text, hashes = self._bodies(data["messages"], at)
             data = {**data, "messages": hashes}
@@ -80,7 +80,7 @@ class EventLines:
         return text + self._line(event, at, data)
 
     def _request(self, at: float, prompt: Prompt, node: str = "0", **more: Any) -> tuple[str, Mapping[str, Any]]:
-        name = prompt.digest()
+        name = prompt.digest
         base, sent = self._last.get(node, ("", ()))
         kept = common(sent, prompt.messages)
         cut = {"kept": kept} if 0 < kept < len(sent) else {}  # the base had more: compaction left something out

@@ -151,7 +151,7 @@ def test_results_that_fit_are_left_alone(agent: Agent) -> None:
     for window in (None, 100_000):
         model = ScriptedModel([*cells, final(agent, "ok")], window=window)
         assert replace(agent, model=model).run("q", context="text").answer == "ok"
-        prompts.append([p.digest() for p in model.prompts])
+        prompts.append([p.digest for p in model.prompts])
     assert prompts[0] == prompts[1]
 
 

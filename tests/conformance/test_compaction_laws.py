@@ -197,7 +197,7 @@ def test_nothing_that_matters_is_lost(
     record = RunRecord(tuple(played.trace.events))
     asked = [p for e, p, _ in record.replies() if e["charged"]["purpose"] == "agent"]
     assert (asked, ledger_of(record).calls) == (played.prompts, ledger.calls)
-    assert [p.digest() for p in asked] == [p.digest() for p in played.prompts]
+    assert [p.digest for p in asked] == [p.digest for p in played.prompts]
     # and drives the same run again, without the tokenizer and the failures being at hand
     again = RecordedModel(record)
     assert play(name, plan, script, again).prompts == played.prompts

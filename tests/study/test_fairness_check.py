@@ -114,7 +114,7 @@ def test_the_first_request_is_the_one_that_a_run_sends(agent: Agent) -> None:
     (probe,) = fairness_check(study({"one": ready})).probes
     assert model.prompts == []
     ready.attempt(TASK)
-    assert probe.requests["one"] == model.prompts[0].digest()[:16]
+    assert probe.requests["one"] == model.prompts[0].digest[:16]
 
 
 def test_what_was_found_is_stored_and_read_back(tmp_path: Path) -> None:

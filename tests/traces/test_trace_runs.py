@@ -225,7 +225,7 @@ def ask(causes: tuple[str, str]) -> Prompt:
 @pytest.mark.parametrize("node", [lambda n: "0", lambda n: f"0.{n + 1}"], ids=["one caller", "two callers"])
 def test_requests_of_equal_bytes_keep_their_causes(node: Callable[[int], str]) -> None:
     prompts = [ask(("task", "summary")), ask(("task", "user"))]
-    assert prompts[0].digest() == prompts[1].digest()
+    assert prompts[0].digest == prompts[1].digest
     (trace := Trace()).start()
     calls = [trace.next_call() for _ in prompts]
     for n, prompt in enumerate(prompts):

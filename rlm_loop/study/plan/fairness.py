@@ -231,7 +231,7 @@ def _probe(study: Any, model: str, arms: Mapping[str, StudyAgent], suite: str, t
                         f"the first request of {arm} on {suite}/{task.id} cannot be made: {why}"
                     ) from error
         have[arm] = factors_of(agent, begun)
-        requests[arm] = None if begun is None else begun.prompt.digest()[:16]
+        requests[arm] = None if begun is None else begun.prompt.digest[:16]
     return Probe(model, suite, task.id, have, requests)
 
 
