@@ -13,14 +13,12 @@ from typing import Any
 import pytest
 from upstream import Answer, Upstream, upstream
 
-from rlm_loop import DirectAgent, ToolLoopAgent
 from rlm_loop.cli.main import main
 from rlm_loop.formats import conversation_of, export_study, export_trace, spans_of
 from rlm_loop.messages import Usage
-from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Score
 from rlm_loop.study import load_study
-from rlm_loop.traces import RunRecord, read
+from rlm_loop.traces import read
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
 pytest.importorskip("opentelemetry.sdk")
@@ -147,16 +145,6 @@ def test_the_tree_of_spans_and_their_errors(name: str, expected: list[Any]) -> N
     assert all(places[span.parent.span_id] < places[span.context.span_id] for span in spans if span.parent)
 
 
-def test_a_run_that_never_ended_has_open_spans() -> None:
-    events = read(SUB_AGENTS).events
-    place = [event["event"] for event in events].index("reply", 10)  # a sub-agent has asked, and the root's cell waits
-    record = RunRecord(tuple(events[: place + 1]))
-    spans: list[Any] = spans_of(conversation_of(record))
-    assert [span.name for span in spans] == [AGENT, CHAT, AGENT, CHAT]
-    whole = {span.context.span_id for span in spans_of(conversation_of(read(SUB_AGENTS)))}
-    assert all(span.context.span_id in whole for span in spans)
-
-
 def test_every_name_is_one_of_the_conventions() -> None:
     from opentelemetry.semconv._incubating.attributes import error_attributes, gen_ai_attributes
 
@@ -186,32 +174,10 @@ def test_an_endpoint_gets_the_spans_of_the_file(tmp_path: Path, monkeypatch: pyt
     assert (told["service.namespace"], told["service.name"]) == ("golden", "rlm-loop")
 
 
-def test_a_long_run_goes_in_several_requests(tmp_path: Path) -> None:
-    script = ScriptedModel([f"```python\nprint({n})\n```" for n in range(40)] + ["```python\nfinal_answer = 1\n```"])
-    trace = tmp_path / "run.jsonl"
-    ToolLoopAgent(model=script, repl="plain", max_steps=50).run("Count.", trace=trace)
-    with upstream(TAKEN) as server:
-        export_trace(trace, "otel", server.url)
-    assert len(server.got) == 3
-    assert sum(len(spans_in(body)) for body in received(server)) == len(spans_of(conversation_of(read(trace)))) == 83
-
-
 def test_an_endpoint_that_refuses_is_said_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with upstream(Answer.of("", 400, Connection="close")) as server:
         assert main(["trace", "export", str(SUB_AGENTS), "--to", "otel", "--out", server.url]) == 2
     assert f"error: {server.url} did not take the spans" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--to", "inspect", "--out", "http://127.0.0.1:1"], "only otel goes to an address"),
-        (["--to", "otlp", "--out", "x"], "there is no format 'otlp'"),
-    ],
-)
-def test_misuse(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["trace", "export", str(SUB_AGENTS), *options]) == 2
-    assert said in capsys.readouterr().err
 
 
 def test_a_study_goes_out_with_its_scores(tmp_path: Path) -> None:
@@ -222,11 +188,3 @@ def test_a_study_goes_out_with_its_scores(tmp_path: Path) -> None:
     labels = [attributes(root.events[0])["gen_ai.evaluation.score.label"] for root in roots]
     told = [(attributes(root)["rlm_loop.episode.arm"], label) for root, label in zip(roots, labels, strict=True)]
     assert sorted(told) == sorted((row["arm"], "resolved" if row["resolved"] else "not resolved") for row in rows)
-
-
-def test_text_that_no_encoding_holds_is_escaped_and_a_name_says_its_provider(tmp_path: Path) -> None:
-    model, trace = ScriptedModel(["half \ud83d of a pair"], name="openai/gpt-5-nano"), tmp_path / "run.jsonl"
-    DirectAgent(model=model).run("half \ud83d of a pair", trace=trace)
-    [_, chat] = map(attributes, exported(trace, tmp_path))
-    assert "half \\ud83d of a pair" in chat["gen_ai.input.messages"]
-    assert chat["gen_ai.provider.name"] == "openai"

@@ -17,7 +17,7 @@ import pytest
 
 from rlm_loop.cli.main import main
 from rlm_loop.formats import load_results
-from rlm_loop.report import compare_page, effect_table, flip_table
+from rlm_loop.report import compare_page
 from rlm_loop.study import Comparison, Results, StudyError, compare
 from tests.report.parsed_page import Parsed, sound
 
@@ -338,25 +338,7 @@ def test_named_columns_and_a_threshold(tmp_path: Path) -> None:
             load_results(path, columns=wrong)
 
 
-# -- what is said of them, its page, and numbers that another package gives as well
-
-
-@pytest.mark.parametrize(
-    ("paths", "arms", "difference", "p", "ratio"),
-    [
-        ([FILES / "plain.eval", FILES / "tools.eval"], [], 0.5, 0.25, 2.726340380431595),
-        ([FILES / "lm_eval" / "small", FILES / "lm_eval" / "large"], [], 0.2, 0.2890625, None),
-        ([STUDY], ["code", "lean"], -0.2222222222222222, 0.0078125, 1.401859021135602),
-    ],
-)
-def test_numbers_are_those_of_statsmodels(paths: Any, arms: list[str], difference: float, p: float, ratio: Any) -> None:
-    """statsmodels 0.14: `mcnemar(table, exact=True)`, and the means by `OLS` of differences and of log-ratios on 1."""
-    results = load_results(*paths)
-    compared = (results.only(*arms) if arms else results).compare()
-    by_measure = {c.measure: c for c in compared.contrasts}
-    assert by_measure["resolved"].estimate == pytest.approx(difference)
-    assert by_measure["resolved"].p_difference == pytest.approx(p)
-    assert by_measure["input_tokens"].estimate == (pytest.approx(ratio) if ratio else None)
+# -- what is said of them, and its page
 
 
 def rows(*suites: tuple[str, int, int, int], seeds: int = 1) -> list[Any]:
@@ -373,22 +355,6 @@ def rows(*suites: tuple[str, int, int, int], seeds: int = 1) -> list[Any]:
 
 def page_of(compared: Comparison) -> str:
     return " ".join(Parsed(compare_page(compared)).text.split())
-
-
-def test_what_is_said_first_is_the_difference() -> None:
-    compared = compare(pd.DataFrame(rows(("easy", 9, 1, 20), ("hard", 2, 8, 20))))
-    page, told = page_of(compared), str(compared)
-    assert "b resolves most: 51 of 60 tasks; b against a (95 % intervals): +3.3 (" in page
-    assert "b against a depends on the suite (2 suites; permutation of Cochran's Q, exploratory: p" in page
-    assert [(suite.gained, suite.lost) for suite in compared.suites] == [(9, 1), (2, 8)]
-    assert compared.interactions[0].p < 0.02
-    listed = flip_table(compared, most=3)
-    assert listed is not None
-    assert (listed.rows[0], listed.notes) == (["b", "gained", "easy", "0"], ["and 17 more"])
-    assert [row[1] for row in effect_table(compared).rows] == ["tasks resolved", "tokens"]
-    assert told.startswith("b against a depends on the suite")
-    assert "on 60 tasks of 2 suites pooled by pairs: +3.3 points resolved" in told
-    assert "Pooled effects weigh the suites so: easy 50 %, hard 50 %." in compared.methods
 
 
 def test_seeds_of_one_task_are_no_independent_tasks() -> None:
