@@ -25,7 +25,7 @@ ARCHIVES = sorted(path.relative_to(EXPERIMENTS).as_posix() for path in EXPERIMEN
 READ_OTHERWISE = {
     "ablations/results/traces.tar.xz": 11,
     "answer_contract/results/traces.tar.xz": 55,
-    "bug_fixing/results/traces.tar.xz": 1,
+    "bug_fixing/results/traces.tar.xz": 4,
     "headline/results/traces.tar.xz": 73,
     "lean_vs_react/results/traces.tar.xz": 20,
     "mcp_as_code/results/traces.tar.xz": 1,

@@ -23,7 +23,9 @@ def not_here(question: str = "", context: Any = None, meter: Any = None) -> Any:
 def recorded_tool(told: Mapping[str, Any]) -> Tool:
     """Return a tool as a model was told of it, which is never run."""
     tool = Tool(str(told["name"]), str(told["description"]), not_here)
-    vars(tool).update(signature=str(told["signature"]), parameters=dict(told.get("parameters") or {}))
+    parameters: dict[str, Any] = dict(told.get("parameters") or {})
+    fields = tuple((str(name), Any, False) for name in parameters.get("properties", ()))
+    vars(tool).update(signature=str(told["signature"]), parameters=parameters, _fields=fields)  # names are read
     return tool
 
 
