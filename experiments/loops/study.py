@@ -28,7 +28,7 @@ UNUSED = (107, 111, 119, 123, 127, 131, 135, 139, 151, 155, 159, 163)
 #: Tasks of each suite on which the texts are chosen (of dev splits), and those that are asked in five wordings.
 TRIED = {"reasoning": 5, "humaneval": 3, "fresh_frames": 4, "repositories": 4}
 REWORDED = {"reasoning": 12, "humaneval": 3, "fresh_frames": 9}
-#: The chosen texts by part and loop.
+#: The chosen texts by part and loop; of a loop none of whose texts mended anything, the one with the fewest tokens.
 CHOSEN: Mapping[str, Mapping[str, str]] = {
     "questions": {
         "code": "check",
@@ -38,7 +38,16 @@ CHOSEN: Mapping[str, Mapping[str, str]] = {
         "program": "solved",
         "prose": "rule",
     },
-    "repairs": {},
+    "repairs": {
+        "code": "rule",
+        "code-by-name": "solved",
+        "lean": "rule",
+        "lean-by-name": "check",
+        "react": "check",
+        "react-by-name": "rule",
+        "react-calls": "solved",
+        "react-calls-by-name": "check",
+    },
 }
 #: In what the arms differ; anything else stops the study (`rlm-loop study check`).
 DIFFERS = ("loop", "reply_format", "system", "injectors", "tools", "tool_presentation", "data", "budget")
