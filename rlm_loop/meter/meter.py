@@ -180,11 +180,11 @@ class Meter:
         sessions = list(self.sessions.items())
         for _, session in sessions:
             session.wait(PATIENCE)
-        return Figures({name: (s.ledger, list(s.calls)) for name, s in sessions})
+        return Figures({name: (s.ledger, sorted(s.calls, key=lambda call: call.number)) for name, s in sessions})
 
     @property
     def calls(self) -> list[MeteredCall]:
-        """Every request that was answered, refused ones included, session by session."""
+        """Every request that was answered, refused ones included, session by session, as they came."""
         return self.figures.calls
 
     def frame(self) -> pd.DataFrame:

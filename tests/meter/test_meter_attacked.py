@@ -77,6 +77,7 @@ def test_a_key_for_each_request_holds_no_file_open(tmp_path: Path, monkeypatch: 
         before = open_traces(tmp_path)
         for i in range(30):
             assert ask(url, user("Q"), headers={"Authorization": f"key-{i}"}).status_code == 200
+        assert len(url.meter.calls) == 30  # which waits until each is written down
         assert open_traces(tmp_path) == before
         refused = ask(url, user("Q"), headers={"Authorization": "another"})
         assert (refused.status_code, "name one with /s/NAME" in refused.text) == (429, True)
