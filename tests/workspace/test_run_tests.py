@@ -230,7 +230,7 @@ def test_a_model_runs_tests_and_the_diff_stays_clean() -> None:
         one = gateway.call("run_tests", '{"selector": "./tests/test_pkg.py::test_none"}')
         assert one.text == "1 passed, 0 failed, 0 errors"
         none = gateway.call("run_tests", '{"selector": "tests/test_no.py"}')
-        assert (none.error, none.message) == ("invalid_arguments", "no test has one of these ids: tests/test_no.py")
+        assert (none.error, none.text) == ("invalid_arguments", "no test has one of these ids: tests/test_no.py")
 
 
 def test_summaries_are_short() -> None:
