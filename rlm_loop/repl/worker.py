@@ -457,24 +457,31 @@ class _Writer(io.BufferedWriter):
 
 
 class Output:
-    """`sys.stdout` and `sys.stderr` of each cell: one line-flushed writer over descriptor 1, a pipe to the host.
+    """`sys.stdout` and `sys.stderr` of the cells: one line-flushed writer over descriptor 1, a pipe to the host.
 
-    Threads and processes that a cell leaves running write to the cell that runs, as in IPython.
+    They are made anew where a cell left them unusable.  Threads and processes that a cell leaves running write to the
+    cell that runs, as in IPython.
     """
 
     def __init__(self, writer: int) -> None:
         self.writer = writer
+        self.stdout: Any = None
         self.stuck: list[Any] = []
 
     def open_cell(self) -> None:
         os.dup2(self.writer, 1)  # where a cell closed it, this ends the REPL
         os.dup2(self.writer, 2)
         os.set_blocking(1, True)  # a cell, or a program that it ran, may have changed the pipe
-        raw = _Writer(io.FileIO(1, "wb", closefd=False))
-        self.stdout, self.stderr = (
-            io.TextIOWrapper(raw, "utf-8", "backslashreplace", "\n", line_buffering=True, write_through=True)
-            for _ in "12"
-        )
+        try:
+            usable = self.stdout.buffer is self.stderr.buffer
+        except (AttributeError, ValueError):  # not there yet; detached
+            usable = False
+        if not usable:  # making them takes a tenth of a trivial cell
+            raw = _Writer(io.FileIO(1, "wb", closefd=False))
+            self.stdout, self.stderr = (
+                io.TextIOWrapper(raw, "utf-8", "backslashreplace", "\n", line_buffering=True, write_through=True)
+                for _ in "12"
+            )
         sys.stdout, sys.stderr, sys.stdin = self.stdout, self.stderr, io.TextIOWrapper(io.BytesIO(), "utf-8")
 
     def close_cell(self) -> None:
@@ -484,6 +491,7 @@ class Output:
             self.stdout.flush()
         except Exception:  # descriptor 1 takes nothing: collected, it would write what is left into a later cell
             self.stuck.append((self.stdout, self.stderr))
+            self.stdout = None
 
 
 # ---------------------------------------------------------------------------------------------- displays

@@ -5,8 +5,13 @@ A launcher is the place where isolation is added: it may put a prefix before Pyt
 
 from __future__ import annotations
 
+import functools
+import importlib.machinery
+import importlib.util
 import json
+import marshal
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,8 +58,29 @@ Launcher = Callable[[str, Options], Launch]
 
 def plain(python: str, options: Options) -> Launch:
     """Isolate nothing but the environment, which is cut down to an allow-list."""
-    argv = (python, "-u", str(WORKER), json.dumps(options))
+    argv = (python, "-u", script(WORKER, python, options), json.dumps(options))
     return Launch(argv, worker_environment(), "plain")
+
+
+def script(source: Path, python: str, options: Options) -> str:
+    """The file to run for one of our scripts: byte code where it is for this very interpreter, else the source.
+
+    Compiling the worker would take a third of a start.  The byte code lies in the session's private folder, since the
+    package's own may be missing, out of date or closed to the cells' user.
+    """
+    if python != sys.executable:
+        return str(source)
+    path = Path(options["home"], f"{source.stem}.pyc")
+    path.write_bytes(_byte_code(source))
+    path.chmod(0o644)
+    return str(path)
+
+
+@functools.lru_cache(maxsize=8)
+def _byte_code(source: Path) -> bytes:
+    """The content of a `.pyc` file (importlib's format, PEP 552: the flags and the unused time and size are zero)."""
+    code = importlib.machinery.SourceFileLoader(source.stem, str(source)).get_code(source.stem)
+    return importlib.util.MAGIC_NUMBER + bytes(12) + marshal.dumps(code)
 
 
 def folders(options: Options) -> tuple[Path, Path]:

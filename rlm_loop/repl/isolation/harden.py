@@ -25,6 +25,7 @@ if __name__ == "__main__":  # the script's folder would let `import base` find o
 import contextlib
 import ctypes
 import json
+import marshal
 import os
 import stat
 import struct
@@ -155,7 +156,8 @@ def main() -> None:
     rights, script = json.loads(sys.argv[1]), sys.argv[2]
     try:
         with open(script, "rb") as f:  # which may be closed to who we become
-            code = compile(f.read(), script, "exec")
+            data = f.read()
+        code = marshal.loads(data[16:]) if script.endswith(".pyc") else compile(data, script, "exec")
         give_up(rights)
     except Exception as error:
         sys.exit(f"the REPL was not isolated, so it was not started ({error})")

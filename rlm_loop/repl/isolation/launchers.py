@@ -21,7 +21,7 @@ from typing import Any
 
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.host.clearing import temporary
-from rlm_loop.repl.host.launch import TEMPORARY, Launch, Launcher, Options, folders, plain
+from rlm_loop.repl.host.launch import TEMPORARY, Launch, Launcher, Options, folders, plain, script
 from rlm_loop.repl.isolation import seccomp
 from rlm_loop.repl.isolation.harden import landlock_abi
 from rlm_loop.repl.isolation.ordinary_user import RootFolder, cell_user, may_read
@@ -73,8 +73,8 @@ class Hardened:
             "write": [str(cwd), str(temporary), "/dev/null"],
             "filter": code.hex(),
         }
-        command = (python, *run.flags, str(HARDEN), json.dumps(rights), str(run.file))
-        argv = (*command, *run.arguments(_with_others(options, user)))
+        harden, file = (script(source, python, options) for source in (HARDEN, run.file))
+        argv = (python, *run.flags, harden, json.dumps(rights), file, *run.arguments(_with_others(options, user)))
         return Launch(argv, environment, self.kind)
 
 
@@ -149,14 +149,14 @@ class Sandbox:
             raise ReplError(f"the working folder {str(cwd)!r} holds the system: choose one below it for a sandbox")
         environment = run.environment("/tmp")
         needed, hidden = readable(python, environment, self.read)
-        scripts = [str(HARDEN), str(run.file)]
+        scripts = [script(source, python, options) for source in (HARDEN, run.file)]
         user = cell_user(cwd, home)
         argv = [bwrap, *_namespaces(user is not None), "--dev", "/dev"]
         size = ["--size", str(TEMPORARY)] if _version(bwrap) >= (0, 7) else []  # else half of the machine's
         for place in ("/dev/shm", "/tmp"):
             argv += ["--perms", "1777", *size, "--tmpfs", place]
         argv += ["--proc", "/proc", *(["--ro-bind", "/proc/sys", "/proc/sys"] if user is not None else [])]
-        # The package's own folder is closed to the user as which `harden.py` begins.
+        # The private folder, and the package's own, are closed to the user as which `harden.py` begins.
         inside = [f"/run/rlm-loop/{Path(f).name}" for f in scripts]
         made = [*_accounts(home, user or (os.getuid(), os.getgid())), *zip(scripts, inside, strict=True)]
         argv += _files(needed, hidden, cwd, home, made)
